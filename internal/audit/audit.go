@@ -1,0 +1,70 @@
+// Package audit is the record of who did what, to what, when and why. Entries are written in the transaction of the
+// change they tell of, and nothing edits them afterwards.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+)
+
+// Actions, as noun.verb.
+const (
+	ProjectCreate     = "project.create"
+	WorkflowSaveDraft = "workflow.save_draft"
+	WorkflowPublish   = "workflow.publish"
+	WorkflowPause     = "workflow.pause"
+	WorkflowUnpause   = "workflow.unpause"
+	WorkflowDelete    = "workflow.delete"
+	RunStart          = "run.start"
+	RunStartRefused   = "run.start_refused"
+	RunCancel         = "run.cancel"
+)
+
+// Entry is one change. ID is given by the store and grows.
+type Entry struct {
+	ID      int64
+	Time    time.Time
+	Actor   auth.Actor
+	Action  string
+	Project string
+	// Subject is the run ID, workflow name or project name that was changed.
+	Subject string
+	Reason  string
+	// Detail holds further facts as JSON; may be nil.
+	Detail json.RawMessage
+}
+
+// Cursor is a place in a list, newest first.
+type Cursor struct {
+	ID int64 `json:"id"`
+}
+
+// Filter says which entries to list. Zero fields match everything.
+type Filter struct {
+	Project string
+	Action  string
+	Subject string
+	Actor   string
+	Since   time.Time
+	Until   time.Time
+	After   *Cursor
+	Limit   int
+}
+
+// Store keeps entries.
+type Store interface {
+	// ListAudit returns entries that match, newest first.
+	ListAudit(ctx context.Context, f Filter) ([]Entry, error)
+}
+
+// NewEntry makes an entry for what the actor of ctx does at the given time.
+func NewEntry(ctx context.Context, at time.Time, action, project, subject, reason string) Entry {
+	actor, ok := auth.ActorFrom(ctx)
+	if !ok {
+		actor = auth.System()
+	}
+	return Entry{Time: at, Actor: actor, Action: action, Project: project, Subject: subject, Reason: reason}
+}

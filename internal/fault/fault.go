@@ -1,0 +1,121 @@
+// Package fault is the one error type that crosses from the domain to its callers: a class that decides the API's
+// code and the CLI's exit code, a machine-readable reason, and one line that says what is wrong, where, and what to
+// do about it.
+//
+// Errors that are not a [Fault] are internal: callers see that something broke, the log sees what.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says what kind of answer a caller gets.
+type Class int
+
+// The classes, each with the gRPC code that the API gives it.
+const (
+	// Invalid: the request itself is wrong (INVALID_ARGUMENT).
+	Invalid Class = iota + 1
+	// NotFound: what it names does not exist (NOT_FOUND).
+	NotFound
+	// Exists: what it would make is there already, and differs (ALREADY_EXISTS).
+	Exists
+	// Refused: right request, wrong state (FAILED_PRECONDITION).
+	Refused
+	// Exhausted: over a limit (RESOURCE_EXHAUSTED).
+	Exhausted
+	// Unavailable: a dependency is away; the same request may succeed later (UNAVAILABLE).
+	Unavailable
+)
+
+// Reasons, stable and machine-readable. Every one is listed in the API's reference.
+const (
+	InvalidArgument      = "INVALID_ARGUMENT"
+	InvalidPageToken     = "INVALID_PAGE_TOKEN"
+	InvalidDocument      = "INVALID_DOCUMENT"
+	InvalidInput         = "INVALID_INPUT"
+	InputTooLarge        = "INPUT_TOO_LARGE"
+	DefinitionTooLarge   = "DEFINITION_TOO_LARGE"
+	RequestTooLarge      = "REQUEST_TOO_LARGE"
+	ProjectNotFound      = "PROJECT_NOT_FOUND"
+	ProjectExists        = "PROJECT_EXISTS"
+	WorkflowNotFound     = "WORKFLOW_NOT_FOUND"
+	WorkflowAmbiguous    = "WORKFLOW_AMBIGUOUS"
+	VersionNotFound      = "VERSION_NOT_FOUND"
+	DraftNotFound        = "DRAFT_NOT_FOUND"
+	VersionTaken         = "VERSION_TAKEN"
+	WorkflowPaused       = "WORKFLOW_PAUSED"
+	WorkflowNotPublished = "WORKFLOW_NOT_PUBLISHED"
+	WorkflowHasOpenRuns  = "WORKFLOW_HAS_OPEN_RUNS"
+	RunNotFound          = "RUN_NOT_FOUND"
+	RunEnded             = "RUN_ENDED"
+	RunStarting          = "RUN_STARTING"
+	RequestIDReused      = "REQUEST_ID_REUSED"
+	EngineUnavailable    = "ENGINE_UNAVAILABLE"
+	EngineRefused        = "ENGINE_REFUSED"
+	StoreUnavailable     = "STORE_UNAVAILABLE"
+)
+
+// Field is one wrong part of a request.
+type Field struct {
+	// Path of the field in the request, such as "workflow" or "input/name".
+	Path string
+	// Message says what is wrong with it.
+	Message string
+}
+
+// Fault is an error that a caller can act on.
+type Fault struct {
+	Class   Class
+	Reason  string
+	Message string
+	Fields  []Field
+	// RetryAfter, when positive, is how long to wait before the same request is worth trying again.
+	RetryAfter time.Duration
+	// Cause, for the log; never shown to callers.
+	Cause error
+}
+
+// Error returns the line for people.
+func (f *Fault) Error() string { return f.Message }
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Cause }
+
+// New makes a fault with a formatted message.
+func New(class Class, reason, format string, args ...any) *Fault {
+	return &Fault{Class: class, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithCause returns f with the error behind it.
+func (f *Fault) WithCause(err error) *Fault {
+	f.Cause = err
+	return f
+}
+
+// WithField returns f with one more wrong field.
+func (f *Fault) WithField(path, format string, args ...any) *Fault {
+	f.Fields = append(f.Fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
+	return f
+}
+
+// WithRetry returns f with a time after which to try again.
+func (f *Fault) WithRetry(d time.Duration) *Fault {
+	f.RetryAfter = d
+	return f
+}
+
+// From returns the fault in err's chain, if there is one.
+func From(err error) (*Fault, bool) {
+	var f *Fault
+	ok := errors.As(err, &f)
+	return f, ok
+}
+
+// Is tells whether err is a fault with this reason.
+func Is(err error, reason string) bool {
+	f, ok := From(err)
+	return ok && f.Reason == reason
+}

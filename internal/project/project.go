@@ -1,0 +1,80 @@
+// Package project is the boundary of tenancy: each project has its own definitions, runs and task queue.
+package project
+
+import (
+	"context"
+	"regexp"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// Default is the project that exists from the start.
+const Default = "default"
+
+// MaxNameLength is the longest a project's name may be, in bytes.
+const MaxNameLength = 63
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// Project is one tenant.
+type Project struct {
+	Name        string
+	Description string
+	CreatedAt   time.Time
+}
+
+// Store keeps projects.
+type Store interface {
+	// CreateProject adds p, or returns [fault.Exists] when the name is taken.
+	CreateProject(ctx context.Context, p Project, e audit.Entry) error
+	// GetProject returns [fault.NotFound] for an unknown name.
+	GetProject(ctx context.Context, name string) (Project, error)
+	// ListProjects returns up to limit projects in order of name, from the first one after the given name.
+	ListProjects(ctx context.Context, after string, limit int) ([]Project, error)
+}
+
+// Service makes and finds projects.
+type Service struct {
+	store Store
+	now   func() time.Time
+}
+
+// NewService returns a service over a store and a clock.
+func NewService(store Store, now func() time.Time) *Service {
+	return &Service{store: store, now: now}
+}
+
+// Create makes a project.
+func (s *Service) Create(ctx context.Context, name, description string) (Project, error) {
+	if err := CheckName(name); err != nil {
+		return Project{}, err
+	}
+	p := Project{Name: name, Description: description, CreatedAt: s.now()}
+	entry := audit.NewEntry(ctx, p.CreatedAt, audit.ProjectCreate, name, name, "")
+	if err := s.store.CreateProject(ctx, p, entry); err != nil {
+		return Project{}, err
+	}
+	return p, nil
+}
+
+// Get returns one project.
+func (s *Service) Get(ctx context.Context, name string) (Project, error) {
+	return s.store.GetProject(ctx, name)
+}
+
+// List returns up to limit projects after the given name.
+func (s *Service) List(ctx context.Context, after string, limit int) ([]Project, error) {
+	return s.store.ListProjects(ctx, after, limit)
+}
+
+// CheckName tells whether a name may be a project's: it becomes part of Temporal's task queue and dispatcher IDs.
+func CheckName(name string) error {
+	if len(name) <= MaxNameLength && namePattern.MatchString(name) {
+		return nil
+	}
+	return fault.New(fault.Invalid, fault.InvalidArgument,
+		"project name %q: use 1 to %d of a-z, 0-9 and \"-\", with a letter or digit at both ends", name, MaxNameLength).
+		WithField("name", "does not match [a-z0-9]([a-z0-9-]*[a-z0-9])?")
+}

@@ -1,0 +1,240 @@
+// Package run holds what a run is, its states and rules, and the service that starts, finds, watches and cancels runs.
+//
+// Rows follow Temporal. This package writes only `queued`; everything after that is written by the projection of what
+// Temporal has accepted, through [Store.ApplyUpdates], which never leaves a terminal state and never goes back.
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+)
+
+// Status is where a run is in its life.
+type Status string
+
+// The states of a run.
+const (
+	Queued     Status = "queued"
+	Running    Status = "running"
+	Waiting    Status = "waiting"
+	Completed  Status = "completed"
+	Failed     Status = "failed"
+	Canceled   Status = "canceled"
+	Terminated Status = "terminated"
+	TimedOut   Status = "timed_out"
+)
+
+// Statuses returns all states in the order of a run's life.
+func Statuses() []Status {
+	return []Status{Queued, Running, Waiting, Completed, Failed, Canceled, Terminated, TimedOut}
+}
+
+// Terminal tells whether a run in this state has ended.
+func (s Status) Terminal() bool {
+	switch s {
+	case Completed, Failed, Canceled, Terminated, TimedOut:
+		return true
+	case Queued, Running, Waiting:
+		return false
+	}
+	return false
+}
+
+// Known tells whether s is one of the states.
+func (s Status) Known() bool {
+	for _, k := range Statuses() {
+		if s == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Why a run is queued.
+const (
+	// QueuedStarting: it is being handed over to Temporal, or the outcome of that is not known yet.
+	QueuedStarting = "starting"
+	// QueuedWorker: Temporal has it and no worker has picked it up.
+	QueuedWorker = "worker"
+)
+
+// What started a run.
+const (
+	// TriggerAPI: a call of StartRun.
+	TriggerAPI = "api"
+)
+
+// Problem is an error in the shape of Problem Details, as the language defines it.
+type Problem struct {
+	Type     string `json:"type"`
+	Status   int    `json:"status"`
+	Title    string `json:"title"`
+	Detail   string `json:"detail,omitempty"`
+	Instance string `json:"instance"`
+}
+
+// Run is one execution of one version of a workflow.
+type Run struct {
+	ID      string
+	Project string
+	// Workflow is "namespace/name".
+	Workflow     string
+	Version      string
+	DocumentHash string
+	Status       Status
+	// QueuedReason is set while Status is Queued, WaitingKind while it is Waiting.
+	QueuedReason string
+	WaitingKind  string
+	// StatusAt is since when the run has this status.
+	StatusAt        time.Time
+	CancelRequested bool
+	CancelReason    string
+	RequestID       string
+	Trigger         string
+	Actor           string
+	CreatedAt       time.Time
+	// StartedAt is when it was first executed; zero before.
+	StartedAt time.Time
+	// EndedAt is zero while it is open.
+	EndedAt    time.Time
+	StepsTotal int64
+	StepsDone  int64
+	// Input and Output are JSON; nil where a list leaves them out or there is none yet.
+	Input  json.RawMessage
+	Output json.RawMessage
+	Error  *Problem
+	// Sequence grows with every change of the run or its steps.
+	Sequence int64
+	// Position is how far of Temporal's history the row shows (see [Update]).
+	Position int64
+	// Interpreter is the version of the interpreter that it started with.
+	Interpreter int
+	// ExecutionID is Temporal's own run ID of the newest execution; empty until Temporal has answered.
+	ExecutionID string
+}
+
+// Attempt is one real try of a step.
+type Attempt struct {
+	Number    int        `json:"number"`
+	StartedAt time.Time  `json:"startedAt"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	Error     *Problem   `json:"error,omitempty"`
+}
+
+// Step is one entry into one task of a run.
+type Step struct {
+	// Number is the order of entry in the run, from 1.
+	Number int64
+	// Path is the entry's path with loop indices, Pointer the task's place in the document.
+	Path    string
+	Pointer string
+	Task    string
+	Kind    string
+	// Status is running, waiting, completed, failed, skipped or canceled.
+	Status      string
+	WaitingKind string
+	WaitUntil   time.Time
+	StartedAt   time.Time
+	EndedAt     time.Time
+	Input       json.RawMessage
+	Output      json.RawMessage
+	Error       *Problem
+	Attempts    []Attempt
+	// Sequence is the run's sequence at which the step last changed.
+	Sequence int64
+	// Position is the place in Temporal's history that it was last written from.
+	Position int64
+}
+
+// Update is what one workflow task, once accepted by Temporal, made of a run.
+//
+// Position grows along the run's life (number of the execution in its chain, then length of the history), so that
+// an update that comes late or twice changes nothing.
+type Update struct {
+	RunID       string
+	ExecutionID string
+	Position    int64
+	// State is nil when only steps changed.
+	State *State
+	// Steps carry their own positions.
+	Steps []Step
+}
+
+// State is the run-level part of an update.
+type State struct {
+	Status      Status
+	WaitingKind string
+	Since       time.Time
+	StartedAt   time.Time
+	EndedAt     time.Time
+	Output      json.RawMessage
+	Error       *Problem
+	StepsTotal  int64
+	StepsDone   int64
+}
+
+// Cursor is a place in a list of runs.
+type Cursor struct {
+	CreatedAt time.Time `json:"at"`
+	ID        string    `json:"id"`
+}
+
+// Filter says which runs to list. Zero fields match everything.
+type Filter struct {
+	Project   string
+	Statuses  []Status
+	Workflow  string
+	Version   string
+	RequestID string
+	// Since is inclusive, Until exclusive, both on the time of creation.
+	Since time.Time
+	Until time.Time
+	// OldestFirst turns the order round.
+	OldestFirst bool
+	After       *Cursor
+	Limit       int
+}
+
+// Store keeps runs. Missing runs are [fault.NotFound].
+type Store interface {
+	// InsertRun adds a run that is queued. When the project has a run with the same request ID, it returns that one
+	// and false, and changes nothing.
+	InsertRun(ctx context.Context, r Run, e audit.Entry) (Run, bool, error)
+	// RemoveUnstarted deletes a run that is still `queued: starting` and writes e; it returns false when the run is
+	// no longer that.
+	RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error)
+	// MarkHandedOver turns `queued: starting` into `queued: worker`; any other state is left as it is.
+	MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error
+	// GetRun returns one run with input and output.
+	GetRun(ctx context.Context, project, id string) (Run, error)
+	// ListRuns returns runs without input and output.
+	ListRuns(ctx context.Context, f Filter) ([]Run, error)
+	// ListSteps returns up to limit steps with numbers above after, in order.
+	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)
+	// ChangedSteps returns up to limit steps with sequence above after and up to upTo, in order of sequence and number.
+	ChangedSteps(ctx context.Context, id string, after, upTo int64, limit int) ([]Step, error)
+	// MarkCancelRequested sets the flag on an open run; it returns the run as it then is. The flag and e are written
+	// only when the run is open and the flag was not set.
+	MarkCancelRequested(ctx context.Context, project, id, reason string, at time.Time, e audit.Entry) (Run, error)
+	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
+	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
+	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the
+	// update's (for steps: the step's) position is beyond the stored one, a terminal row is never changed, sequences
+	// grow by one per run and call. Updates of unknown runs are passed over. It returns the runs that changed to a
+	// status that they did not have, for counting.
+	ApplyUpdates(ctx context.Context, updates []Update) ([]Transition, error)
+}
+
+// Transition is a run's change from one status to another.
+type Transition struct {
+	RunID   string
+	Project string
+	From    Status
+	To      Status
+	// CreatedAt and StartedAt are the run's, for latencies.
+	CreatedAt time.Time
+	StartedAt time.Time
+}

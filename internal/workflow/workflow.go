@@ -1,0 +1,112 @@
+// Package workflow keeps definitions: one draft each, and published versions that never change.
+//
+// A definition is found by its namespace-qualified name, "namespace/name". What runs is never the definition but a
+// document, pinned by the hash of its canonical form: editing, pausing or deleting a definition leaves open runs alone.
+package workflow
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+)
+
+// States of a workflow.
+const (
+	// StateDraft: nothing is published.
+	StateDraft = "draft"
+	// StatePublished: new runs may start.
+	StatePublished = "published"
+	// StatePaused: new runs are refused.
+	StatePaused = "paused"
+)
+
+// Workflow is one definition's record.
+type Workflow struct {
+	Project string
+	// Name is "namespace/name".
+	Name    string
+	Title   string
+	Summary string
+	State   string
+	// LatestVersion is the published version of highest precedence (semver.org, item 11); empty when there is none.
+	LatestVersion string
+	// HasDraft tells whether a draft is stored.
+	HasDraft    bool
+	PauseReason string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Draft is a document that is being worked on; it may be wrong.
+type Draft struct {
+	Project  string
+	Workflow string
+	Title    string
+	Summary  string
+	Source   string
+	SavedAt  time.Time
+}
+
+// Version is one published document.
+type Version struct {
+	Project  string
+	Workflow string
+	Version  string
+	// Hash of Canonical, as "sha256:…".
+	Hash    string
+	Title   string
+	Summary string
+	// Source is the document as it was given.
+	Source string
+	// Canonical is what runs.
+	Canonical   []byte
+	Publisher   string
+	PublishedAt time.Time
+}
+
+// Filter says which workflows to list, in order of name.
+type Filter struct {
+	Project string
+	// Text that the name contains.
+	Text   string
+	States []string
+	// After is the last name of the page before.
+	After string
+	Limit int
+}
+
+// VersionCursor is a place in a list of versions, newest first.
+type VersionCursor struct {
+	PublishedAt time.Time `json:"at"`
+	Version     string    `json:"version"`
+}
+
+// Store keeps workflows. Missing objects are [fault.NotFound] with the reason that fits.
+type Store interface {
+	// SaveDraft stores the draft and makes the workflow when it is new.
+	SaveDraft(ctx context.Context, d Draft, e audit.Entry) (Workflow, error)
+	// GetDraft returns the stored draft.
+	GetDraft(ctx context.Context, project, name string) (Draft, error)
+	// Publish stores v and its document, drops the draft when its source is v's, and sets the latest version by
+	// calling newer(candidate, current). When v.Version is published already with the same hash it returns the
+	// stored version and false, and changes nothing; with another hash it returns [fault.Exists].
+	Publish(ctx context.Context, v Version, newer func(a, b string) bool, e audit.Entry) (Version, bool, error)
+	// GetWorkflow returns one workflow.
+	GetWorkflow(ctx context.Context, project, name string) (Workflow, error)
+	// FindByShortName returns the full names of the workflows "*/short", in order, at most limit.
+	FindByShortName(ctx context.Context, project, short string, limit int) ([]string, error)
+	// ListWorkflows lists workflows in order of name.
+	ListWorkflows(ctx context.Context, f Filter) ([]Workflow, error)
+	// GetVersion returns one version, source and canonical form included.
+	GetVersion(ctx context.Context, project, name, version string) (Version, error)
+	// ListVersions lists versions newest first, without source and canonical form.
+	ListVersions(ctx context.Context, project, name string, after *VersionCursor, limit int) ([]Version, error)
+	// SetPaused pauses or unpauses; a workflow that is so already is left as it is, without an audit entry.
+	SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (Workflow, error)
+	// DeleteWorkflow removes the workflow, its draft and its versions, unless runs of it are open
+	// ([fault.WorkflowHasOpenRuns], their number in the message). Documents stay.
+	DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error
+	// Document returns the canonical form with this hash, for as long as the store lives.
+	Document(ctx context.Context, hash string) ([]byte, error)
+}
