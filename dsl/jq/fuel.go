@@ -1,0 +1,66 @@
+package jq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// DefaultFuel is the budget of one evaluation when the caller gives none: about a tenth of a second of work.
+const DefaultFuel int64 = 2_000_000
+
+// ErrFuel is what every error about an exhausted budget wraps; test for it with errors.Is.
+var ErrFuel = errors.New("expression used up its compute budget")
+
+// Fuel is a budget of compute. One unit is one instruction of the expression machine; functions whose work grows
+// with their data charge in proportion to it. The same expression on the same data always uses the same number
+// of units, on any machine. A Fuel may be shared by several evaluations in a row; it is not safe for concurrent use.
+type Fuel struct {
+	limit, used int64
+	closed      chan struct{}
+}
+
+// NewFuel returns a budget of limit units.
+func NewFuel(limit int64) *Fuel {
+	closed := make(chan struct{})
+	close(closed)
+	return &Fuel{limit: limit, closed: closed}
+}
+
+// Used tells how many units were spent so far; never more than the limit.
+func (f *Fuel) Used() int64 { return min(f.used, f.limit) }
+
+// Remaining tells how many units are left.
+func (f *Fuel) Remaining() int64 { return max(f.limit-f.used, 0) }
+
+// Err is nil while there is fuel left, afterwards an error that wraps ErrFuel.
+func (f *Fuel) Err() error {
+	if f.used <= f.limit {
+		return nil
+	}
+	return fmt.Errorf("%w of %d units", ErrFuel, f.limit)
+}
+
+// charge spends n units and tells whether they were there.
+func (f *Fuel) charge(n int64) error {
+	if f.used <= f.limit {
+		f.used += n
+	}
+	return f.Err()
+}
+
+// counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
+// This stops an expression at an exact, repeatable instruction, which no clock can.
+type counter struct{ *Fuel }
+
+var _ context.Context = counter{}
+
+func (c counter) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c counter) Value(any) any               { return nil }
+func (c counter) Done() <-chan struct{} {
+	if c.charge(1) != nil {
+		return c.closed
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package jq
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDigits bounds the length of a number in text: parsing an integer of n digits costs n² steps.
+const maxDigits = 1024
+
+// maxJSONDepth bounds the nesting of decoded values, as deep recursion would exhaust the stack.
+const maxJSONDepth = 1000
+
+// Normalize turns a Go value into the values expressions work on: nil, bool, int, float64, *big.Int, string,
+// []any and map[string]any. Integers that fit become int, others *big.Int; NaN becomes nil and the infinities the
+// largest floats, as in jq's output. Anything else goes through its JSON form; what has none becomes nil.
+func Normalize(v any) any {
+	switch v := v.(type) {
+	case nil, bool, int, string:
+		return v
+	case float64:
+		return finite(v)
+	case *big.Int:
+		return shrink(v)
+	case json.Number:
+		n, err := parseNumber(string(v))
+		if err != nil {
+			return nil
+		}
+		return n
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = Normalize(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = Normalize(e)
+		}
+		return out
+	}
+	return normalizeOther(v)
+}
+
+func normalizeOther(v any) any {
+	rv := reflect.ValueOf(v)
+	switch {
+	case rv.CanInt():
+		return int(rv.Int())
+	case rv.CanUint():
+		return shrink(new(big.Int).SetUint64(rv.Uint()))
+	case rv.CanFloat():
+		return finite(rv.Float())
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	out, err := DecodeJSON(data)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func finite(f float64) any {
+	switch {
+	case math.IsNaN(f):
+		return nil
+	case math.IsInf(f, 1):
+		return math.MaxFloat64
+	case math.IsInf(f, -1):
+		return -math.MaxFloat64
+	}
+	return f
+}
+
+func shrink(n *big.Int) any {
+	if n.IsInt64() {
+		return int(n.Int64())
+	}
+	return n
+}
+
+// DecodeJSON reads exactly one JSON value. Integers keep all their digits; text after the value, duplicate
+// keys' earlier values aside, is an error, and so is a nesting over 1,000 levels or a number over 1,024 digits.
+func DecodeJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := checkDepth(data); err != nil {
+		return nil, err
+	}
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("decode JSON: unexpected text after the value at byte %d", dec.InputOffset())
+	}
+	return fromNumbers(v)
+}
+
+func checkDepth(data []byte) error {
+	depth, inString, escaped := 0, false, false
+	for _, c := range data {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			if depth++; depth > maxJSONDepth {
+				return fmt.Errorf("decode JSON: nested deeper than %d levels", maxJSONDepth)
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return nil
+}
+
+func fromNumbers(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		return parseNumber(string(v))
+	case []any:
+		for i, e := range v {
+			if v[i], err = fromNumbers(e); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for k, e := range v {
+			if v[k], err = fromNumbers(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func parseNumber(s string) (any, error) {
+	if len(s) > maxDigits {
+		return nil, fmt.Errorf("decode JSON: a number of %d characters is over the limit of %d", len(s), maxDigits)
+	}
+	if !strings.ContainsAny(s, ".eE") {
+		if n, ok := new(big.Int).SetString(s, 10); ok {
+			return shrink(n), nil
+		}
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return nil, fmt.Errorf("decode JSON: number %q is out of range", s)
+	}
+	return f, nil
+}
+
+// EncodeJSON writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values give
+// equal bytes. It refuses what JSON cannot hold. Invalid UTF-8 becomes the replacement character.
+func EncodeJSON(v any) ([]byte, error) {
+	return appendJSON(make([]byte, 0, 256), v, 0)
+}
+
+func appendJSON(b []byte, v any, depth int) ([]byte, error) {
+	if depth > maxJSONDepth {
+		return nil, fmt.Errorf("encode JSON: nested deeper than %d levels", maxJSONDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...), nil
+	case bool:
+		return strconv.AppendBool(b, v), nil
+	case int:
+		return strconv.AppendInt(b, int64(v), 10), nil
+	case *big.Int:
+		return v.Append(b, 10), nil
+	case float64:
+		return appendFloat(b, v)
+	case string:
+		return appendString(b, v), nil
+	case []any:
+		return appendArray(b, v, depth)
+	case map[string]any:
+		return appendObject(b, v, depth)
+	}
+	return appendJSON(b, Normalize(v), depth)
+}
+
+func appendArray(b []byte, v []any, depth int) ([]byte, error) {
+	var err error
+	b = append(b, '[')
+	for i, e := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendJSON(b, e, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func appendObject(b []byte, v map[string]any, depth int) ([]byte, error) {
+	var err error
+	b = append(b, '{')
+	for i, k := range sortedKeys(v) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, k), ':')
+		if b, err = appendJSON(b, v[k], depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// appendFloat writes whole floats without exponent up to 1e17 and the shortest exact form otherwise, so that a
+// value that is decoded and encoded again keeps its bytes.
+func appendFloat(b []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("encode JSON: %v is not a JSON number", f)
+	}
+	if f == 0 {
+		return append(b, '0'), nil
+	}
+	if a := math.Abs(f); a >= 1e-6 && a < 1e17 {
+		return strconv.AppendFloat(b, f, 'f', -1, 64), nil
+	}
+	return strconv.AppendFloat(b, f, 'e', -1, 64), nil
+}
+
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			i++
+			switch {
+			case c == '"' || c == '\\':
+				b = append(b, '\\', c)
+			case c == '\n':
+				b = append(b, '\\', 'n')
+			case c == '\r':
+				b = append(b, '\\', 'r')
+			case c == '\t':
+				b = append(b, '\\', 't')
+			case c < 0x20 || c == 0x7f:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			default:
+				b = append(b, c)
+			}
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		b = utf8.AppendRune(b, r)
+		i += n
+	}
+	return append(b, '"')
+}
