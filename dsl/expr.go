@@ -1,0 +1,131 @@
+package dsl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// Expr is one compiled expression, or a literal array where the language allows one in its place. A nil *Expr is
+// never evaluated: each slot says what its absence means.
+type Expr struct {
+	Source  string // without the surrounding ${ }
+	Pos     Pos
+	program *jq.Program
+	literal any
+}
+
+// Eval evaluates the expression on input. vars are given without "$"; those the expression does not use cost nothing.
+func (e *Expr) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
+	if e.program == nil {
+		return e.literal, nil
+	}
+	return e.program.Run(input, vars, fuel)
+}
+
+// Holds evaluates a condition: everything holds but false and null, as in jq.
+func (e *Expr) Holds(input any, vars map[string]any, fuel *jq.Fuel) (bool, error) {
+	v, err := e.Eval(input, vars, fuel)
+	return v != nil && v != false, err
+}
+
+// Template is a JSON value in which strings may be expressions. A string is an expression as a whole or not at all:
+// "a ${ .b } c" is text. In strict mode that takes ${ }, around which space is allowed; in loose mode a whole string
+// that starts with "." or "$" and compiles is one, too. In the slots where the specification allows bare expressions
+// (input.from, output.as, export.as) the template's own string is an expression with or without ${ }.
+type Template struct {
+	Pos Pos
+	// exactly one of the following is set, or none for the literal null
+	expr    *Expr
+	object  map[string]*Template
+	array   []*Template
+	literal any
+}
+
+// Eval evaluates the template. The result shares nothing that a caller may change: it must be treated as immutable.
+func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
+	switch {
+	case t.expr != nil:
+		return t.expr.Eval(input, vars, fuel)
+	case t.object != nil:
+		out := make(map[string]any, len(t.object))
+		for _, key := range slices.Sorted(maps.Keys(t.object)) {
+			v, err := t.object[key].Eval(input, vars, fuel)
+			if err != nil {
+				return nil, err
+			}
+			out[key] = v
+		}
+		return out, nil
+	case t.array != nil:
+		out := make([]any, len(t.array))
+		for i, e := range t.array {
+			v, err := e.Eval(input, vars, fuel)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = v
+		}
+		return out, nil
+	}
+	return t.literal, nil
+}
+
+// EvalString evaluates a template that must give a string.
+func (t *Template) EvalString(input any, vars map[string]any, fuel *jq.Fuel) (string, error) {
+	v, err := t.Eval(input, vars, fuel)
+	if err != nil {
+		return "", err
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("evaluate %q: want a string, got %s", t.source(), typeName(v))
+	}
+	return s, nil
+}
+
+// Static gives the template's value if it holds no expression.
+func (t *Template) Static() (any, bool) {
+	if t.expr == nil && t.object == nil && t.array == nil {
+		return t.literal, true
+	}
+	return nil, false
+}
+
+func (t *Template) source() string {
+	if t.expr != nil {
+		return t.expr.Source
+	}
+	return fmt.Sprint(t.literal)
+}
+
+// unwrap takes the text out of ${ } and tells whether it was in it.
+func unwrap(s string) (string, bool) {
+	trimmed := strings.TrimSpace(s)
+	inner, ok := strings.CutPrefix(trimmed, "${")
+	if !ok {
+		return s, false
+	}
+	inner, ok = strings.CutSuffix(inner, "}")
+	return inner, ok
+}
+
+// typeName names a value's type as authors know it.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

@@ -1,0 +1,93 @@
+package dsl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Pos is a place in the source. Both numbers count from 1; zero means the whole document. Columns count characters.
+type Pos struct{ Line, Column int }
+
+// Severity tells whether a problem stops a document from running.
+type Severity string
+
+// The severities.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// Code names a kind of problem. Codes are stable: programs may branch on them.
+type Code string
+
+// The codes of problems.
+const (
+	CodeSyntax           Code = "syntax"            // not YAML or JSON
+	CodeLimit            Code = "limit"             // over a size, depth or alias limit
+	CodeDuplicateKey     Code = "duplicate_key"     // one key twice in a mapping
+	CodeUnknownKey       Code = "unknown_key"       // a key the language does not know
+	CodeMissingKey       Code = "missing_key"       // a required key is absent
+	CodeType             Code = "type"              // a value of the wrong type
+	CodeValue            Code = "value"             // a value of the right type that is not allowed
+	CodeUnsupported      Code = "unsupported"       // in the language, not run by this version
+	CodeUnknownReference Code = "unknown_reference" // a name that is not defined
+	CodeDuplicateName    Code = "duplicate_name"    // two tasks of one name in a list
+	CodeExpression       Code = "expression"        // an expression that does not compile
+	CodeUnknownVariable  Code = "unknown_variable"  // a variable that does not exist there
+	CodeSchema           Code = "schema"            // a JSON Schema that does not compile
+	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
+	CodeUnused           Code = "unused"            // defined, never used (warning)
+)
+
+// Problem is one thing wrong with a document: where, what, and what to do about it.
+type Problem struct {
+	Severity   Severity `json:"severity"`
+	Code       Code     `json:"code"`
+	Path       string   `json:"path"` // JSON pointer; "" is the document
+	Message    string   `json:"message"`
+	Suggestion string   `json:"suggestion,omitempty"`
+	Pos        Pos      `json:"pos"`
+}
+
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Pos.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: ", p.Pos.Line, p.Pos.Column)
+	}
+	fmt.Fprintf(&b, "%s: %s", p.Code, p.Message)
+	if p.Path != "" {
+		fmt.Fprintf(&b, " (at %s)", p.Path)
+	}
+	if p.Suggestion != "" {
+		b.WriteString("; " + p.Suggestion)
+	}
+	return b.String()
+}
+
+// Problems are all problems of a document in the order of their places, none twice.
+type Problems []Problem
+
+// Error joins the problems, one per line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// HasErrors tells whether a problem stops the document from running.
+func (ps Problems) HasErrors() bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == SeverityError })
+}
+
+// sorted orders problems by place and drops repetitions, which arise where two references lead to one definition.
+func (ps Problems) sorted() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(ps)
+}
