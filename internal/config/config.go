@@ -1,0 +1,143 @@
+package config
+
+import "time"
+
+// Config is everything an operator can set, one struct per concern. The tags are the single source of
+// the key's name (yaml), default, explanation (doc) and example text in the generated reference; the
+// flag and the variable follow from the name.
+type Config struct {
+	Listen    string    `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
+	Roles     []string  `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
+	Projects  []string  `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
+	Temporal  Temporal  `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
+	Store     Store     `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
+	Auth      Auth      `yaml:"auth" doc:"Who may call the API."`
+	API       API       `yaml:"api" doc:"The API listener."`
+	Runs      Runs      `yaml:"runs" doc:"Starting runs."`
+	Workflows Workflows `yaml:"workflows" doc:"Workflow definitions."`
+	Worker    Worker    `yaml:"worker" doc:"The worker role."`
+	Calls     Calls     `yaml:"calls" doc:"Calls that workflows make to other systems."`
+	Log       Log       `yaml:"log" doc:"The process's own log, written to standard error."`
+	Telemetry Telemetry `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
+}
+
+// Roles a process can carry.
+const (
+	RoleAPI    = "api"
+	RoleWorker = "worker"
+)
+
+// Temporal says where the cluster is and how to prove who we are.
+type Temporal struct {
+	Address    string `yaml:"address" default:"127.0.0.1:7233" doc:"Frontend of the cluster, as host:port."`
+	Namespace  string `yaml:"namespace" default:"default" doc:"Temporal namespace. It must exist."`
+	TLS        TLS    `yaml:"tls" doc:"TLS towards Temporal. It is on when any of these keys is set or an API key is given, unless disabled is true."`
+	APIKeyFile string `yaml:"api_key_file" default:"" kind:"file" doc:"File that holds an API key. Read again for every call, so a rotated key needs no restart."`
+
+	// Profile holds what only Temporal's own configuration can express; a Layer fills it.
+	Profile TemporalProfile `yaml:"-"`
+}
+
+// TLS names the files of a TLS connection to Temporal.
+type TLS struct {
+	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file."`
+	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file."`
+	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM. Empty: the system's."`
+	ServerName string `yaml:"server_name" default:"" doc:"Name expected in the server's certificate. Empty: the host of the address."`
+	Disabled   bool   `yaml:"disabled" default:"false" doc:"Use no TLS even where an API key or a Temporal profile would turn it on."`
+}
+
+// TemporalProfile is the part of Temporal's own environment configuration that has no key of ours:
+// credentials given inline, extra gRPC headers, the authority.
+type TemporalProfile struct {
+	TLS                     bool
+	APIKey                  Secret
+	CertPEM                 []byte
+	KeyPEM                  Secret
+	CAPEM                   []byte
+	DisableHostVerification bool
+	Headers                 map[string]string
+	Authority               string
+}
+
+// Store drivers.
+const (
+	DriverSQLite   = "sqlite"
+	DriverPostgres = "postgres"
+)
+
+// Store names the database.
+type Store struct {
+	Driver      string `yaml:"driver" default:"sqlite" doc:"sqlite (one process, one file) or postgres."`
+	DSN         Secret `yaml:"dsn" default:"signalbox.db" doc:"sqlite: path of the database file. postgres: connection URL or key=value text. A password is given by reference, \"postgres://signalbox:${file:/run/secrets/db}@db/signalbox\", \"${env:NAME}\", or the whole DSN through its variable."`
+	AutoMigrate bool   `yaml:"auto_migrate" default:"true" doc:"Bring the schema up to date at start. Several processes may start at once; false: run \"signalbox migrate up\" yourself."`
+}
+
+// ModeNone lets every caller in; only safe where only this machine can connect.
+const ModeNone = "none"
+
+// Auth says who may call.
+type Auth struct {
+	Mode string `yaml:"mode" default:"none" doc:"none: every caller is the local administrator, therefore only loopback addresses may be listened on."`
+}
+
+// API bounds the listener.
+type API struct {
+	MaxRequestBytes Size `yaml:"max_request_bytes" default:"4MiB" doc:"Largest request accepted."`
+}
+
+// Runs bounds the start of a run.
+type Runs struct {
+	MaxInputBytes Size          `yaml:"max_input_bytes" default:"512KiB" doc:"Largest input of a run, as JSON. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
+	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
+}
+
+// Workflows bounds definitions.
+type Workflows struct {
+	MaxDefinitionBytes Size `yaml:"max_definition_bytes" default:"1MiB" doc:"Largest workflow document."`
+}
+
+// Worker bounds what one worker process does at a time.
+type Worker struct {
+	MaxConcurrentWorkflowTasks   int           `yaml:"max_concurrent_workflow_tasks" default:"200" doc:"Workflow tasks in progress at once, per project. At least 2."`
+	MaxConcurrentActivities      int           `yaml:"max_concurrent_activities" default:"200" doc:"Calls in progress at once that Temporal schedules, per project."`
+	MaxConcurrentLocalActivities int           `yaml:"max_concurrent_local_activities" default:"200" doc:"Calls in progress at once that run inside a workflow task, per project."`
+	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it gives them back."`
+}
+
+// Calls guards outbound requests.
+type Calls struct {
+	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`
+	Timeout          time.Duration `yaml:"timeout" default:"30s" doc:"Longest single call, redirects included."`
+	MaxResponseBytes Size          `yaml:"max_response_bytes" default:"1MiB" doc:"Largest response body. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level" default:"info" doc:"debug, info, warn or error."`
+	Format string `yaml:"format" default:"json" doc:"json or text."`
+}
+
+// Telemetry names the process in metrics.
+type Telemetry struct {
+	ServiceName string `yaml:"service_name" default:"signalbox" doc:"Value of service_name in the metric target_info."`
+}
+
+// HasRole reports whether the process carries the role.
+func (c *Config) HasRole(role string) bool {
+	for _, r := range c.Roles {
+		if r == role {
+			return true
+		}
+	}
+	return false
+}
+
+// TLSEnabled reports whether the connection to Temporal uses TLS.
+func (t Temporal) TLSEnabled() bool {
+	if t.TLS.Disabled {
+		return false
+	}
+	own := t.TLS.CertFile != "" || t.TLS.KeyFile != "" || t.TLS.CAFile != "" || t.TLS.ServerName != ""
+	return own || t.APIKeyFile != "" || t.Profile.TLS || t.Profile.APIKey != ""
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+)
+
+// FileFlag names the flag, and FileVariable the variable, that point at the YAML file.
+const (
+	FileFlag     = "config"
+	FileVariable = Prefix + "CONFIG"
+)
+
+// Layer sets values below the file and above the defaults. It returns where each key it set came from,
+// keyed by the key's path.
+type Layer func(env Environment, cfg *Config) (sources map[string]string, err error)
+
+// Options says where Load looks.
+type Options struct {
+	Flags  *pflag.FlagSet // bound by BindFlags; nil: no flags
+	Env    Environment    // nil: no variables
+	Layers []Layer        // lowest first
+}
+
+// flagValue keeps a flag's text until Load parses it, so that a bad flag is reported beside all other problems.
+type flagValue struct {
+	text string
+	kind string
+}
+
+func (v *flagValue) String() string { return v.text }
+func (v *flagValue) Type() string   { return v.kind }
+func (v *flagValue) Set(text string) error {
+	v.text = text
+	return nil
+}
+
+// BindFlags adds --config and one flag for each key.
+func BindFlags(flags *pflag.FlagSet) {
+	flags.String(FileFlag, "", "YAML `file` to read ("+FileVariable+")")
+	for _, k := range schemaOf(Default()).keys {
+		value := &flagValue{text: k.def, kind: k.typeName()}
+		flag := flags.VarPF(value, k.flag(), "", fmt.Sprintf("%s (%s)", k.doc, k.variable()))
+		if k.typeName() == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// Load reads every source and returns the configuration, or every problem found as a Problems.
+func Load(options Options) (*Config, error) {
+	cfg := Default()
+	l := &loader{cfg: cfg, schema: schemaOf(cfg), env: options.Env, sources: map[string]string{}}
+	l.layers(options.Layers)
+	l.file(filePath(options))
+	l.variables()
+	l.flags(options.Flags)
+	l.secrets()
+	l.files()
+	l.validate()
+	if err := l.problems.err(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+func filePath(options Options) string {
+	if options.Flags != nil && options.Flags.Changed(FileFlag) {
+		return options.Flags.Lookup(FileFlag).Value.String()
+	}
+	return options.Env[FileVariable]
+}
+
+type loader struct {
+	cfg      *Config
+	schema   *schema
+	env      Environment
+	sources  map[string]string // where each key's final value came from
+	problems Problems
+}
+
+func (l *loader) layers(layers []Layer) {
+	for _, layer := range layers {
+		sources, err := layer(l.env, l.cfg)
+		if err != nil {
+			l.problems = append(l.problems, Problem{Source: "environment", Message: err.Error()})
+			continue
+		}
+		for path, source := range sources {
+			l.sources[path] = source
+		}
+	}
+}
+
+func (l *loader) file(path string) {
+	if path == "" {
+		return
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		l.problems = append(l.problems, Problem{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
+		return
+	}
+	layer := &fileLayer{name: path, schema: l.schema, sources: l.sources}
+	layer.load(content)
+	l.problems = append(l.problems, layer.problems...)
+}
+
+func (l *loader) variables() {
+	for _, k := range l.schema.keys {
+		if text, ok := l.env.LookupEnv(k.variable()); ok {
+			l.set(k, text, k.variable())
+		}
+	}
+}
+
+func (l *loader) flags(flags *pflag.FlagSet) {
+	if flags == nil {
+		return
+	}
+	for _, k := range l.schema.keys {
+		if flag := flags.Lookup(k.flag()); flag != nil && flag.Changed {
+			l.set(k, flag.Value.String(), "--"+k.flag())
+		}
+	}
+}
+
+func (l *loader) set(k key, text, source string) {
+	if err := setText(k.value, text); err != nil {
+		l.problems = append(l.problems, Problem{Path: k.path, Source: source, Message: err.Error()})
+		return
+	}
+	l.sources[k.path] = source
+}
+
+// secrets resolves the references in the DSN. A password written out is refused unless it came through
+// the key's own variable: a file is committed and a command line is seen by every user of the machine.
+func (l *loader) secrets() {
+	const path = "store.dsn"
+	written := l.cfg.Store.DSN.Reveal()
+	if hasPlainPassword(written) && l.sources[path] != l.schema.byPath[path].variable() {
+		l.report(path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the DSN in "+l.schema.byPath[path].variable())
+	}
+	resolved, problems := resolveSecrets(written, l.env)
+	for _, problem := range problems {
+		l.report(path, problem.Message)
+	}
+	l.cfg.Store.DSN = Secret(resolved)
+}
+
+// files makes paths absolute, so that a later change of the working directory cannot move them, and
+// reports those that cannot be read.
+func (l *loader) files() {
+	for _, k := range l.schema.keys {
+		name := k.value.String()
+		if k.kind != "file" || name == "" {
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			l.report(k.path, fmt.Sprintf("the file cannot be read: %v; check its path and permissions", err))
+			continue
+		}
+		_ = file.Close() // opened for reading only
+		if absolute, err := filepath.Abs(name); err == nil {
+			k.value.SetString(absolute)
+		}
+	}
+}
+
+// validate adds the faults of values, leaving out keys already reported: a value that could not be read
+// was left at its default and would only be blamed twice.
+func (l *loader) validate() {
+	reported := map[string]bool{}
+	for _, p := range l.problems {
+		reported[p.Path] = true
+	}
+	for _, p := range l.cfg.validate() {
+		if !reported[p.Path] {
+			l.report(p.Path, p.Message)
+		}
+	}
+}
+
+func (l *loader) report(path, message string) {
+	source := l.sources[path]
+	if source == "" {
+		source = "default"
+	}
+	l.problems = append(l.problems, Problem{Path: path, Source: source, Message: message})
+}

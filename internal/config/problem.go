@@ -1,0 +1,60 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one fault in the configuration.
+type Problem struct {
+	Path    string // the key, "store.dsn"; empty where a whole file is at fault
+	Source  string // where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default"
+	Message string // what is wrong and what to do
+}
+
+// String writes the problem on one line.
+func (p Problem) String() string {
+	switch {
+	case p.Path == "":
+		return fmt.Sprintf("%s: %s", p.Source, p.Message)
+	case p.Source == "":
+		return fmt.Sprintf("%s: %s", p.Path, p.Message)
+	default:
+		return fmt.Sprintf("%s (%s): %s", p.Path, p.Source, p.Message)
+	}
+}
+
+// Problems is every fault found, in the order of the file, then of the keys. It is the error of Load
+// and Validate.
+type Problems []Problem
+
+// Error writes one problem per line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (ps *Problems) add(path, format string, args ...any) {
+	*ps = append(*ps, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// under puts the problems of one concern below its section.
+func (ps Problems) under(section string) Problems {
+	out := make(Problems, len(ps))
+	for i, p := range ps {
+		p.Path = join(section, p.Path)
+		out[i] = p
+	}
+	return out
+}
+
+// err returns nil, not an empty Problems, where nothing is wrong.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}

@@ -1,0 +1,91 @@
+// Package temporalconfig joins our configuration to Temporal's own.
+//
+// Layer reads what every Temporal tool reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, the
+// TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml) and puts it below the
+// operator's Signalbox settings. Options turns the result into what the SDK's client takes.
+//
+//	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer}})
+//	options, err := temporalconfig.Options(cfg.Temporal)
+//
+// It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It dials
+// nothing, and ignores the remote codec of a profile: a worker would call it for every payload.
+package temporalconfig
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Layer applies Temporal's environment configuration. It is a config.Layer.
+func Layer(env config.Environment, cfg *config.Config) (map[string]string, error) {
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
+		EnvLookup:   env,
+		DisableFile: !hasConfigFolder(env),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read Temporal's own configuration: %w; correct it or unset TEMPORAL_CONFIG_FILE and TEMPORAL_PROFILE", err)
+	}
+	apply := layer{env: env, sources: map[string]string{}}
+	apply.profile(profile, &cfg.Temporal)
+	return apply.sources, nil
+}
+
+// hasConfigFolder keeps an environment that names no folder, as tests have, from reading the file of
+// the user who happens to run the process.
+func hasConfigFolder(env config.Environment) bool {
+	for _, name := range []string{"TEMPORAL_CONFIG_FILE", "XDG_CONFIG_HOME", "HOME", "AppData"} {
+		if env[name] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+type layer struct {
+	env     config.Environment
+	sources map[string]string
+}
+
+func (l *layer) profile(profile envconfig.ClientConfigProfile, t *config.Temporal) {
+	l.set(&t.Address, profile.Address, "temporal.address", "TEMPORAL_ADDRESS")
+	l.set(&t.Namespace, profile.Namespace, "temporal.namespace", "TEMPORAL_NAMESPACE")
+	t.Profile.APIKey = config.Secret(profile.APIKey)
+	t.Profile.Authority = profile.Authority
+	t.Profile.Headers = profile.GRPCMeta
+	if profile.TLS == nil {
+		return
+	}
+	tls := profile.TLS
+	l.set(&t.TLS.CertFile, tls.ClientCertPath, "temporal.tls.cert_file", "TEMPORAL_TLS_CLIENT_CERT_PATH")
+	l.set(&t.TLS.KeyFile, tls.ClientKeyPath, "temporal.tls.key_file", "TEMPORAL_TLS_CLIENT_KEY_PATH")
+	l.set(&t.TLS.CAFile, tls.ServerCACertPath, "temporal.tls.ca_file", "TEMPORAL_TLS_SERVER_CA_CERT_PATH")
+	l.set(&t.TLS.ServerName, tls.ServerName, "temporal.tls.server_name", "TEMPORAL_TLS_SERVER_NAME")
+	if tls.Disabled {
+		t.TLS.Disabled = true
+		l.sources["temporal.tls.disabled"] = l.source("TEMPORAL_TLS")
+	}
+	t.Profile.TLS = !tls.Disabled
+	t.Profile.CertPEM = tls.ClientCertData
+	t.Profile.KeyPEM = config.Secret(tls.ClientKeyData)
+	t.Profile.CAPEM = tls.ServerCACertData
+	t.Profile.DisableHostVerification = tls.DisableHostVerification
+}
+
+// set takes a value over; Temporal's variables may be set and empty, which means nothing.
+func (l *layer) set(field *string, value, path, variable string) {
+	if value == "" {
+		return
+	}
+	*field = value
+	l.sources[path] = l.source(variable)
+}
+
+func (l *layer) source(variable string) string {
+	if l.env[variable] != "" {
+		return variable
+	}
+	return "Temporal's profile"
+}

@@ -1,0 +1,61 @@
+// Package logger makes the platform's structured log and carries it in the context.
+//
+//	log, err := logger.New(os.Stderr, "info", "json")
+//	ctx = logger.WithContext(ctx, log)
+//	logger.FromContext(ctx).InfoContext(ctx, "run started", "run_id", id)
+//
+// There is no global logger and slog's default is neither set nor used, so two platforms in one process
+// keep their lines apart. Lines are one JSON object or one line of key=value text each. The package hides
+// nothing by itself: values that must not be seen are of a type that redacts itself, as config.Secret does.
+package logger
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Formats of a line.
+const (
+	FormatJSON = "json"
+	FormatText = "text"
+)
+
+// New returns a logger that writes lines of the level and above to w. Levels are debug, info, warn and
+// error; formats json and text.
+func New(w io.Writer, level, format string) (*slog.Logger, error) {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("make the logger: %q is not a level; use debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: threshold}
+	switch format {
+	case FormatJSON:
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	case FormatText:
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	default:
+		return nil, fmt.Errorf("make the logger: %q is not a format; use json or text", format)
+	}
+}
+
+type contextKey struct{}
+
+// WithContext returns a context that carries the logger.
+func WithContext(ctx context.Context, log *slog.Logger) context.Context {
+	return context.WithValue(ctx, contextKey{}, log)
+}
+
+// With returns a context whose logger adds the attributes to every line.
+func With(ctx context.Context, attributes ...any) context.Context {
+	return WithContext(ctx, FromContext(ctx).With(attributes...))
+}
+
+// FromContext returns the logger the context carries, or one that discards everything where it carries none.
+func FromContext(ctx context.Context) *slog.Logger {
+	if log, ok := ctx.Value(contextKey{}).(*slog.Logger); ok {
+		return log
+	}
+	return slog.New(slog.DiscardHandler)
+}

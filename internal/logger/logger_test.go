@@ -1,0 +1,69 @@
+package logger_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+var _ sdklog.Logger = logger.Temporal{}
+
+func TestNewWritesTheFormatAndKeepsTheLevel(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logger.New(&out, "warn", "json")
+	require.NoError(t, err)
+	log.Info("quiet")
+	log.Warn("loud", "run_id", "r1")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line), "one JSON object: %s", out.String())
+	require.Equal(t, "loud", line["msg"])
+	require.Equal(t, "r1", line["run_id"])
+
+	out.Reset()
+	log, err = logger.New(&out, "debug", "text")
+	require.NoError(t, err)
+	log.Debug("fine", "n", 1)
+	require.Contains(t, out.String(), "level=DEBUG msg=fine n=1")
+}
+
+func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	_, err := logger.New(nil, "loud", "json")
+	require.ErrorContains(t, err, `"loud" is not a level`)
+	_, err = logger.New(nil, "info", "xml")
+	require.ErrorContains(t, err, `"xml" is not a format`)
+}
+
+func TestContextCarriesTheLoggerAndItsAttributes(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logger.New(&out, "info", "text")
+	require.NoError(t, err)
+	ctx := logger.With(logger.WithContext(t.Context(), log), "project", "default")
+	logger.FromContext(ctx).Info("hello")
+	require.Contains(t, out.String(), "msg=hello project=default")
+
+	logger.FromContext(t.Context()).Error("a context without a logger discards")
+	require.NotContains(t, out.String(), "discards")
+}
+
+func TestTemporalLinesKeepLevelAndNameTheComponent(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logger.New(&out, "debug", "text")
+	require.NoError(t, err)
+	adapter := logger.ForTemporal(log)
+	adapter.Debug("d")
+	adapter.Info("i")
+	adapter.Warn("w", "Attempt", 3)
+	adapter.Error("e")
+	for _, want := range []string{"level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
+		require.Contains(t, out.String(), want)
+	}
+}
