@@ -1,0 +1,121 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// Activity names. They are part of every recorded history: a worker registers its implementations under exactly these
+// names, and a name never changes its meaning.
+const (
+	// HTTPActivity performs one HTTP exchange: func(context.Context, HTTPRequest) (HTTPResponse, error).
+	// The same function serves as an activity and as a local activity (safe methods).
+	HTTPActivity = "signalbox.http"
+	// BarrierActivity does nothing: func(context.Context) error. It ends a workflow task that has grown too big.
+	BarrierActivity = "signalbox.barrier"
+)
+
+// Values of HTTPRequest.Output.
+const (
+	OutputContent  = "content"  // the decoded body
+	OutputRaw      = "raw"      // the body's bytes in base64
+	OutputResponse = "response" // request, status code, headers and decoded body
+)
+
+// HTTPRequest is the mapped request of one `call: http`: everything the activity needs and nothing else, since it is
+// what the run's history keeps.
+type HTTPRequest struct {
+	Method  string            `json:"method"` // upper case
+	URL     string            `json:"url"`    // absolute, URI template expanded, without Query
+	Headers map[string]string `json:"headers,omitempty"`
+	Query   map[string]string `json:"query,omitempty"` // to be added to what URL already carries
+	// Body is the JSON value to send; absent when there is none. A JSON string is sent as plain text when a
+	// Content-Type header says something other than JSON.
+	Body json.RawMessage `json:"body,omitempty"`
+	// Output says which parts of the response are wanted: content, raw or response.
+	Output string `json:"output"`
+	// Redirect true: a 3xx answer is a result; false: it is an error (the specification's `with.redirect`).
+	// Whether redirects are followed is the implementation's own guarded decision.
+	Redirect bool `json:"redirect,omitempty"`
+	// IdempotencyKey goes out as the header Idempotency-Key with unsafe methods. It stays the same when the same
+	// request is sent again without the first answer being known.
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// Timeout bounds the whole exchange, redirects and body included.
+	Timeout time.Duration `json:"timeout"`
+	// MaxResponseBytes bounds the body. Over it the activity fails with TooLarge.
+	MaxResponseBytes int64 `json:"maxResponseBytes"`
+	// Local tells that this is a local activity: it must not heartbeat.
+	Local bool `json:"local,omitempty"`
+}
+
+// HTTPResponse is an acceptable answer (2xx; 3xx too with Redirect). Anything else is a CallError.
+type HTTPResponse struct {
+	StatusCode int `json:"statusCode"`
+	// Headers and Request are filled for OutputResponse only: they would bloat the history otherwise.
+	Headers map[string]string `json:"headers,omitempty"`
+	Request *SentRequest      `json:"request,omitempty"`
+	// Content is the decoded JSON body, a JSON string for text, base64 in a JSON string for other types and always
+	// for OutputRaw; null when there was no body.
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// SentRequest is what really went out.
+type SentRequest struct {
+	Method  string            `json:"method"`
+	URI     string            `json:"uri"`
+	Headers map[string]string `json:"headers"`
+}
+
+// Category tells why a call failed, for retries and for reading failures in Temporal.
+type Category string
+
+// The categories of failed calls.
+const (
+	// CategoryAnswered: the origin answered with a status that is an error.
+	CategoryAnswered Category = "answered"
+	// CategoryTransport: no complete answer (name, connection, TLS, timeout). Whether the origin acted is unknown.
+	CategoryTransport Category = "transport"
+	// CategoryRefused: the request was never sent (guard, invalid URL or header).
+	CategoryRefused Category = "refused"
+	// CategoryTooLarge: the answer was over MaxResponseBytes.
+	CategoryTooLarge Category = "too_large"
+)
+
+// CallFailure is the detail of a failed call as it crosses the wire.
+type CallFailure struct {
+	Error    dsl.Error `json:"error"`
+	Category Category  `json:"category"`
+}
+
+// CallError makes the error an activity returns for a failed call. It is never retried by Temporal: the language's own
+// `try` decides. The problem's instance is filled in by the interpreter.
+func CallError(category Category, problem dsl.Error, cause error) error {
+	return temporal.NewApplicationErrorWithOptions(
+		fmt.Sprintf("%s: %s", problem.Title, problem.Detail),
+		problem.Type,
+		temporal.ApplicationErrorOptions{
+			NonRetryable: true,
+			Cause:        cause,
+			Details:      []any{CallFailure{Error: problem, Category: category}},
+		},
+	)
+}
+
+// failureOf reads what CallError wrote; false when err is none of it.
+func failureOf(err error) (CallFailure, bool) {
+	var app *temporal.ApplicationError
+	var failure CallFailure
+	if !errors.As(err, &app) || !app.HasDetails() {
+		return failure, false
+	}
+	if app.Details(&failure) != nil || failure.Error.Type == "" {
+		return failure, false
+	}
+	return failure, true
+}

@@ -1,0 +1,101 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+// Documents gives the documents runs are pinned to.
+type Documents interface {
+	// Document returns the document with this hash (dsl.Document.Hash). It is called inside a workflow task, so it
+	// must answer well within a second, from a cache or one quick read. An error gives the workflow task back to
+	// Temporal, which tries again; it never fails a run.
+	Document(ctx context.Context, hash string) (*dsl.Document, error)
+}
+
+// Sink takes the records of runs as they are made, in the process that makes them.
+type Sink interface {
+	// Records is called in a workflow task with what changed. It must not block. Replays call it again with the same
+	// records at the same positions, so a position at or below one already stored is old news. Positions grow within
+	// a run; what a workflow task says counts only once Temporal has accepted that task. run is nil when it did not
+	// change.
+	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord)
+}
+
+// Execution is one Temporal execution of a run.
+type Execution struct {
+	WorkflowID string // the run's ID
+	RunID      string // Temporal's run ID; changes with continue-as-new
+}
+
+// Position orders records within a run: the execution's place in the chain of continue-as-new, then the length of its
+// history at the start of the workflow task.
+func Position(chain, historyLength int) int64 {
+	return int64(chain)<<32 | int64(historyLength)
+}
+
+// Input is the argument of the workflow. Who starts a run fills everything but Chain and Snapshot.
+type Input struct {
+	RunID        string          `json:"runId"`
+	Project      string          `json:"project"`
+	Workflow     string          `json:"workflow"` // namespace/name
+	Version      string          `json:"version"`
+	DocumentHash string          `json:"documentHash"`
+	Input        json.RawMessage `json:"input,omitempty"` // absent in a continued execution: the snapshot carries it
+	// Interpreter is the interpretation the run was started with (interp.Version). A worker that does not know it
+	// gives the task back.
+	Interpreter int `json:"interpreter"`
+	// Chain counts the executions before this one.
+	Chain int `json:"chain,omitempty"`
+	// Snapshot is the machine's state in a continued execution.
+	Snapshot []byte `json:"snapshot,omitempty"`
+}
+
+// Limits shape the history a run leaves and the compute it takes. They decide commands, so changing one changes what
+// old histories replay to: a release that changes a default must raise interp.Version.
+type Limits struct {
+	Machine interp.Limits
+	// LocalCalls and LocalBytes bound the local activities and their results in one workflow task, LocalWidth those
+	// in flight at once, LocalResult one result; what is over goes as an activity.
+	LocalCalls, LocalBytes, LocalWidth int
+	LocalResult                        int64
+	// LocalTimeout bounds a call made as a local activity; one that is not done by then is made again as an activity.
+	LocalTimeout time.Duration
+	// CallTimeout bounds one call, CallResult its response.
+	CallTimeout time.Duration
+	CallResult  int64
+	// Heartbeat is how soon a lost worker is noticed, CallTries how often a call is given to a worker before it fails.
+	Heartbeat time.Duration
+	CallTries int32
+	// SoftEvents is the number of own events from which a run continues as new at the next moment without a call in
+	// flight, HardEvents the number from which it starts no new calls until then.
+	SoftEvents, HardEvents int
+	// ExecutionFuel bounds the compute of one execution, so that its whole history replays within one workflow task.
+	ExecutionFuel int64
+	// SnapshotBytes is the largest state that can be carried over.
+	SnapshotBytes int
+}
+
+// DefaultLimits are the limits of interp.Version.
+func DefaultLimits() Limits {
+	return Limits{
+		Machine:       interp.DefaultLimits(),
+		LocalCalls:    400,
+		LocalBytes:    1 << 20,
+		LocalWidth:    20,
+		LocalResult:   64 << 10,
+		LocalTimeout:  3 * time.Second,
+		CallTimeout:   30 * time.Second,
+		CallResult:    1 << 20,
+		Heartbeat:     10 * time.Second,
+		CallTries:     3,
+		SoftEvents:    8_000,
+		HardEvents:    10_000,
+		ExecutionFuel: 40_000_000,
+		SnapshotBytes: 1_900_000,
+	}
+}
