@@ -1,0 +1,105 @@
+# Signalbox: every step that continuous integration takes is a target a person can run. `make help` is the tour.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+TOOLS := $(CURDIR)/.build/bin
+LDFLAGS := -s -w
+# Each module is built by its own go.mod, as its users build it; the workspace serves editors.
+BUILD := GOWORK=off CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
+
+PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-connect-go protoc-gen-connect-openapi)
+
+##@ Start here
+
+.PHONY: help
+help: ## Show this tour
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: build ## Build, start everything in one process, publish the examples, run hello, stay up until Ctrl-C
+	@echo "Starting signalbox dev: embedded Temporal, SQLite, API and worker in one process. Ctrl-C stops it."
+	@exec bin/signalbox dev --publish examples/workflows --run hello
+
+##@ Build
+
+.PHONY: build
+build: modules ## Build bin/signalbox (with an embedded Temporal) and bin/signalbox-server (lean, for images)
+	@echo "Building bin/signalbox-server and bin/signalbox; the first build compiles the Temporal server and takes minutes."
+	@mkdir -p bin
+	@$(BUILD) -o bin/signalbox-server ./cmd/signalbox
+	@cd devserver && $(BUILD) -o ../bin/signalbox ./cmd/signalbox
+
+.PHONY: modules
+modules:
+	@scripts/require-go.sh
+	@scripts/require-modules.sh . devserver
+
+.PHONY: generate
+generate: $(PROTO_TOOLS) ## Generate the Go API, its OpenAPI document and the reference pages
+	@$(TOOLS)/protoimports .build/proto
+	@$(TOOLS)/buf generate
+	@GOWORK=off go generate ./...
+
+.PHONY: clean
+clean: ## Remove what was built here: bin and .build
+	@rm -rf bin .build
+
+##@ Check
+
+.PHONY: test
+test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run every test of every module
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/test.sh
+
+.PHONY: setup
+setup: ## Install what the tests need from Debian's packages (as root), or say what to install
+	@scripts/require-go.sh
+	@scripts/services.sh install
+
+.PHONY: verify
+verify: lint ## Check that generated code is fresh and everything passes the linters
+	@scripts/verify-generated.sh "$(TOOLS)"
+	@echo "verify: all fresh, no findings"
+
+.PHONY: lint
+lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go code
+	@test -z "$$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l | tee /dev/stderr)" || \
+		{ echo "lint: the files above are not formatted; run gofmt -w on them" >&2; exit 1; }
+	@$(TOOLS)/protoimports .build/proto
+	@$(TOOLS)/buf lint
+	@for module in $$(scripts/modules.sh) tools; do \
+		echo "golangci-lint: $$module"; (cd $$module && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
+
+##@ Tools
+
+.PHONY: tools
+tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport ## Build the pinned tools into .build/bin
+
+# Tools are rebuilt when the file that pins their version changes.
+$(TOOLS)/buf: tools/go.mod
+	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/bufbuild/buf/cmd/buf
+
+$(TOOLS)/protoc-gen-connect-openapi: tools/go.mod
+	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/sudorandom/protoc-gen-connect-openapi
+
+$(TOOLS)/protoimports: tools/go.mod $(wildcard tools/protoimports/*.go)
+	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ ./protoimports
+
+$(TOOLS)/testreport: $(wildcard tools/testreport/*.go)
+	@cd tools && $(TOOL_BUILD) -o $@ ./testreport
+
+# These two come from the root module, so that generated code always fits the libraries it is compiled with.
+$(TOOLS)/protoc-gen-go: go.mod
+	@echo "Building $(@F)"; $(TOOL_BUILD) -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
+
+$(TOOLS)/protoc-gen-connect-go: go.mod
+	@echo "Building $(@F)"; $(TOOL_BUILD) -o $@ connectrpc.com/connect/cmd/protoc-gen-connect-go
+
+$(TOOLS)/golangci-lint: tools/lint/go.mod
+	@echo "Building $(@F)"; cd tools/lint && $(TOOL_BUILD) -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

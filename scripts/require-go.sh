@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Stops with a clear message unless the Go toolchain that go.mod asks for is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+want=$(awk '$1 == "go" {print $2; exit}' go.mod)
+hint="Get Go ${want} or newer from https://go.dev/dl/ and put it on the PATH."
+
+if ! command -v go >/dev/null; then
+	echo "signalbox: Go is not installed. ${hint}" >&2
+	exit 1
+fi
+have=$(GOWORK=off go env GOVERSION 2>/dev/null | sed -E 's/^go//; s/[ -].*//')
+if [ -z "${have}" ] || [ "$(printf '%s\n%s\n' "${want}" "${have}" | sort -V | head -n 1)" != "${want}" ]; then
+	# An old Go that may fetch toolchains answers with the version it fetched; only one that may not gets here.
+	echo "signalbox: Go ${have:-of unknown version} is too old. ${hint}" >&2
+	exit 1
+fi

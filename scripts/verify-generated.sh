@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Generates the API's code into a temporary folder and compares it with what is in the repository.
+# The reference pages are compared by the tests of the packages they come from.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=$1
+
+fresh=$(mktemp -d)
+trap 'rm -rf "${fresh}"' EXIT
+"${tools}/buf" generate -o "${fresh}"
+
+status=0
+while IFS= read -r -d '' file; do
+	if ! cmp -s "${fresh}/${file}" "${file}"; then
+		echo "verify: ${file} is not what the protos generate; run make generate" >&2
+		status=1
+	fi
+done < <(cd "${fresh}" && find api -type f -print0)
+while IFS= read -r -d '' file; do
+	if [ ! -f "${fresh}/${file}" ]; then
+		echo "verify: ${file} comes from no proto any more; delete it" >&2
+		status=1
+	fi
+done < <(find api -name '*.go' -print0)
+exit "${status}"

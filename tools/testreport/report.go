@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// event is one line of `go test -json`: see `go doc test2json`.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build output
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// report adds up events and writes what a reader needs to see.
+type report struct {
+	out io.Writer
+	// output holds what a test or, under the empty test name, a package has printed so far.
+	output map[key]*strings.Builder
+	// failures counts failed tests per package, to tell a failed test from a package that failed by itself.
+	failures map[string]int
+
+	passed, failed, skipped, packages, broken int
+	skips                                     []string
+}
+
+type key struct{ pkg, test string }
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}}
+}
+
+// read takes events until the end of input. A line that is no event, such as a message of make, is passed on.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			r.line(line)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read test events: %w", err)
+		}
+	}
+}
+
+func (r *report) line(line []byte) {
+	var e event
+	if line[0] != '{' || json.Unmarshal(line, &e) != nil {
+		_, _ = r.out.Write(line)
+		return
+	}
+	switch e.Action {
+	case "output":
+		r.keep(key{e.Package, e.Test}, e.Output)
+	case "build-output":
+		_, _ = io.WriteString(r.out, e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			r.endPackage(e)
+		} else {
+			r.endTest(e)
+		}
+	}
+}
+
+func (r *report) keep(k key, text string) {
+	if r.output[k] == nil {
+		r.output[k] = &strings.Builder{}
+	}
+	r.output[k].WriteString(text)
+}
+
+// take returns what k has printed and forgets it.
+func (r *report) take(k key) string {
+	b := r.output[k]
+	if b == nil {
+		return ""
+	}
+	delete(r.output, k)
+	return b.String()
+}
+
+func (r *report) endTest(e event) {
+	text := r.take(key{e.Package, e.Test})
+	switch e.Action {
+	case "pass":
+		r.passed++
+	case "skip":
+		r.skipped++
+		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(text)))
+	case "fail":
+		r.failed++
+		r.failures[e.Package]++
+		r.printf("%s", text)
+	}
+}
+
+func (r *report) endPackage(e event) {
+	text := r.take(key{e.Package, ""})
+	switch e.Action {
+	case "skip": // a package without tests
+		return
+	case "fail":
+		if r.failures[e.Package] == 0 {
+			r.broken++
+		}
+		r.packages++
+		r.printf("%s", text)
+		r.unfinished(e.Package)
+		r.printf("FAIL  %s  %.1fs\n", e.Package, e.Elapsed)
+	default:
+		r.packages++
+		r.printf("ok    %s  %.1fs\n", e.Package, e.Elapsed)
+	}
+}
+
+// unfinished prints the output of tests that never ended, as after a panic or a timeout.
+func (r *report) unfinished(pkg string) {
+	for k := range r.output {
+		if k.pkg == pkg {
+			r.printf("%s", r.take(k))
+		}
+	}
+}
+
+// close prints the skipped tests and the closing line and tells whether everything passed.
+func (r *report) close(took time.Duration) bool {
+	for _, s := range r.skips {
+		r.printf("skip  %s\n", s)
+	}
+	r.printf("%d tests passed, %d failed, %d skipped in %d packages, %s\n",
+		r.passed, r.failed, r.skipped, r.packages, took.Round(time.Second))
+	if r.broken > 0 {
+		r.printf("%d packages failed outside a test\n", r.broken)
+	}
+	if r.passed == 0 {
+		r.printf("no test ran\n")
+	}
+	return r.failed == 0 && r.broken == 0 && r.passed > 0
+}
+
+func (r *report) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.out, format, args...)
+}
+
+// reason finds why a test was skipped: its last line of output that is not the test runner's own.
+func reason(text string) string {
+	found := "no reason given"
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "=== ") {
+			continue
+		}
+		found = line
+	}
+	return found
+}

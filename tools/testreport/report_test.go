@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func run(t *testing.T, input string) (string, bool) {
+	t.Helper()
+	var out strings.Builder
+	r := newReport(&out)
+	if err := r.read(strings.NewReader(input)); err != nil {
+		t.Fatal(err)
+	}
+	ok := r.close(61 * time.Second)
+	return out.String(), ok
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	const pass = `{"Action":"output","Package":"p","Test":"TestA","Output":"noise\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Elapsed":1.25}
+`
+	tests := []struct {
+		name, input string
+		ok          bool
+		want        []string
+		absent      string
+	}{
+		{"passing tests are one line", pass, true, []string{"ok    p  1.2s", "1 tests passed, 0 failed, 0 skipped in 1 packages, 1m1s"}, "noise"},
+		{"a failed test shows its output", pass + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 2\n"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+{"Action":"fail","Package":"q"}
+`, false, []string{"got 2", "FAIL  q", "1 tests passed, 1 failed"}, "outside a test"},
+		{"a package that does not build fails", pass + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: broken\n"}
+{"Action":"fail","Package":"q","FailedBuild":"q"}
+`, false, []string{"q.go:1: broken", "1 packages failed outside a test"}, ""},
+		{"a panic shows the output of the test it cut short", pass + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: boom\n"}
+{"Action":"fail","Package":"q"}
+`, false, []string{"panic: boom"}, ""},
+		{"a skipped test shows its reason", pass + `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    x_test.go:3: no kit here\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"--- SKIP: TestC (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestC"}
+`, true, []string{"skip  p TestC: x_test.go:3: no kit here", "1 skipped"}, "=== RUN"},
+		{"other lines pass through", "make: hello\n" + pass, true, []string{"make: hello"}, ""},
+		{"no test at all is a failure", "", false, []string{"no test ran"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, ok := run(t, tt.input)
+			if ok != tt.ok {
+				t.Errorf("ok = %v, want %v; output:\n%s", ok, tt.ok, out)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("missing %q in:\n%s", want, out)
+				}
+			}
+			if tt.absent != "" && strings.Contains(out, tt.absent) {
+				t.Errorf("unexpected %q in:\n%s", tt.absent, out)
+			}
+		})
+	}
+}
