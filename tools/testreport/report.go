@@ -11,12 +11,11 @@ import (
 
 // event is one line of `go test -json`: see `go doc test2json`.
 type event struct {
-	Action     string
-	Package    string
-	ImportPath string // of build output
-	Test       string
-	Elapsed    float64
-	Output     string
+	Action  string  `json:"Action"`
+	Package string  `json:"Package"`
+	Test    string  `json:"Test"`
+	Elapsed float64 `json:"Elapsed"`
+	Output  string  `json:"Output"`
 }
 
 // report adds up events and writes what a reader needs to see.
