@@ -1,0 +1,166 @@
+package health_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/health"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// platform is a process with both roles and three dependencies that can be broken.
+type platform struct {
+	health                   *health.Health
+	store, pollers, temporal atomic.Pointer[error]
+}
+
+func newPlatform(roles ...string) *platform {
+	p := &platform{}
+	check := func(fault *atomic.Pointer[error]) health.Checker {
+		return health.CheckFunc(func(context.Context) error {
+			if err := fault.Load(); err != nil {
+				return *err
+			}
+			return nil
+		})
+	}
+	p.health = health.New(time.Now, []health.Dependency{
+		{Name: "store", Checker: check(&p.store), Required: []string{"api"}, Used: []string{"worker"}},
+		{Name: "pollers", Checker: check(&p.pollers), Required: []string{"worker"}},
+		{Name: "temporal", Checker: check(&p.temporal), Used: []string{"api", "worker"}},
+	}, roles...)
+	return p
+}
+
+func breakIt(fault *atomic.Pointer[error], text string) {
+	err := errors.New(text)
+	fault.Store(&err)
+}
+
+func (p *platform) get(t *testing.T, target string) (int, health.Report) {
+	t.Helper()
+	response := httptest.NewRecorder()
+	p.health.Readyz(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	var report health.Report
+	require.NoError(t, json.Unmarshal(response.Body.Bytes(), &report))
+	return response.Code, report
+}
+
+func TestReadyzPerRole(t *testing.T) {
+	t.Parallel()
+	both := []string{"api", "worker"}
+	tests := map[string]struct {
+		roles    []string
+		down     []string
+		target   string
+		wantCode int
+		want     string
+	}{
+		"everything up":                         {both, nil, "/readyz", 200, health.Ready},
+		"temporal away: the API refuses itself": {both, []string{"temporal"}, "/readyz", 200, health.Degraded},
+		"no pollers: the API still serves":      {both, []string{"pollers"}, "/readyz", 200, health.Degraded},
+		"no pollers, worker asked for":          {both, []string{"pollers"}, "/readyz?role=worker", 503, health.Unavailable},
+		"no pollers, API asked for":             {both, []string{"pollers"}, "/readyz?role=api", 200, health.Ready},
+		"no pollers, a worker alone":            {[]string{"worker"}, []string{"pollers"}, "/readyz", 503, health.Unavailable},
+		"no store: the API cannot":              {both, []string{"store"}, "/readyz", 503, health.Unavailable},
+		"no store: the worker can":              {both, []string{"store"}, "/readyz?role=worker", 200, health.Degraded},
+		"a role it does not carry":              {[]string{"api"}, nil, "/readyz?role=worker", 404, health.Unavailable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlatform(test.roles...)
+			faults := map[string]*atomic.Pointer[error]{"store": &p.store, "pollers": &p.pollers, "temporal": &p.temporal}
+			for _, name := range test.down {
+				breakIt(faults[name], name+" is away")
+			}
+			code, report := p.get(t, test.target)
+			require.Equal(t, test.wantCode, code)
+			require.Equal(t, test.want, report.Status)
+		})
+	}
+}
+
+func TestReportNamesTheFaultAndSinceWhen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlatform("api", "worker")
+		begin := time.Now()
+		p.get(t, "/readyz")
+		<-time.After(time.Minute)
+		breakIt(&p.store, "connection refused")
+		broken := time.Now()
+		p.get(t, "/readyz")
+		<-time.After(time.Minute)
+		code, report := p.get(t, "/readyz")
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, []string{"store"}, report.Roles[0].Because)
+		require.Equal(t, "connection refused", report.Roles[0].LastError)
+		require.WithinDuration(t, broken, report.Roles[0].Since, 0)
+		require.Equal(t, health.Down, report.Dependencies[0].State)
+		require.WithinDuration(t, broken, report.Dependencies[0].Since, 0)
+		require.WithinDuration(t, begin, report.Dependencies[1].Since, 0)
+
+		p.store.Store(nil)
+		<-time.After(time.Minute)
+		_, report = p.get(t, "/readyz")
+		require.Equal(t, health.Ready, report.Status)
+		require.Equal(t, "connection refused", report.Dependencies[0].LastError, "the last error stays known")
+	})
+}
+
+func TestAHungDependencyIsDownInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var checks atomic.Int32
+		h := health.New(time.Now, []health.Dependency{{Name: "store", Required: []string{"api"}, Checker: health.CheckFunc(func(ctx context.Context) error {
+			checks.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		})}}, "api")
+		begin := time.Now()
+		var probes sync.WaitGroup
+		for range 20 {
+			probes.Go(func() { h.Report(t.Context()) })
+		}
+		probes.Wait()
+		require.Equal(t, 2*time.Second, time.Since(begin))
+		require.EqualValues(t, 1, checks.Load(), "a burst of probes makes one check")
+
+		// The first prober's impatience is not the dependency's fault; the second does not wait for it.
+		<-time.After(time.Minute)
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		probes.Go(func() { h.Report(t.Context()) })
+		synctest.Wait()
+		report := h.Report(impatient)
+		require.Contains(t, report.Dependencies[0].LastError, "given up")
+		probes.Wait()
+	})
+}
+
+func TestDrainingIsUnavailableButAlive(t *testing.T) {
+	t.Parallel()
+	p := newPlatform("api")
+	p.health.Drain()
+	code, report := p.get(t, "/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.True(t, report.Stopping)
+
+	response := httptest.NewRecorder()
+	p.health.Livez(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/livez", nil))
+	require.Equal(t, http.StatusOK, response.Code)
+	require.JSONEq(t, `{"status":"alive"}`, response.Body.String())
+}

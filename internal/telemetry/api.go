@@ -1,0 +1,67 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// API counts calls of the API and how long they take, as OpenTelemetry's conventions name it:
+// rpc_server_call_duration_seconds, whose _count is the number of calls. It is a connect.Interceptor for
+// handlers. Calls of procedures that do not exist never reach an interceptor, so the labels stay bounded.
+type API struct {
+	duration metric.Float64Histogram
+	now      func() time.Time
+}
+
+var _ connect.Interceptor = (*API)(nil)
+
+func newAPI(meter metric.Meter) (*API, error) {
+	duration, err := meter.Float64Histogram("rpc.server.call.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of API calls; streams count until they end."),
+		metric.WithExplicitBucketBoundaries(seconds()...))
+	if err != nil {
+		return nil, err
+	}
+	return &API{duration: duration, now: time.Now}, nil
+}
+
+// WrapUnary measures a unary call.
+func (a *API) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		begin := a.now()
+		response, err := next(ctx, request)
+		a.record(ctx, request.Spec(), begin, err)
+		return response, err
+	}
+}
+
+// WrapStreamingHandler measures a stream from its opening to its end.
+func (a *API) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
+		begin := a.now()
+		err := next(ctx, stream)
+		a.record(ctx, stream.Spec(), begin, err)
+		return err
+	}
+}
+
+// WrapStreamingClient leaves clients alone.
+func (a *API) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (a *API) record(ctx context.Context, spec connect.Spec, begin time.Time, err error) {
+	code := "OK"
+	if err != nil {
+		code = strings.ToUpper(connect.CodeOf(err).String())
+	}
+	a.duration.Record(ctx, a.now().Sub(begin).Seconds(), metric.WithAttributes(
+		attribute.String("rpc.method", strings.TrimPrefix(spec.Procedure, "/")),
+		attribute.String("rpc.response.status_code", code),
+	))
+}

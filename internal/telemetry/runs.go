@@ -1,0 +1,48 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Runs counts what becomes of runs.
+type Runs struct {
+	total metric.Int64Counter
+	start metric.Float64Histogram
+	lag   metric.Float64Histogram
+}
+
+func newRuns(meter metric.Meter) (*Runs, error) {
+	total, err1 := meter.Int64Counter("signalbox.runs",
+		metric.WithDescription("Runs that came into a status: queued when started, then each status they ended in."))
+	start, err2 := meter.Float64Histogram("signalbox.run.start", metric.WithUnit("s"),
+		metric.WithDescription("Time from the request to start a run to Temporal's acceptance."),
+		metric.WithExplicitBucketBoundaries(seconds()...))
+	lag, err3 := meter.Float64Histogram("signalbox.projection.lag", metric.WithUnit("s"),
+		metric.WithDescription("Time from Temporal's acceptance of a workflow task to its rows in the store."),
+		metric.WithExplicitBucketBoundaries(seconds()...))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return &Runs{total: total, start: start, lag: lag}, nil
+}
+
+// Count adds a run of the project that came into the status (signalbox_runs_total).
+func (r *Runs) Count(ctx context.Context, project, status string) {
+	r.total.Add(ctx, 1, metric.WithAttributes(
+		attribute.String("project", project), attribute.String("status", status)))
+}
+
+// Started records how long the start of a run took (signalbox_run_start_seconds).
+func (r *Runs) Started(ctx context.Context, project string, took time.Duration) {
+	r.start.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("project", project)))
+}
+
+// Projected records how far the store was behind Temporal when it caught up (signalbox_projection_lag_seconds).
+func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
+	r.lag.Record(ctx, lag.Seconds())
+}
