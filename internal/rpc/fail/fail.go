@@ -1,0 +1,108 @@
+// Package fail turns errors into the API's: a code, one line for people, and details for programs.
+//
+// [Error] maps what handlers return. [Handler] covers what never reaches a handler (a body that is no JSON, one that
+// is too large, a method that does not exist), so that those errors have a reason as well. What callers see never
+// holds the text of an error that is not a fault; the log does.
+package fail
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
+)
+
+// Domain is the domain of every ErrorInfo.
+const Domain = "signalbox"
+
+// Error maps err to the error of the API. The second result is false for what the caller cannot act on: the server's
+// own mistakes, whose cause belongs in the log.
+func Error(err error) (*connect.Error, bool) {
+	var coded *connect.Error
+	if errors.As(err, &coded) {
+		return coded, true
+	}
+	if f, ok := fault.From(err); ok {
+		return fromFault(f)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return New(connect.CodeDeadlineExceeded, reason.DeadlineExceeded, "the call took longer than its deadline"), true
+	case errors.Is(err, context.Canceled):
+		return New(connect.CodeCanceled, reason.Canceled, "the call was canceled by its caller"), true
+	}
+	return Internal(), false
+}
+
+// Internal is the answer when something broke that the caller can do nothing about.
+func Internal() *connect.Error {
+	return New(connect.CodeInternal, reason.Internal, "something broke inside the server; its log says what")
+}
+
+// New returns an error with a reason.
+func New(code connect.Code, why, message string, details ...proto.Message) *connect.Error {
+	e := connect.NewError(code, errors.New(message))
+	details = append([]proto.Message{&errdetails.ErrorInfo{Reason: why, Domain: Domain}}, details...)
+	for _, d := range details {
+		if detail, err := connect.NewErrorDetail(d); err == nil {
+			e.AddDetail(detail)
+		}
+	}
+	return e
+}
+
+func fromFault(f *fault.Fault) (*connect.Error, bool) {
+	code, ok := codeOf(f.Class)
+	if !ok {
+		return Internal(), false
+	}
+	var details []proto.Message
+	if len(f.Fields) > 0 {
+		violations := make([]*errdetails.BadRequest_FieldViolation, len(f.Fields))
+		for i, field := range f.Fields {
+			violations[i] = &errdetails.BadRequest_FieldViolation{Field: field.Path, Description: field.Message}
+		}
+		details = append(details, &errdetails.BadRequest{FieldViolations: violations})
+	}
+	if f.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.RetryAfter)})
+	}
+	e := New(code, f.Reason, f.Message, details...)
+	if f.RetryAfter > 0 {
+		e.Meta().Set("Retry-After", seconds(f.RetryAfter))
+	} else if code == connect.CodeUnavailable {
+		e.Meta().Set("Retry-After", "1")
+	}
+	return e, true
+}
+
+// seconds rounds up: the header knows whole seconds, and 0 would mean at once.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+func codeOf(c fault.Class) (connect.Code, bool) {
+	switch c {
+	case fault.Invalid:
+		return connect.CodeInvalidArgument, true
+	case fault.NotFound:
+		return connect.CodeNotFound, true
+	case fault.Exists:
+		return connect.CodeAlreadyExists, true
+	case fault.Refused:
+		return connect.CodeFailedPrecondition, true
+	case fault.Exhausted:
+		return connect.CodeResourceExhausted, true
+	case fault.Unavailable:
+		return connect.CodeUnavailable, true
+	}
+	return 0, false
+}

@@ -1,0 +1,141 @@
+// Package reason is the reference of everything that can go wrong in a call of the API: each machine-readable reason
+// with its class, the codes it is answered with, and what to do about it.
+//
+// docs/reference/errors.md is written from it. A test holds the list against the reasons of package fault, so that
+// none is missing. The package decides nothing at run time.
+package reason
+
+import (
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// Reasons that the API gives by itself, beside those of package fault.
+const (
+	Internal         = "INTERNAL"
+	Canceled         = "CANCELED"
+	DeadlineExceeded = "DEADLINE_EXCEEDED"
+	Unimplemented    = "UNIMPLEMENTED"
+	ForeignHost      = "FOREIGN_HOST"
+	CrossOrigin      = "CROSS_ORIGIN"
+	ServerStopping   = "SERVER_STOPPING"
+)
+
+// Reason is one row of the reference.
+type Reason struct {
+	Name string
+	Code connect.Code
+	// Meaning in one sentence, and what the caller or the operator does about it.
+	Meaning string
+	Advice  string
+}
+
+// All returns the reference in the order it is printed in.
+func All() []Reason {
+	return append(callers(), servers()...)
+}
+
+func callers() []Reason {
+	const (
+		invalid   = connect.CodeInvalidArgument
+		notFound  = connect.CodeNotFound
+		exists    = connect.CodeAlreadyExists
+		refused   = connect.CodeFailedPrecondition
+		exhausted = connect.CodeResourceExhausted
+	)
+	return []Reason{
+		{fault.InvalidArgument, invalid, "A field of the request is missing, unknown or wrong, or the body is not valid JSON.", "Correct what the message and the field violations name."},
+		{fault.InvalidPageToken, invalid, "The page token was not made by this list, or the filters have changed since.", "List again without a page token; keep the filters while turning pages."},
+		{fault.InvalidDocument, invalid, "The workflow document has errors; each is a field violation with line and column.", "Correct the document; `signalbox workflow validate FILE` shows the same findings."},
+		{fault.InvalidInput, invalid, "The input does not fit the workflow's input schema; each violation names its place.", "Correct the input, or publish a version with another schema."},
+		{fault.InputTooLarge, exhausted, "The input is larger than the limit for inputs.", "Send less, for example a reference to the data; the limit is `runs.max_input_bytes`."},
+		{fault.DefinitionTooLarge, exhausted, "The workflow document is larger than the limit for documents.", "Split the workflow; the limit is `workflows.max_definition_bytes`."},
+		{fault.RequestTooLarge, exhausted, "The request, after decompression, is larger than the limit.", "Send less; the limit is `api.max_request_bytes`."},
+		{fault.ProjectNotFound, notFound, "There is no project of this name.", "Check the name with `signalbox project list`, or create it."},
+		{fault.ProjectExists, exists, "A project of this name exists.", "Use it, or choose another name."},
+		{fault.WorkflowNotFound, notFound, "The project has no workflow of this name.", "Check project and name with `signalbox workflow list`."},
+		{fault.WorkflowAmbiguous, invalid, "Several namespaces have a workflow of this short name.", "Name it in full, as namespace/name."},
+		{fault.VersionNotFound, notFound, "The workflow has no published version of this number.", "Check it with `signalbox workflow versions NAME`."},
+		{fault.DraftNotFound, notFound, "The workflow has no draft.", "Save one, or give the document itself."},
+		{fault.VersionTaken, exists, "This version is published with other content. Published versions never change.", "Raise `document.version` and publish again."},
+		{fault.WorkflowPaused, refused, "The workflow is paused: it starts no new runs.", "Unpause it, or wait until somebody does."},
+		{fault.WorkflowNotPublished, refused, "The workflow has a draft only.", "Publish it first."},
+		{fault.WorkflowHasOpenRuns, refused, "The workflow has open runs and cannot be deleted.", "Wait for them or cancel them, then delete."},
+		{fault.RunNotFound, notFound, "The project has no run of this ID.", "Check project and ID with `signalbox run list`."},
+		{fault.RunEnded, refused, "The run has ended already; nothing was changed.", "Nothing: read the run's status."},
+		{fault.RunStarting, refused, "The run is still being handed over to Temporal.", "Try again in a moment."},
+		{fault.RequestIDReused, exists, "The request ID belongs to a run that was started with other arguments.", "Use a new request ID for a new request."},
+		{Canceled, connect.CodeCanceled, "The caller went away before the answer was there.", "Nothing; what the call had begun may have been done."},
+		{DeadlineExceeded, connect.CodeDeadlineExceeded, "The call took longer than the caller's deadline, or the server's own.", "Try again; the same request ID makes starting a run safe to repeat."},
+		{Unimplemented, connect.CodeUnimplemented, "There is no such method, path or encoding.", "Check the address against the reference of the API."},
+		{ForeignHost, connect.CodePermissionDenied, "The listener is open to this machine alone, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
+		{CrossOrigin, connect.CodePermissionDenied, "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
+	}
+}
+
+func servers() []Reason {
+	const (
+		refused     = connect.CodeFailedPrecondition
+		unavailable = connect.CodeUnavailable
+	)
+	return []Reason{
+		{fault.EngineUnavailable, unavailable, "Temporal cannot be reached; nothing was started.", "Try again after the time given. Operators: check `temporal.address` and Temporal itself; `/readyz` shows the last error."},
+		{fault.EngineRefused, refused, "Temporal refused the request.", "Operators: the message carries Temporal's answer; check namespace, permissions and limits."},
+		{fault.StoreUnavailable, unavailable, "The database cannot be reached or cannot write.", "Try again after the time given. Operators: check `store.dsn`, the database and its disk; `/readyz` shows the last error."},
+		{ServerStopping, unavailable, "This server is stopping.", "Try again at once: another server, or the restarted one, answers. Resume a watch with the last sequence seen."},
+		{Internal, connect.CodeInternal, "Something broke inside the server. The answer says nothing more on purpose.", "Operators: the log has the cause under the procedure's name. Please report it."},
+	}
+}
+
+// Markdown returns docs/reference/errors.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Errors
+
+Generated by ` + "`go generate ./internal/rpc/reason`" + `; edit internal/rpc/reason.
+
+Every error has a code, one line for people, and details in the types of ` + "`google.rpc`" + `:
+` + "`ErrorInfo`" + ` with the reason (domain ` + "`signalbox`" + `), ` + "`BadRequest`" + ` with the fields at fault, and ` + "`RetryInfo`" + ` where
+trying again later may help (over HTTP also ` + "`Retry-After`" + `, in seconds). Programs branch on the reason, never on the line.
+
+| Reason | Code | HTTP | Meaning | What to do |
+|---|---|---|---|---|
+`)
+	for _, r := range All() {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %d | %s | %s |\n", r.Name, strings.ToUpper(r.Code.String()), HTTPStatus(r.Code), r.Meaning, r.Advice)
+	}
+	return b.String()
+}
+
+// HTTPStatus returns the HTTP status that Connect and REST give a code.
+func HTTPStatus(code connect.Code) int {
+	switch code {
+	case connect.CodeCanceled:
+		return 499
+	case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeOutOfRange:
+		return 400
+	case connect.CodeUnauthenticated:
+		return 401
+	case connect.CodePermissionDenied:
+		return 403
+	case connect.CodeNotFound:
+		return 404
+	case connect.CodeAlreadyExists, connect.CodeAborted:
+		return 409
+	case connect.CodeResourceExhausted:
+		return 429
+	case connect.CodeUnimplemented:
+		return 501
+	case connect.CodeUnavailable:
+		return 503
+	case connect.CodeDeadlineExceeded:
+		return 504
+	case connect.CodeUnknown, connect.CodeInternal, connect.CodeDataLoss:
+		return 500
+	}
+	return 500
+}
