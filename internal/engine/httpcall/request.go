@@ -1,0 +1,155 @@
+package httpcall
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+)
+
+const (
+	headerAccept         = "Accept"
+	headerContentType    = "Content-Type"
+	headerIdempotencyKey = "Idempotency-Key"
+	headerUserAgent      = "User-Agent"
+	typeJSON             = "application/json"
+)
+
+// build makes the request that goes out. Its errors mean that nothing can be sent.
+func (c *Caller) build(ctx context.Context, r flow.HTTPRequest) (*http.Request, error) {
+	target, err := targetURL(r)
+	if err != nil {
+		return nil, err
+	}
+	headers, host, err := requestHeaders(r.Headers)
+	if err != nil {
+		return nil, err
+	}
+	body, err := requestBody(r.Body, headers)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, target.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	if host != "" {
+		req.Host = host
+	}
+	req.Header = headers
+	setDefault(headers, headerAccept, typeJSON+", */*;q=0.5")
+	setDefault(headers, headerUserAgent, c.userAgent)
+	if !safe(r.Method) {
+		setDefault(headers, headerIdempotencyKey, r.IdempotencyKey)
+	}
+	return req, nil
+}
+
+// safe tells whether a method promises to change nothing (RFC 9110, 9.2.1).
+func safe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+func targetURL(r flow.HTTPRequest) (*url.URL, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		var why *url.Error
+		if errors.As(err, &why) {
+			err = why.Err // without the whole URL, which may hold secrets
+		}
+		return nil, fmt.Errorf("its URL cannot be read: %w", err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("its URL has the scheme %q; only http and https can be called", clip(u.Scheme, maxQuoted))
+	case u.Hostname() == "":
+		return nil, errors.New("its URL names no host")
+	}
+	if len(r.Query) > 0 {
+		added := make(url.Values, len(r.Query))
+		for name, value := range r.Query {
+			added.Set(name, value)
+		}
+		if u.RawQuery != "" {
+			u.RawQuery += "&"
+		}
+		u.RawQuery += added.Encode()
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// requestHeaders checks and copies the workflow's headers; Host is told apart, as net/http wants it.
+func requestHeaders(given map[string]string) (http.Header, string, error) {
+	headers, host := make(http.Header, len(given)+4), ""
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, "", fmt.Errorf("%q is not the name of a header", clip(name, maxQuoted))
+		}
+		if !httpguts.ValidHeaderFieldValue(value) {
+			return nil, "", fmt.Errorf("the header %q has a value with characters that headers cannot carry", name)
+		}
+		switch canonical := http.CanonicalHeaderKey(name); canonical {
+		case "Host":
+			host = value
+		case "Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+			return nil, "", fmt.Errorf("the header %q belongs to the connection and cannot be set by a workflow", name)
+		default:
+			headers.Set(canonical, value)
+		}
+	}
+	return headers, host, nil
+}
+
+// requestBody is JSON, or the text of a JSON string where Content-Type says something other than JSON.
+func requestBody(value json.RawMessage, headers http.Header) (io.Reader, error) {
+	if len(value) == 0 {
+		return http.NoBody, nil
+	}
+	contentType := headers.Get(headerContentType)
+	if contentType != "" && !isJSON(mediaType(contentType)) && value[0] == '"' {
+		var text string
+		if err := json.Unmarshal(value, &text); err != nil {
+			return nil, fmt.Errorf("the body is not valid JSON: %w", err)
+		}
+		return strings.NewReader(text), nil
+	}
+	setDefault(headers, headerContentType, typeJSON)
+	return bytes.NewReader(value), nil
+}
+
+func setDefault(h http.Header, name, value string) {
+	if value != "" && h.Get(name) == "" {
+		h.Set(name, value)
+	}
+}
+
+// mediaType is the type without parameters, lower case; empty when there is none that can be read.
+func mediaType(contentType string) string {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		media, _, _ = strings.Cut(contentType, ";")
+	}
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+func isJSON(media string) bool {
+	return media == typeJSON || media == "text/json" || strings.HasSuffix(media, "+json")
+}

@@ -1,0 +1,138 @@
+package httpcall
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+)
+
+// maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body was, and Temporal
+// refuses a payload of 2 MiB.
+const maxContentBytes = 2<<20 - 256<<10
+
+// errTooLarge is an answer over its limit.
+var errTooLarge = errors.New("answer over the size limit")
+
+// readBody reads up to limit bytes, counted after decompression.
+func readBody(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("%w of %d bytes", errTooLarge, limit)
+	}
+	return body, nil
+}
+
+// respond makes the result of an acceptable answer.
+func respond(r flow.HTTPRequest, res *http.Response, body []byte) (flow.HTTPResponse, error) {
+	out := flow.HTTPResponse{StatusCode: res.StatusCode}
+	content, err := decode(r.Output, res.Header.Get(headerContentType), body)
+	if err != nil {
+		return out, notJSON(r, err)
+	}
+	if content != nil {
+		if out.Content, err = jq.EncodeJSON(content); err != nil {
+			return out, notJSON(r, err)
+		}
+	}
+	if len(out.Content) > maxContentBytes {
+		return out, tooLarge(r, fmt.Errorf("%w of %d bytes as JSON", errTooLarge, maxContentBytes))
+	}
+	if r.Output == flow.OutputResponse {
+		out.Headers = flatten(res.Header)
+		out.Request = &flow.SentRequest{
+			Method:  res.Request.Method,
+			URI:     res.Request.URL.Redacted(),
+			Headers: sentHeaders(res.Request.Header),
+		}
+	}
+	return out, nil
+}
+
+// decode turns a body into the value a workflow sees. No body is nil.
+func decode(output, contentType string, body []byte) (any, error) {
+	switch {
+	case len(body) == 0:
+		return nil, nil //nolint:nilnil // null is the value of no body
+	case output == flow.OutputRaw:
+		return base64.StdEncoding.EncodeToString(body), nil
+	}
+	media := mediaType(contentType)
+	if isJSON(media) {
+		return jq.DecodeJSON(body)
+	}
+	if isText(media) {
+		if text, ok := asText(contentType, body); ok {
+			return text, nil
+		}
+	}
+	return base64.StdEncoding.EncodeToString(body), nil
+}
+
+// isText tells which types are text. A body of no type is taken for text if it can be.
+func isText(media string) bool {
+	switch media {
+	case "", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/toml",
+		"application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql", "application/sql":
+		return true
+	}
+	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
+}
+
+// asText decodes a body in the character set its type names, UTF-8 by default; false when it is not text in it.
+func asText(contentType string, body []byte) (string, bool) {
+	_, params, _ := mime.ParseMediaType(contentType)
+	charset := strings.ToLower(params["charset"])
+	if charset == "" || charset == "utf-8" || charset == "utf8" || charset == "us-ascii" {
+		return string(body), utf8.Valid(body)
+	}
+	encoding, err := htmlindex.Get(charset)
+	if err != nil {
+		return "", false
+	}
+	text, err := encoding.NewDecoder().Bytes(body)
+	return string(text), err == nil && utf8.Valid(text)
+}
+
+// flatten joins repeated headers the way RFC 9110 does. Names are lower case, so that expressions need not guess.
+func flatten(h http.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for name, values := range h {
+		out[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
+	}
+	return out
+}
+
+// sentHeaders leaves out credentials: results are stored and shown.
+func sentHeaders(h http.Header) map[string]string {
+	out := flatten(h)
+	for _, name := range []string{"authorization", "proxy-authorization", "cookie"} {
+		delete(out, name)
+	}
+	return out
+}
+
+// problemDetail reads the title and detail of an answer that is itself a problem description (RFC 9457).
+func problemDetail(contentType string, body []byte) (title, detail string) {
+	if mediaType(contentType) != "application/problem+json" {
+		return "", ""
+	}
+	var p struct{ Title, Detail string }
+	if json.Unmarshal(body, &p) != nil {
+		return "", ""
+	}
+	return p.Title, p.Detail
+}
