@@ -1,0 +1,269 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// load reads a file with the given content, variables and command line.
+func load(t *testing.T, yaml string, env config.Environment, args ...string) (*config.Config, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("signalbox", pflag.ContinueOnError)
+	config.BindFlags(flags)
+	if yaml != "" {
+		path := filepath.Join(t.TempDir(), "signalbox.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
+		args = append(args, "--config", path)
+	}
+	require.NoError(t, flags.Parse(args))
+	return config.Load(config.Options{Flags: flags, Env: env})
+}
+
+// problems returns the lines of err, without the folder of the file.
+func problems(t *testing.T, err error) []string {
+	t.Helper()
+	var found config.Problems
+	require.True(t, errors.As(err, &found), "%v", err)
+	lines := []string{}
+	for _, p := range found {
+		if i := strings.LastIndex(p.Source, string(filepath.Separator)); i >= 0 {
+			p.Source = p.Source[i+1:]
+		}
+		lines = append(lines, p.String())
+	}
+	return lines
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	require.NoError(t, cfg.Validate())
+	require.Equal(t, config.Size(512<<10), cfg.Runs.MaxInputBytes)
+	require.True(t, cfg.HasRole("api"))
+	require.True(t, cfg.HasRole("worker"))
+	loaded, err := config.Load(config.Options{})
+	require.NoError(t, err)
+	require.Equal(t, cfg, loaded)
+}
+
+func TestFlagOverVariableOverFileOverDefault(t *testing.T) {
+	t.Parallel()
+	const yaml = "temporal: {namespace: from-file}\n"
+	env := config.Environment{"SIGNALBOX_TEMPORAL_NAMESPACE": "from-variable"}
+	tests := []struct {
+		name, yaml string
+		env        config.Environment
+		args       []string
+		want       string
+	}{
+		{"default", "", nil, nil, "default"},
+		{"file", yaml, nil, nil, "from-file"},
+		{"variable", yaml, env, nil, "from-variable"},
+		{"flag", yaml, env, []string{"--temporal-namespace=from-flag"}, "from-flag"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := load(t, test.yaml, test.env, test.args...)
+			require.NoError(t, err)
+			require.Equal(t, test.want, cfg.Temporal.Namespace)
+		})
+	}
+}
+
+func TestEveryKindOfValueFromEverySource(t *testing.T) {
+	t.Parallel()
+	want := func(t *testing.T, cfg *config.Config, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, cfg.Projects)
+		require.Equal(t, 1500*time.Millisecond, cfg.Runs.StartTimeout)
+		require.Equal(t, config.Size(2<<20), cfg.API.MaxRequestBytes)
+		require.Equal(t, 7, cfg.Worker.MaxConcurrentActivities)
+		require.False(t, cfg.Store.AutoMigrate)
+	}
+	cfg, err := load(t, "projects: [a, b]\nruns: {start_timeout: 1.5s}\napi: {max_request_bytes: 2MiB}\nworker: {max_concurrent_activities: 7}\nstore: {auto_migrate: false}\n", nil)
+	want(t, cfg, err)
+	cfg, err = load(t, "", config.Environment{
+		"SIGNALBOX_PROJECTS": "a, b", "SIGNALBOX_RUNS_START_TIMEOUT": "1.5s", "SIGNALBOX_API_MAX_REQUEST_BYTES": "2MiB",
+		"SIGNALBOX_WORKER_MAX_CONCURRENT_ACTIVITIES": "7", "SIGNALBOX_STORE_AUTO_MIGRATE": "false",
+	})
+	want(t, cfg, err)
+	cfg, err = load(t, "", nil, "--projects=a,b", "--runs-start-timeout=1.5s", "--api-max-request-bytes=2097152",
+		"--worker-max-concurrent-activities=7", "--store-auto-migrate=false")
+	want(t, cfg, err)
+}
+
+func TestAllProblemsAtOnceWithPathAndSource(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, `listen: 0.0.0.0:8080
+rolse: [api]
+roles: [api, wroker]
+temporal:
+  adress: x
+  namespace: [a]
+  tls: {cert_file: /nowhere/cert.pem}
+  namespace: b
+store: postgres
+runs:
+  start_timeout: ten
+  max_input_bytes: 8MiB
+log: {level: inform, format: json}
+start_timeout: 1s
+`, config.Environment{"SIGNALBOX_WORKER_STOP_TIMEOUT": "soon", "SIGNALBOX_LOG_FORMAT": "xml"}, "--calls-allow-private=10.0.0.0", "--store-driver=postgrse")
+	require.Equal(t, []string{
+		`rolse (signalbox.yaml:2): is not a key, did you mean "roles"?`,
+		`temporal.adress (signalbox.yaml:5): is not a key, did you mean "address"?`,
+		`temporal.namespace (signalbox.yaml:6): is a list where a text belongs`,
+		`temporal.namespace (signalbox.yaml:8): stands here and in line 6; keep one`,
+		`store (signalbox.yaml:9): is not a mapping; write its keys below it, one per line`,
+		`runs.start_timeout (signalbox.yaml:11): "ten" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
+		`start_timeout (signalbox.yaml:14): is not a key here, did you mean "runs.start_timeout"?`,
+		`worker.stop_timeout (SIGNALBOX_WORKER_STOP_TIMEOUT): "soon" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
+		`temporal.tls.cert_file (signalbox.yaml:7): the file cannot be read: open /nowhere/cert.pem: no such file or directory; check its path and permissions`,
+		`listen (signalbox.yaml:1): "0.0.0.0:8080" can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1]`,
+		`roles (signalbox.yaml:3): "wroker" is not a role, did you mean "worker"?; the roles are api and worker`,
+		`temporal.tls.key_file (default): is empty while cert_file is set; a client certificate needs its private key`,
+		`store.driver (--store-driver): "postgrse" is not a driver, did you mean "postgres"?; the drivers are sqlite and postgres`,
+		`runs.max_input_bytes (signalbox.yaml:12): 8MiB is over 1536KiB, and Temporal refuses payloads over 2 MiB; lower it`,
+		`calls.allow_private (--calls-allow-private): "10.0.0.0" is not a network; write an address and a prefix length, for example 10.20.0.0/16 or 127.0.0.1/32`,
+		`log.level (signalbox.yaml:13): "inform" is not a level, did you mean "info"?; the levels are debug, info, warn and error`,
+		`log.format (SIGNALBOX_LOG_FORMAT): "xml" is not a format; the formats are json and text`,
+		`runs.max_input_bytes (signalbox.yaml:12): 8MiB is over api.max_request_bytes (4MiB), so such an input could never arrive; lower it or raise the other`,
+	}, problems(t, err))
+}
+
+func TestFilesThatAreNotConfigurations(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ yaml, want string }{
+		"broken YAML":   {"listen: [\nroles: x\n", "signalbox.yaml:2: is not YAML: did not find expected ',' or ']'"},
+		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
+		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
+		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
+		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, listen, log, projects, roles, runs, store, telemetry, temporal, worker, workflows"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, test.yaml, nil)
+			require.Equal(t, []string{test.want}, problems(t, err))
+		})
+	}
+	_, err := load(t, "", config.Environment{"SIGNALBOX_CONFIG": "/nowhere/signalbox.yaml"})
+	require.ErrorContains(t, err, "cannot be read")
+	require.ErrorContains(t, err, "SIGNALBOX_CONFIG")
+	cfg, err := load(t, "# nothing but a comment\n", nil)
+	require.NoError(t, err)
+	require.Equal(t, config.Default(), cfg)
+	cfg, err = load(t, "temporal:\nlisten:\n", nil)
+	require.NoError(t, err, "an empty value is the default")
+	require.Equal(t, config.Default(), cfg)
+}
+
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.8.8.8:1": true, "[::1]:1": true, "localhost:1": true,
+		":8080": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false,
+	} {
+		require.Equal(t, want, config.IsLoopback(address), address)
+	}
+}
+
+func TestSecretsComeByReference(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("p@ss:w/rd'\n"), 0o600))
+	env := config.Environment{"DB_PASSWORD": "from env", "DB_DSN": "postgres://u:plain@h/d"}
+	good := map[string]string{
+		"postgres://u:${file:" + file + "}@h/d":       "postgres://u:p%40ss%3Aw%2Frd%27@h/d",
+		"postgres://u:${env:DB_PASSWORD}@h/d":         "postgres://u:from%20env@h/d",
+		"host=h user=u password=${file:" + file + "}": `host=h user=u password='p@ss:w/rd\''`,
+		"${env:DB_DSN}":    "postgres://u:plain@h/d",
+		"postgres://u@h/d": "postgres://u@h/d",
+	}
+	for dsn, want := range good {
+		cfg, err := load(t, "", env, "--store-driver=postgres", "--store-dsn="+dsn)
+		require.NoError(t, err, dsn)
+		require.Equal(t, want, cfg.Store.DSN.Reveal())
+		require.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg.Store, cfg, cfg.Store.DSN), "postgres://")
+	}
+	bad := map[string]string{
+		"postgres://u:plain@h/d":         "holds a password in plain text",
+		"postgres://h/d?password=plain":  "holds a password in plain text",
+		"host=h password=plain":          "holds a password in plain text",
+		"postgres://u:${env:NOPE}@h/d":   "${env:NOPE}: the variable is not set",
+		"postgres://u:${file:/nope}@h/d": "${file:/nope}: the file cannot be read",
+		"postgres://u:${vault:nope}@h/d": "${vault:nope}: is not a reference",
+		"some.db":                        "is not a Postgres DSN",
+	}
+	for dsn, want := range bad {
+		_, err := load(t, "", env, "--store-driver=postgres", "--store-dsn="+dsn)
+		require.ErrorContains(t, err, "store.dsn (--store-dsn): "+want, dsn)
+		require.NotContains(t, err.Error(), "plain@", "the secret itself is not repeated")
+	}
+	cfg, err := load(t, "", config.Environment{"SIGNALBOX_STORE_DSN": "postgres://u:plain@h/d", "SIGNALBOX_STORE_DRIVER": "postgres"})
+	require.NoError(t, err, "a variable is a reference of its own")
+	require.Equal(t, "postgres://u:plain@h/d", cfg.Store.DSN.Reveal())
+	_, err = load(t, "store: {dsn: \"postgres://h/d\"}\n", nil)
+	require.ErrorContains(t, err, "is a Postgres DSN while store.driver is sqlite")
+}
+
+func TestLayersLieBetweenDefaultAndFile(t *testing.T) {
+	t.Parallel()
+	layer := func(env config.Environment, cfg *config.Config) (map[string]string, error) {
+		cfg.Temporal.Address, cfg.Temporal.Namespace = env["A"], "below the file"
+		return map[string]string{"temporal.address": "A"}, nil
+	}
+	cfg, err := config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "h:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "above"}})
+	require.NoError(t, err)
+	require.Equal(t, "h:1", cfg.Temporal.Address)
+	require.Equal(t, "above", cfg.Temporal.Namespace)
+	_, err = config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "nonsense"}})
+	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: missing port in address; write for example 127.0.0.1:7233`}, problems(t, err))
+	broken := func(config.Environment, *config.Config) (map[string]string, error) {
+		return nil, errors.New("bad profile")
+	}
+	_, err = config.Load(config.Options{Layers: []config.Layer{broken}})
+	require.Equal(t, []string{"environment: bad profile"}, problems(t, err))
+}
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.Size{"0": 0, "17": 17, "17B": 17, "512KiB": 512 << 10, "4 MiB": 4 << 20, "1GiB": 1 << 30, "2KB": 2000, "3MB": 3e6, "1GB": 1e9} {
+		got, err := config.ParseSize(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+		again, err := config.ParseSize(got.String())
+		require.NoError(t, err)
+		require.Equal(t, want, again, "String loses nothing")
+	}
+	for _, text := range []string{"", "KiB", "-1", "1.5MiB", "9223372036854775807KiB", "12 parsecs"} {
+		_, err := config.ParseSize(text)
+		require.ErrorContains(t, err, "is not a size", text)
+	}
+}
+
+func TestNetworksAreMasked(t *testing.T) {
+	t.Parallel()
+	calls := config.Calls{AllowPrivate: []string{"10.1.2.3/8", "nonsense", "::1/128"}}
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, calls.Networks())
+}
+
+func TestContext(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Config{Listen: "here"}
+	require.Same(t, cfg, config.FromContext(config.WithContext(t.Context(), cfg)))
+	require.Equal(t, config.Default(), config.FromContext(t.Context()))
+}

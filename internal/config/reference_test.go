@@ -1,0 +1,51 @@
+package config_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+func TestReferencePageIsFresh(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	require.NoError(t, err)
+	require.Equal(t, config.Reference(), string(page), "run: go generate ./internal/config")
+}
+
+func TestExampleLoadsAndNamesEveryKey(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/examples/signalbox.yaml"
+	cfg, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": path, "DATABASE_PASSWORD": "x"}})
+	require.NoError(t, err)
+	want := config.Default()
+	want.Store.Driver, want.Store.DSN = "postgres", "postgres://signalbox:x@127.0.0.1:5432/signalbox"
+	require.Equal(t, want, cfg)
+
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var tree map[string]any
+	require.NoError(t, yaml.Unmarshal(content, &tree))
+	var keys []string
+	for line := range strings.Lines(config.Reference()) {
+		if rest, ok := strings.CutPrefix(line, "| `"); ok {
+			key, _, _ := strings.Cut(rest, "`")
+			keys = append(keys, key)
+		}
+	}
+	require.NotEmpty(t, keys)
+	for _, key := range keys {
+		node := any(tree)
+		for part := range strings.SplitSeq(key, ".") {
+			mapping, ok := node.(map[string]any)
+			require.True(t, ok, key)
+			require.Contains(t, mapping, part, "the example lacks %s", key)
+			node = mapping[part]
+		}
+	}
+}
