@@ -15,13 +15,13 @@ type Expr struct {
 	Source  string // without the surrounding ${ }
 	Pos     Pos
 	program *jq.Program
-	literal any
+	inline  *Template
 }
 
 // Eval evaluates the expression on input. vars are given without "$"; those the expression does not use cost nothing.
 func (e *Expr) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
-	if e.program == nil {
-		return e.literal, nil
+	if e.inline != nil {
+		return e.inline.Eval(input, vars, fuel)
 	}
 	return e.program.Run(input, vars, fuel)
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/itchyny/gojq"
 )
@@ -31,6 +32,7 @@ type Program struct {
 type SyntaxError struct {
 	Message    string
 	Suggestion string
+	Variable   string // the unknown variable, without "$", if that is what is wrong
 	Offset     int
 }
 
@@ -49,7 +51,11 @@ func Compile(source string, vars []string) (*Program, error) {
 	}
 	code, err := gojq.Compile(query, gojq.WithVariables(names))
 	if err != nil {
-		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
+		name, _ := strings.CutPrefix(err.Error(), "variable not defined: $")
+		if name == err.Error() {
+			name = ""
+		}
+		return nil, &SyntaxError{Message: err.Error(), Variable: name, Offset: -1}
 	}
 	return &Program{source: source, vars: slices.Clone(vars), code: code}, nil
 }

@@ -1,0 +1,93 @@
+package dsl
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+)
+
+func (p *parser) callTask(task value, c taskContext) Body {
+	v, _ := task.member("call")
+	name := p.text(v, "call")
+	switch {
+	case v.node.Kind != tree.String:
+		return nil
+	case slices.Contains([]string{"asyncapi", "grpc", "openapi", "a2a", "mcp"}, name):
+		p.unsupported(v, fmt.Sprintf("the call of kind %q", name))
+		return nil
+	case name != "http":
+		p.unsupported(v, fmt.Sprintf("the call of the function %q", name))
+		return nil
+	}
+	body := &HTTPCall{Output: OutputContent}
+	with, ok := task.member("with")
+	if !ok {
+		p.report(CodeMissingKey, task, "", "a call of kind http needs the key %q", "with")
+		return body
+	}
+	p.httpCall(with, body, c.scope.at(slotTask))
+	return body
+}
+
+func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
+	p.object(v, "with", fields{
+		{"method", true, func(v value) {
+			if !p.is(v, tree.String, "the method") {
+				return
+			}
+			body.Method = p.template(v, vars)
+			if _, literal := body.Method.Static(); literal && !regexp.MustCompile(`^[A-Za-z]+$`).MatchString(v.node.Text) {
+				p.report(CodeValue, v, "", "the method must be a word such as get or post, got %.80q", v.node.Text)
+			}
+		}},
+		{"endpoint", true, func(v value) { body.Endpoint = p.endpoint(v, vars) }},
+		{"headers", false, func(v value) { body.Headers = p.stringMap(v, "headers", vars) }},
+		{"query", false, func(v value) { body.Query = p.stringMap(v, "query", vars) }},
+		{"body", false, func(v value) { body.Body = p.template(v, vars) }},
+		{"output", false, func(v value) {
+			body.Output = HTTPOutput(p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
+		}},
+		{"redirect", false, func(v value) { body.Redirect = p.boolean(v, "redirect") }},
+	})
+}
+
+func (p *parser) endpoint(v value, vars []string) *Template {
+	if v.node.Kind != tree.Object {
+		return p.uri(v, vars)
+	}
+	var out *Template
+	p.object(v, "an endpoint", fields{
+		{"uri", true, func(v value) { out = p.uri(v, vars) }},
+		{"authentication", false, nil},
+	})
+	return out
+}
+
+func (p *parser) uri(v value, vars []string) *Template {
+	if !p.is(v, tree.String, "the URI of an endpoint") {
+		return nil
+	}
+	t := p.template(v, vars)
+	if _, literal := t.Static(); literal {
+		if err := checkURITemplate(v.node.Text); err != nil {
+			p.report(CodeValue, v, "write it as https://host/path/{name}", "the URI of an endpoint is not valid: %v", err)
+		}
+	}
+	return t
+}
+
+// stringMap reads headers and queries: an expression, or an object of strings that may be expressions.
+func (p *parser) stringMap(v value, what string, vars []string) *Template {
+	if v.node.Kind == tree.String {
+		return &Template{Pos: v.pos(), expr: p.wrapped(v, what, vars)}
+	}
+	if !p.is(v, tree.Object, what) {
+		return nil
+	}
+	for _, m := range v.node.Members {
+		p.is(value{m.Value, v.path + pointer(m.Key)}, tree.String, fmt.Sprintf("%s: %q", what, m.Key))
+	}
+	return p.template(v, vars)
+}

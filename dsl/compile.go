@@ -1,0 +1,244 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// expr reads a string that is an expression with or without ${ }.
+func (p *parser) expr(v value, what string, vars []string) *Expr {
+	if !p.is(v, tree.String, what) {
+		return nil
+	}
+	return p.compile(v, vars)
+}
+
+// wrapped reads a string that must be an expression in ${ }.
+func (p *parser) wrapped(v value, what string, vars []string) *Expr {
+	if !p.isExpression(v, vars) {
+		p.report(CodeExpression, v, fmt.Sprintf("write it as ${ %s }", strings.TrimSpace(v.node.Text)), "%s must be an expression in ${ }", what)
+		return nil
+	}
+	return p.compile(v, vars)
+}
+
+// isExpression tells whether a string is an expression in the document's mode.
+func (p *parser) isExpression(v value, vars []string) bool {
+	if v.node.Kind != tree.String {
+		return false
+	}
+	if _, ok := unwrap(v.node.Text); ok {
+		return true
+	}
+	if text := strings.TrimSpace(v.node.Text); p.loose && (strings.HasPrefix(text, ".") || strings.HasPrefix(text, "$")) {
+		_, err := jq.Compile(text, vars)
+		return err == nil
+	}
+	return false
+}
+
+func (p *parser) compile(v value, vars []string) *Expr {
+	source, _ := unwrap(v.node.Text)
+	program, err := jq.Compile(source, vars)
+	if err != nil {
+		p.expressionProblem(v, source, vars, err)
+		return &Expr{Source: source, Pos: v.pos()}
+	}
+	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
+}
+
+func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
+	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + err.Error()}
+	var se *jq.SyntaxError
+	if errors.As(err, &se) {
+		problem.Suggestion = se.Suggestion
+		if se.Offset >= 0 {
+			problem.Pos = p.inside(v, strings.Index(v.node.Text, source)+se.Offset)
+		}
+		switch {
+		case se.Variable == "secrets":
+			problem.Code, problem.Message = CodeUnsupported, "$secrets is in the language, but this version of Signalbox does not run it yet"
+		case se.Variable != "":
+			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
+			problem.Suggestion = didYouMean(se.Variable, vars)
+		}
+	}
+	p.add(problem)
+}
+
+// inside gives the place of a byte within a string where the source shows the string as it is, and the string's own
+// place where escapes or folded lines make the two differ.
+func (p *parser) inside(v value, offset int) Pos {
+	pos, text := v.pos(), v.node.Text
+	if pos.Line < 1 || pos.Line > len(p.lines) || offset < 0 || offset > len(text) {
+		return pos
+	}
+	line := []rune(string(p.lines[pos.Line-1]))
+	start := pos.Column - 1
+	if start >= len(line) {
+		return pos
+	}
+	if line[start] == '"' || line[start] == '\'' {
+		start++
+	}
+	before := text[:offset]
+	if !utf8.ValidString(before) || !strings.HasPrefix(string(line[min(start, len(line)):]), before) {
+		return pos
+	}
+	return Pos{pos.Line, start + 1 + utf8.RuneCountInString(before)}
+}
+
+// template reads any value in which strings may be expressions.
+func (p *parser) template(v value, vars []string) *Template {
+	t := &Template{Pos: v.pos()}
+	switch {
+	case p.isExpression(v, vars):
+		t.expr = p.compile(v, vars)
+	case v.node.Kind == tree.Object:
+		t.object = make(map[string]*Template, len(v.node.Members))
+		for _, m := range v.node.Members {
+			t.object[m.Key] = p.template(value{m.Value, v.path + pointer(m.Key)}, vars)
+		}
+	case v.node.Kind == tree.Array:
+		t.array = make([]*Template, len(v.node.Items))
+		for i := range v.node.Items {
+			t.array[i] = p.template(v.item(i), vars)
+		}
+	default:
+		t.literal = v.node.Scalar
+	}
+	return t.folded()
+}
+
+// folded turns a template without expressions into its value, so that it costs nothing to evaluate.
+func (t *Template) folded() *Template {
+	switch {
+	case t.object != nil:
+		out := make(map[string]any, len(t.object))
+		for k, e := range t.object {
+			v, ok := e.Static()
+			if !ok {
+				return t
+			}
+			out[k] = v
+		}
+		return &Template{Pos: t.Pos, literal: out}
+	case t.array != nil:
+		out := make([]any, len(t.array))
+		for i, e := range t.array {
+			v, ok := e.Static()
+			if !ok {
+				return t
+			}
+			out[i] = v
+		}
+		return &Template{Pos: t.Pos, literal: out}
+	}
+	return t
+}
+
+// mapping reads input.from, output.as and export.as: a bare expression or an object with expressions in it.
+func (p *parser) mapping(v value, what string, vars []string) *Template {
+	switch v.node.Kind {
+	case tree.String:
+		return &Template{Pos: v.pos(), expr: p.compile(v, vars)}
+	case tree.Object:
+		return p.template(v, vars)
+	}
+	p.report(CodeType, v, "", "%s must be an expression or an object, got %s", what, v.node.Kind)
+	return nil
+}
+
+func (p *parser) input(v value, vars []string) *Input {
+	in := &Input{}
+	p.object(v, "input", fields{
+		{"schema", false, func(v value) { in.Schema = p.schema(v) }},
+		{"from", false, func(v value) { in.From = p.mapping(v, "input.from", vars) }},
+	})
+	return in
+}
+
+func (p *parser) output(v value, vars []string) *Output {
+	out := &Output{}
+	p.object(v, "output", fields{
+		{"schema", false, func(v value) { out.Schema = p.schema(v) }},
+		{"as", false, func(v value) { out.As = p.mapping(v, "output.as", vars) }},
+	})
+	return out
+}
+
+func (p *parser) export(v value, vars []string) *Export {
+	out := &Export{}
+	p.object(v, "export", fields{
+		{"schema", false, func(v value) { out.Schema = p.schema(v) }},
+		{"as", false, func(v value) { out.As = p.mapping(v, "export.as", vars) }},
+	})
+	return out
+}
+
+func (p *parser) schema(v value) *Schema {
+	var out *Schema
+	p.object(v, "a schema", fields{
+		{"format", false, func(v value) {
+			if s := p.text(v, "the format of a schema"); v.node.Kind == tree.String && s != "json" {
+				p.unsupported(v, fmt.Sprintf("the schema format %q", s))
+			}
+		}},
+		{"document", false, func(v value) {
+			compiled, err := compileSchema(v.node.Value())
+			if err != nil {
+				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(err))
+			}
+			out = compiled
+		}},
+		{"resource", false, nil},
+	})
+	_, inline := v.member("document")
+	_, external := v.member("resource")
+	if v.node.Kind == tree.Object && !inline && !external {
+		p.report(CodeMissingKey, v, "", "a schema needs the key %q", "document")
+	}
+	return out
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func (p *parser) timeout(v value, vars []string) *Timeout {
+	if v.node.Kind == tree.String {
+		def, ok := p.lookup(v, "timeouts", "timeout")
+		if !ok {
+			return nil
+		}
+		return p.timeoutDef(def, vars)
+	}
+	return p.timeoutDef(v, vars)
+}
+
+func (p *parser) timeoutDef(v value, vars []string) *Timeout {
+	t := &Timeout{}
+	p.object(v, "a timeout", fields{{"after", true, func(v value) { t.After = p.duration(v, vars) }}})
+	return t
+}
+
+func (p *parser) duration(v value, vars []string) *Duration {
+	d := &Duration{Pos: v.pos()}
+	if p.isExpression(v, vars) {
+		d.expr = p.compile(v, vars)
+		return d
+	}
+	var err error
+	switch v.node.Kind {
+	case tree.String, tree.Object:
+		if d.fixed, err = durationOf(v.node.Value()); err != nil {
+			p.report(CodeValue, v, "", "%v", err)
+		}
+	default:
+		p.report(CodeType, v, `write it as "PT30S" or as {seconds: 30}`, "a duration must be a string or an object, got %s", v.node.Kind)
+	}
+	return d
+}

@@ -1,0 +1,194 @@
+package dsl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+const (
+	semverPattern = `^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
+		`(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`
+	namePattern = `^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`
+)
+
+// document reads the whole definition. What other parts depend on comes first: the mode of expressions, then the
+// reusable parts, then the tasks that refer to them.
+func (p *parser) document(root value) *Document {
+	d := &Document{Evaluate: Evaluate{Language: "jq"}}
+	if v, ok := root.member("evaluate"); ok {
+		p.evaluate(v, &d.Evaluate)
+	}
+	p.loose = d.Evaluate.Loose
+	if v, ok := root.member("use"); ok {
+		p.collectUse(v)
+	}
+	base := scope{}
+	p.object(root, "the document", fields{
+		{"document", true, func(v value) { p.header(v, d) }},
+		{"input", false, func(v value) { d.Input = p.input(v, base.at(slotWorkflowInput)) }},
+		{"use", false, func(value) {}},
+		{"do", true, func(v value) { d.Do = p.taskList(v, base) }},
+		{"timeout", false, func(v value) { d.Timeout = p.timeout(v, base.at(slotWorkflowInput)) }},
+		{"output", false, func(v value) { d.Output = p.output(v, base.at(slotWorkflowOutput)) }},
+		{"schedule", false, nil},
+		{"evaluate", false, func(value) {}},
+	})
+	d.Use = p.finishUse()
+	d.Definition = root.node.Value()
+	canonical, err := jq.EncodeJSON(d.Definition)
+	if err != nil {
+		p.report(CodeValue, root, "", "the document has no JSON form: %v", err)
+	}
+	sum := sha256.Sum256(canonical)
+	d.canonical, d.hash = canonical, "sha256:"+hex.EncodeToString(sum[:])
+	return d
+}
+
+func (p *parser) header(v value, d *Document) {
+	p.object(v, "document", fields{
+		{"dsl", true, func(v value) { d.DSL = p.dslVersion(v) }},
+		{"namespace", true, func(v value) { d.Namespace = p.name(v, "the namespace") }},
+		{"name", true, func(v value) { d.Name = p.name(v, "the name") }},
+		{"version", true, func(v value) { d.Version = p.semver(v, "the version") }},
+		{"title", false, func(v value) { d.Title = p.text(v, "the title") }},
+		{"summary", false, func(v value) { d.Summary = p.text(v, "the summary") }},
+		{"tags", false, func(v value) { d.Tags = p.tags(v) }},
+		{"metadata", false, func(v value) { d.Metadata = p.plainObject(v, "metadata") }},
+	})
+}
+
+func (p *parser) semver(v value, what string) string {
+	s := p.text(v, what)
+	if v.node.Kind == tree.String && !regexp.MustCompile(semverPattern).MatchString(s) {
+		p.report(CodeValue, v, `write three numbers, for example "1.0.0"`, "%s %q is not a semantic version", what, s)
+	}
+	return s
+}
+
+// dslVersion accepts the versions whose documents mean what this package takes them for: all of 1.0, no drafts.
+func (p *parser) dslVersion(v value) string {
+	before := len(p.problems)
+	s := p.semver(v, "the version of the language")
+	if len(p.problems) == before && (!strings.HasPrefix(s, "1.0.") || strings.ContainsAny(s, "-")) {
+		p.report(CodeUnsupported, v, `write dsl: "1.0.3"`, "version %q of the language is not supported, 1.0.x is", s)
+	}
+	return s
+}
+
+func (p *parser) name(v value, what string) string {
+	s := p.text(v, what)
+	if v.node.Kind == tree.String && !regexp.MustCompile(namePattern).MatchString(s) {
+		p.report(CodeValue, v, "use up to 63 letters, digits and inner hyphens", "%s %.80q is not allowed", what, s)
+	}
+	return s
+}
+
+func (p *parser) tags(v value) map[string]string {
+	if !p.is(v, tree.Object, "tags") {
+		return nil
+	}
+	out := make(map[string]string, len(v.node.Members))
+	for _, m := range v.node.Members {
+		member, _ := v.member(m.Key)
+		out[m.Key] = p.text(member, fmt.Sprintf("the tag %q", m.Key))
+	}
+	return out
+}
+
+func (p *parser) evaluate(v value, e *Evaluate) {
+	p.object(v, "evaluate", fields{
+		{"language", false, func(v value) {
+			if s := p.text(v, "the language of expressions"); v.node.Kind == tree.String && s != "jq" {
+				p.unsupported(v, fmt.Sprintf("the expression language %q", s))
+			}
+		}},
+		{"mode", false, func(v value) { e.Loose = p.oneOf(v, "the mode of expressions", "strict", "loose") == "loose" }},
+	})
+}
+
+// reusable is one named part under use. Parts are read where they are referred to, as the variables their
+// expressions may use depend on that place; those nobody refers to are read for their problems.
+type reusable struct {
+	value
+	used bool
+}
+
+// useSections names the sections of use and what reads an entry; those without a reader are not run yet.
+func (p *parser) useSections() []section {
+	return []section{
+		{"errors", "error", func(v value, s scope) { p.errorDef(v, s.at(slotTask)) }},
+		{"retries", "retry policy", func(v value, s scope) { p.retryPolicy(v, s.at(slotTask)) }},
+		{"timeouts", "timeout", func(v value, s scope) { p.timeoutDef(v, s.at(slotTask)) }},
+		{"authentications", "", nil}, {"extensions", "", nil}, {"functions", "", nil}, {"secrets", "", nil}, {"catalogs", "", nil},
+	}
+}
+
+type section struct {
+	key, noun string
+	check     func(value, scope)
+}
+
+func (p *parser) collectUse(v value) {
+	p.use = make(map[string]map[string]*reusable)
+	var fs fields
+	for _, s := range p.useSections() {
+		f := field{key: s.key}
+		if s.check != nil {
+			f.read = func(v value) { p.use[s.key] = p.entries(v, "use."+s.key) }
+		}
+		fs = append(fs, f)
+	}
+	p.object(v, "use", fs)
+}
+
+func (p *parser) entries(v value, what string) map[string]*reusable {
+	out := make(map[string]*reusable)
+	if p.is(v, tree.Object, what) {
+		for _, m := range v.node.Members {
+			out[m.Key] = &reusable{value: value{m.Value, v.path + pointer(m.Key)}}
+		}
+	}
+	return out
+}
+
+// lookup finds what a name under use stands for.
+func (p *parser) lookup(v value, key, noun string) (value, bool) {
+	found, ok := p.use[key][v.node.Text]
+	if !ok {
+		suggestion := didYouMean(v.node.Text, slices.Collect(maps.Keys(p.use[key])))
+		if suggestion == "" {
+			suggestion = "define it under use." + key
+		}
+		p.report(CodeUnknownReference, v, suggestion, "the %s %q is not defined under use.%s", noun, v.node.Text, key)
+		return value{}, false
+	}
+	found.used = true
+	return found.value, true
+}
+
+func (p *parser) finishUse() Use {
+	for _, s := range p.useSections() {
+		for _, name := range slices.Sorted(maps.Keys(p.use[s.key])) {
+			entry := p.use[s.key][name]
+			if entry.used {
+				continue
+			}
+			s.check(entry.value, scope{})
+			p.add(Problem{
+				Severity: SeverityWarning, Code: CodeUnused, Path: entry.path, Pos: entry.pos(),
+				Message: fmt.Sprintf("the %s %q is never used", s.noun, name), Suggestion: "refer to it or remove it",
+			})
+		}
+	}
+	sorted := func(key string) []string { return slices.Sorted(maps.Keys(p.use[key])) }
+	return Use{Errors: sorted("errors"), Retries: sorted("retries"), Timeouts: sorted("timeouts")}
+}

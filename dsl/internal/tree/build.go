@@ -1,0 +1,59 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+)
+
+// builder is what both readers share: limits, faults, members.
+type builder struct {
+	limits  Limits
+	nodes   int
+	faults  []Fault
+	stopped bool // a limit was hit: the tree is incomplete
+}
+
+func (b *builder) fault(f Fault) { b.faults = append(b.faults, f) }
+
+// stop records a fault after which the tree is of no use.
+func (b *builder) stop(f Fault) {
+	if !b.stopped {
+		b.fault(f)
+	}
+	b.stopped = true
+}
+
+// enter counts a node and checks the limits.
+func (b *builder) enter(pos Pos, pointer string, depth int) bool {
+	b.nodes++
+	switch {
+	case b.stopped:
+	case depth > b.limits.Depth:
+		b.stop(Fault{Kind: Limit, Pos: pos, Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
+	case b.nodes > b.limits.Nodes:
+		b.stop(Fault{
+			Kind: Limit, Pos: pos, Pointer: pointer,
+			Message:    fmt.Sprintf("more than %d values once aliases are expanded", b.limits.Nodes),
+			Suggestion: "use fewer aliases of large parts",
+		})
+	}
+	return !b.stopped
+}
+
+// member adds a member unless the key is already there.
+func (b *builder) member(n *Node, seen map[string]Pos, m Member, pointer string) {
+	if first, twice := seen[m.Key]; twice {
+		b.fault(Fault{
+			Kind: DuplicateKey, Pos: m.Pos, Pointer: pointer,
+			Message:    fmt.Sprintf("the key %q is already defined in line %d", m.Key, first.Line),
+			Suggestion: "remove or rename one of them",
+		})
+		return
+	}
+	seen[m.Key] = m.Pos
+	n.Members = append(n.Members, m)
+}
+
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

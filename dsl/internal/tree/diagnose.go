@@ -1,0 +1,69 @@
+package tree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	goccy "github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// diagnose finds the place of a syntax error. The first parser names a line, which is that of the construct rather
+// than of the error; the second names line and column, but may take long on hostile input, so it sees only a short
+// text up to the place in question.
+func diagnose(source []byte, cause error) Fault {
+	f := Fault{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
+	if strings.Contains(f.Message, "exceeded max depth") {
+		f.Kind, f.Message = Limit, "nested deeper than the limit"
+		return f
+	}
+	if m := regexp.MustCompile(`^line (\d+): (.*)$`).FindStringSubmatch(f.Message); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		f.Pos, f.Message = Pos{max(line, 1), 1}, m[2]
+	}
+	if pos, message, ok := locate(upToLine(source, f.Pos.Line+2)); ok {
+		f.Pos, f.Message = pos, message
+	}
+	f.Message = "not valid YAML: " + f.Message
+	if strings.Contains(f.Message, `'\t'`) || strings.Contains(f.Message, "cannot start any token") {
+		f.Suggestion = "indent with spaces, not tabs, and quote values that start with %, @ or `"
+	} else if strings.Contains(f.Message, "mapping value") {
+		f.Suggestion = "quote a value that contains \": \""
+	}
+	return f
+}
+
+func upToLine(source []byte, line int) []byte {
+	end := 0
+	for range line {
+		i := bytes.IndexByte(source[end:], '\n')
+		if i < 0 {
+			return source
+		}
+		end += i + 1
+	}
+	return source[:end]
+}
+
+func locate(source []byte) (pos Pos, message string, ok bool) {
+	const maxBytes, maxBrackets = 64 << 10, 500
+	if len(source) > maxBytes || bytes.Count(source, []byte("["))+bytes.Count(source, []byte("{")) > maxBrackets {
+		return Pos{}, "", false
+	}
+	// a defect of the second opinion must not become one of ours
+	defer func() {
+		if r := recover(); r != nil {
+			pos, message, ok = Pos{}, fmt.Sprint(r), false
+		}
+	}()
+	_, err := parser.ParseBytes(source, 0)
+	var se *goccy.SyntaxError
+	if !errors.As(err, &se) || se.Token == nil || se.Token.Position == nil {
+		return Pos{}, "", false
+	}
+	return Pos{se.Token.Position.Line, se.Token.Position.Column}, se.Message, true
+}

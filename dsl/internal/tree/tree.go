@@ -1,0 +1,142 @@
+// Package tree reads YAML 1.2 or JSON into a tree in which every value and key knows its place.
+//
+// It exists because the decoders of YAML libraries lose what a language needs for good messages (places, duplicate
+// keys) and, following YAML 1.1, turn words such as on, yes and no into booleans. Scalars are resolved here by the
+// core schema of YAML 1.2; what JSON cannot hold is a fault. Aliases and merge keys are expanded within limits, so
+// that a small text cannot become a huge tree.
+//
+// YAML is parsed by go.yaml.in/yaml/v3. goccy/go-yaml would give better messages but needs quadratic time on nested
+// brackets and lets invalid UTF-8, control characters and unknown anchors pass; it is used for one thing: to say
+// where a text that the first refused is broken.
+//
+// The package knows nothing about workflows.
+package tree
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// Pos is a place in the source; both numbers count from 1, columns in characters.
+type Pos struct{ Line, Column int }
+
+// Kind is the JSON type of a value.
+type Kind int
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// String names the kind as authors know it.
+func (k Kind) String() string {
+	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
+}
+
+// Node is one value.
+type Node struct {
+	Kind    Kind
+	Scalar  any // nil, bool, int, *big.Int, float64 or string
+	Text    string
+	Items   []*Node
+	Members []Member // in the order of the source
+	Pos     Pos
+}
+
+// Member is one key of an object with its value.
+type Member struct {
+	Key   string
+	Pos   Pos
+	Value *Node
+}
+
+// Get returns the value of a key, nil where there is none.
+func (n *Node) Get(key string) *Node {
+	for _, m := range n.Members {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// Value is the node as a plain JSON value.
+func (n *Node) Value() any {
+	switch n.Kind {
+	case Array:
+		out := make([]any, len(n.Items))
+		for i, e := range n.Items {
+			out[i] = e.Value()
+		}
+		return out
+	case Object:
+		out := make(map[string]any, len(n.Members))
+		for _, m := range n.Members {
+			out[m.Key] = m.Value.Value()
+		}
+		return out
+	}
+	return n.Scalar
+}
+
+// FaultKind classifies what is wrong with a text.
+type FaultKind int
+
+// The kinds of faults.
+const (
+	Syntax FaultKind = iota
+	Limit
+	DuplicateKey
+	NotJSON // a value or key JSON cannot hold
+)
+
+// Fault is one thing wrong with a text. Pointer is the JSON pointer of the value concerned.
+type Fault struct {
+	Kind       FaultKind
+	Pos        Pos
+	Pointer    string
+	Message    string
+	Suggestion string
+}
+
+// Limits bounds what is read. Zero values refuse everything.
+type Limits struct {
+	Bytes   int
+	Depth   int
+	Aliases int // uses of anchors
+	Nodes   int // values after aliases are expanded
+}
+
+// Parse reads one document. The tree is nil when a fault is serious enough that nothing can be said about the rest;
+// duplicate keys and values that are not JSON leave a tree (with the first value, or null) for further checks.
+func Parse(source []byte, limits Limits) (*Node, []Fault) {
+	if len(source) > limits.Bytes {
+		return nil, []Fault{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
+	}
+	if n, faults, ok := parseJSON(source, limits); ok {
+		return n, faults
+	}
+	return parseYAML(source, limits)
+}
+
+const maxDigits = 1024
+
+// integer reads digits of any length up to a limit into an int or a *big.Int.
+func integer(digits string, base int) (any, bool) {
+	if len(digits) > maxDigits {
+		return nil, false
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		return nil, false
+	}
+	if n.IsInt64() {
+		return int(n.Int64()), true
+	}
+	return n, true
+}

@@ -1,0 +1,223 @@
+package dsl
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+)
+
+// Limits bounds what a document may be.
+type Limits struct {
+	MaxBytes    int // size of the source
+	MaxDepth    int // nesting of values
+	MaxAliases  int // uses of YAML anchors
+	MaxNodes    int // values once aliases are expanded
+	MaxProblems int // problems reported; the rest is counted
+}
+
+// DefaultLimits are the limits that apply where none are given.
+func DefaultLimits() Limits {
+	return Limits{MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxProblems: 500}
+}
+
+// Option changes how Parse works.
+type Option func(*parser)
+
+// WithLimits replaces the default limits.
+func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
+
+// Parse reads and checks a definition in YAML or JSON. It returns all problems at once, by place, none twice. The
+// document is nil when one of them is an error; warnings leave it.
+func Parse(source []byte, opts ...Option) (*Document, Problems) {
+	p := &parser{limits: DefaultLimits()}
+	for _, o := range opts {
+		o(p)
+	}
+	root, faults := tree.Parse(source, tree.Limits{
+		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
+	})
+	for _, f := range faults {
+		p.fault(f)
+	}
+	var doc *Document
+	if root != nil {
+		p.lines = bytes.Split(source, []byte("\n"))
+		doc = p.document(value{node: root})
+	}
+	problems := p.problems.sorted()
+	if problems.HasErrors() {
+		doc = nil
+	}
+	return doc, capped(problems, p.limits.MaxProblems)
+}
+
+func capped(ps Problems, limit int) Problems {
+	if len(ps) <= limit {
+		return ps
+	}
+	return append(ps[:limit:limit], Problem{
+		Severity: SeverityError, Code: CodeLimit,
+		Message: fmt.Sprintf("%d more problems are not shown", len(ps)-limit), Suggestion: "fix these first",
+	})
+}
+
+// parser collects problems while it turns a tree into a document.
+type parser struct {
+	limits   Limits
+	lines    [][]byte
+	problems Problems
+	loose    bool
+	use      map[string]map[string]*reusable // by section of use, then by name
+}
+
+// value is a node together with its JSON pointer, which aliases keep nodes from knowing themselves.
+type value struct {
+	node *tree.Node
+	path string
+}
+
+func (v value) pos() Pos { return Pos(v.node.Pos) }
+
+func (v value) member(key string) (value, bool) {
+	n := v.node.Get(key)
+	return value{n, v.path + pointer(key)}, n != nil
+}
+
+func (v value) item(i int) value {
+	return value{v.node.Items[i], fmt.Sprintf("%s/%d", v.path, i)}
+}
+
+func (p *parser) fault(f tree.Fault) {
+	codes := map[tree.FaultKind]Code{tree.Syntax: CodeSyntax, tree.Limit: CodeLimit, tree.DuplicateKey: CodeDuplicateKey, tree.NotJSON: CodeType}
+	p.add(Problem{Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message, Suggestion: f.Suggestion})
+}
+
+// add records an error unless the problem says that it is less.
+func (p *parser) add(problem Problem) {
+	if problem.Severity == "" {
+		problem.Severity = SeverityError
+	}
+	p.problems = append(p.problems, problem)
+}
+
+func (p *parser) report(code Code, v value, suggestion, format string, args ...any) {
+	p.add(Problem{Code: code, Path: v.path, Pos: v.pos(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
+}
+
+func (p *parser) unsupported(v value, what string) {
+	p.report(CodeUnsupported, v, "remove it, or run the document with an engine that has it",
+		"%s is in the language, but this version of Signalbox does not run it yet", what)
+}
+
+// is checks the kind of a value and reports another.
+func (p *parser) is(v value, kind tree.Kind, what string) bool {
+	if v.node.Kind == kind {
+		return true
+	}
+	suggestion := ""
+	switch {
+	case kind == tree.String && (v.node.Kind == tree.Number || v.node.Kind == tree.Bool):
+		suggestion = fmt.Sprintf("quote it: %q", v.node.Text)
+	case v.node.Kind == tree.Null:
+		suggestion = "give it a value or remove the key"
+	}
+	p.report(CodeType, v, suggestion, "%s must be %s, got %s", what, kind, v.node.Kind)
+	return false
+}
+
+func (p *parser) text(v value, what string) string {
+	if !p.is(v, tree.String, what) {
+		return ""
+	}
+	return v.node.Text
+}
+
+func (p *parser) boolean(v value, what string) bool {
+	return p.is(v, tree.Bool, what) && v.node.Scalar == true
+}
+
+func (p *parser) integer(v value, what string) int {
+	if !p.is(v, tree.Number, what) {
+		return 0
+	}
+	switch n := v.node.Scalar.(type) {
+	case int:
+		return n
+	case float64:
+		if n == float64(int(n)) {
+			return int(n)
+		}
+	}
+	p.report(CodeType, v, "", "%s must be an integer, got %s", what, v.node.Text)
+	return 0
+}
+
+func (p *parser) oneOf(v value, what string, allowed ...string) string {
+	s := p.text(v, what)
+	if v.node.Kind == tree.String && !slices.Contains(allowed, s) {
+		p.report(CodeValue, v, didYouMean(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
+	}
+	return s
+}
+
+// fields is how one object is read: by a table of the keys it may have, in which order matters only to messages.
+type fields []field
+
+// field is one key of an object: required or not, and what reads it. A key without a reader is in the language but
+// not run by this version.
+type field struct {
+	key      string
+	required bool
+	read     func(value)
+}
+
+// object reads an object by its fields and reports keys that are missing, unknown or not run yet.
+func (p *parser) object(v value, what string, fs fields) bool {
+	if !p.is(v, tree.Object, what) {
+		return false
+	}
+	for _, f := range fs {
+		member, ok := v.member(f.key)
+		switch {
+		case !ok && f.required:
+			p.report(CodeMissingKey, v, "", "%s needs the key %q", what, f.key)
+		case !ok:
+		case f.read == nil:
+			p.unsupported(member, fmt.Sprintf("the key %q of %s", f.key, what))
+		default:
+			f.read(member)
+		}
+	}
+	p.unknownKeys(v, what, fs.keys())
+	return true
+}
+
+func (fs fields) keys() []string {
+	keys := make([]string, len(fs))
+	for i, f := range fs {
+		keys[i] = f.key
+	}
+	return keys
+}
+
+func (p *parser) unknownKeys(v value, what string, known []string) {
+	for _, m := range v.node.Members {
+		if !slices.Contains(known, m.Key) {
+			p.add(Problem{
+				Code: CodeUnknownKey, Path: v.path + pointer(m.Key), Pos: Pos(m.Pos),
+				Message: fmt.Sprintf("%s has no key %q", what, m.Key), Suggestion: didYouMean(m.Key, known),
+			})
+		}
+	}
+}
+
+func (p *parser) plainObject(v value, what string) map[string]any {
+	if !p.is(v, tree.Object, what) {
+		return nil
+	}
+	m, _ := v.node.Value().(map[string]any)
+	return m
+}

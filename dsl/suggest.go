@@ -1,0 +1,54 @@
+package dsl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// didYouMean suggests the candidate closest to a mistyped name, or lists the candidates if they are few.
+func didYouMean(name string, candidates []string) string {
+	best, distance := "", len(name)/3+2
+	for _, c := range candidates {
+		d := editDistance(strings.ToLower(name), strings.ToLower(c))
+		if d < distance {
+			best, distance = c, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	const few = 12
+	if n := len(candidates); n == 0 || n > few {
+		return ""
+	}
+	sorted := slices.Sorted(slices.Values(candidates))
+	return "known here: " + strings.Join(sorted, ", ")
+}
+
+// editDistance counts the letters to insert, delete, replace or swap to get from a to b. Long names are cut, as no
+// typo explains their difference.
+func editDistance(a, b string) int {
+	const longest = 64
+	ra, rb := []rune(a), []rune(b)
+	ra, rb = ra[:min(len(ra), longest)], rb[:min(len(rb), longest)]
+	before, prev, cur := make([]int, len(rb)+1), make([]int, len(rb)+1), make([]int, len(rb)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range ra {
+		cur[0] = i + 1
+		for j := range rb {
+			cost := 1
+			if ra[i] == rb[j] {
+				cost = 0
+			}
+			cur[j+1] = min(cur[j]+1, prev[j+1]+1, prev[j]+cost)
+			if i > 0 && j > 0 && ra[i] == rb[j-1] && ra[i-1] == rb[j] {
+				cur[j+1] = min(cur[j+1], before[j-1]+1)
+			}
+		}
+		before, prev, cur = prev, cur, before
+	}
+	return prev[len(rb)]
+}

@@ -1,0 +1,229 @@
+package dsl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+)
+
+// taskKind is one row of the table of tasks: the key that names the kind, the other keys it brings, and what reads
+// its body. Rows without a reader are kinds this version does not run yet.
+type taskKind struct {
+	key   string
+	extra []string
+	read  func(p *parser, task value, c taskContext) Body
+}
+
+func taskKinds() []taskKind {
+	return []taskKind{
+		{"call", []string{"with"}, (*parser).callTask},
+		{"do", nil, (*parser).doTask},
+		{"for", []string{"while", "do"}, (*parser).forTask},
+		{"fork", nil, (*parser).forkTask},
+		{"raise", nil, (*parser).raiseTask},
+		{"set", nil, (*parser).setTask},
+		{"switch", nil, (*parser).switchTask},
+		{"try", []string{"catch"}, (*parser).tryTask},
+		{"wait", nil, (*parser).waitTask},
+		{"emit", nil, nil},
+		{"listen", []string{"foreach"}, nil},
+		{"run", nil, nil},
+	}
+}
+
+// baseKeys are the keys every task may have.
+func baseKeys() []string {
+	return []string{"if", "input", "output", "export", "timeout", "then", "metadata"}
+}
+
+// taskContext is what surrounds a task: the variables it sees and the list it is in. Branches of a fork may not
+// redirect to each other, as they all run.
+type taskContext struct {
+	scope  scope
+	names  []string
+	branch bool
+}
+
+func (p *parser) taskList(v value, s scope) []*Task { return p.tasks(v, s, false) }
+
+func (p *parser) tasks(v value, s scope, branches bool) []*Task {
+	if v.node.Kind == tree.Object {
+		p.report(CodeType, v, "put a hyphen before each task: - name: …", "a list of tasks must be an array, got an object")
+		return nil
+	}
+	if !p.is(v, tree.Array, "a list of tasks") {
+		return nil
+	}
+	c := taskContext{scope: s, branch: branches}
+	for _, item := range v.node.Items {
+		for _, m := range item.Members {
+			c.names = append(c.names, m.Key)
+		}
+	}
+	out := make([]*Task, 0, len(v.node.Items))
+	seen := make(map[string]Pos)
+	for i := range v.node.Items {
+		if name, body, ok := p.named(v.item(i), "a task", seen); ok {
+			out = append(out, p.task(name, i, body, c))
+		}
+	}
+	return out
+}
+
+// named takes an item of a list of named things apart: an object with exactly one member.
+func (p *parser) named(v value, what string, seen map[string]Pos) (string, value, bool) {
+	if v.node.Kind != tree.Object || len(v.node.Members) != 1 {
+		suggestion := "write - name: {…}"
+		if len(v.node.Members) > 1 {
+			suggestion = "indent what belongs to the name, or put a hyphen before each name"
+		}
+		p.report(CodeType, v, suggestion, "%s must be an object with its name as the only key, got %s", what, describe(v.node))
+		return "", value{}, false
+	}
+	m := v.node.Members[0]
+	body := value{m.Value, v.path + pointer(m.Key)}
+	if first, twice := seen[m.Key]; twice {
+		p.add(Problem{
+			Code: CodeDuplicateName, Path: body.path, Pos: Pos(m.Pos), Suggestion: "rename one of them",
+			Message: fmt.Sprintf("the name %q is already used in this list, in line %d", m.Key, first.Line),
+		})
+	} else {
+		seen[m.Key] = Pos(m.Pos)
+	}
+	return m.Key, body, true
+}
+
+func describe(n *tree.Node) string {
+	if n.Kind == tree.Object {
+		return fmt.Sprintf("an object with %d keys", len(n.Members))
+	}
+	return n.Kind.String()
+}
+
+func (p *parser) task(name string, index int, v value, c taskContext) *Task {
+	t := &Task{Name: name, Index: index, Pointer: v.path, Pos: v.pos(), Definition: v.node.Value()}
+	if !p.is(v, tree.Object, fmt.Sprintf("the task %q", name)) {
+		return t
+	}
+	what := fmt.Sprintf("the task %q", name)
+	present := presentKinds(v.node)
+	known := baseKeys()
+	switch len(present) {
+	case 0:
+		p.report(CodeTaskKind, v, p.kindSuggestion(v.node), "%s says nothing to do", what)
+		known = append(known, allKindKeys()...)
+	case 1:
+		kind := present[0]
+		known = append(append(known, kind.key), kind.extra...)
+		if member, _ := v.member(kind.key); kind.read == nil {
+			p.unsupported(member, fmt.Sprintf("the task kind %q", kind.key))
+		} else {
+			t.Body = kind.read(p, v, c)
+		}
+	default:
+		keys := make([]string, len(present))
+		for i, k := range present {
+			keys[i] = k.key
+			known = append(append(known, k.key), k.extra...)
+		}
+		p.report(CodeTaskKind, v, "make each a task of its own", "%s must be of one kind, got %s", what, strings.Join(keys, ", "))
+	}
+	p.baseProperties(t, v, c)
+	if len(present) > 0 {
+		p.unknownKeys(v, what, known)
+	} else {
+		p.unknownKeysOfNoKind(v, what, known)
+	}
+	return t
+}
+
+// unknownKeysOfNoKind leaves keys that look like a mistyped kind to the problem about the missing kind.
+func (p *parser) unknownKeysOfNoKind(v value, what string, known []string) {
+	rest := &tree.Node{Kind: tree.Object, Pos: v.node.Pos}
+	for _, m := range v.node.Members {
+		if p.mistypedKind(m.Key) == "" {
+			rest.Members = append(rest.Members, m)
+		}
+	}
+	p.unknownKeys(value{rest, v.path}, what, known)
+}
+
+func (p *parser) mistypedKind(key string) string {
+	if slices.Contains(baseKeys(), key) {
+		return ""
+	}
+	if s := didYouMean(key, kindKeys()); strings.HasPrefix(s, "did you mean") {
+		return s
+	}
+	return ""
+}
+
+func (p *parser) kindSuggestion(n *tree.Node) string {
+	for _, m := range n.Members {
+		if s := p.mistypedKind(m.Key); s != "" {
+			return fmt.Sprintf("%q: %s", m.Key, s)
+		}
+	}
+	return "give it one of " + strings.Join(kindKeys(), ", ")
+}
+
+func kindKeys() []string {
+	var keys []string
+	for _, k := range taskKinds() {
+		keys = append(keys, k.key)
+	}
+	return keys
+}
+
+func allKindKeys() []string {
+	var keys []string
+	for _, k := range taskKinds() {
+		keys = append(append(keys, k.key), k.extra...)
+	}
+	return keys
+}
+
+// presentKinds finds the kinds a task names. A key that another present kind brings along, as for brings do, is not
+// a kind there.
+func presentKinds(n *tree.Node) []taskKind {
+	kinds := slices.DeleteFunc(taskKinds(), func(k taskKind) bool { return n.Get(k.key) == nil })
+	return slices.DeleteFunc(slices.Clone(kinds), func(k taskKind) bool {
+		return slices.ContainsFunc(kinds, func(other taskKind) bool { return slices.Contains(other.extra, k.key) })
+	})
+}
+
+func (p *parser) baseProperties(t *Task, v value, c taskContext) {
+	read := func(key string, f func(value)) {
+		if member, ok := v.member(key); ok {
+			f(member)
+		}
+	}
+	read("if", func(v value) { t.If = p.expr(v, "if", c.scope.at(slotTask)) })
+	read("input", func(v value) { t.Input = p.input(v, c.scope.at(slotTaskInput)) })
+	read("output", func(v value) { t.Output = p.output(v, c.scope.at(slotTaskOutput)) })
+	read("export", func(v value) { t.Export = p.export(v, c.scope.at(slotTaskExport)) })
+	read("timeout", func(v value) { t.Timeout = p.timeout(v, c.scope.at(slotTask)) })
+	read("then", func(v value) { t.Then = p.flow(v, c) })
+	read("metadata", func(v value) { t.Metadata = p.plainObject(v, "metadata") })
+}
+
+// flow reads a flow directive. Names that are directives cannot be the names of targets.
+func (p *parser) flow(v value, c taskContext) Flow {
+	name := p.text(v, "then")
+	switch {
+	case v.node.Kind != tree.String, name == "continue":
+		return Flow{}
+	case name == "exit":
+		return Flow{Kind: FlowExit}
+	case name == "end":
+		return Flow{Kind: FlowEnd}
+	case c.branch:
+		p.report(CodeValue, v, "use continue, exit or end", "a branch of a fork cannot go to the task %q, as all branches run", name)
+	case !slices.Contains(c.names, name):
+		suggestion := didYouMean(name, append(slices.Clone(c.names), "continue", "exit", "end"))
+		p.report(CodeUnknownReference, v, suggestion, "there is no task %q in this list; a task can only go to tasks of its own list", name)
+	}
+	return Flow{Kind: FlowGoto, Task: name}
+}
