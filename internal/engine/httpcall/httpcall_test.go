@@ -307,7 +307,7 @@ func TestTransportFailures(t *testing.T) {
 		status           int
 	}{
 		{"refused", "http://" + closed.Addr().String(), "Not reachable", 503},
-		{"no such name", "http://name.invalid/", "Name not resolved", 503},
+		{"no such name", "http://no..name/", "Name not resolved", 503},
 		{"unknown authority", secure.URL, "TLS failed", 502},
 		{"no TLS there", strings.Replace(plain, "http:", "https:", 1), "No valid answer", 502},
 		{"cut off", cut, "No valid answer", 502},
