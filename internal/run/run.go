@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
 
@@ -68,13 +69,7 @@ const (
 )
 
 // Problem is an error in the shape of Problem Details, as the language defines it.
-type Problem struct {
-	Type     string `json:"type"`
-	Status   int    `json:"status"`
-	Title    string `json:"title"`
-	Detail   string `json:"detail,omitempty"`
-	Instance string `json:"instance"`
-}
+type Problem = dsl.Error
 
 // Run is one execution of one version of a workflow.
 type Run struct {
@@ -182,6 +177,12 @@ type Cursor struct {
 	ID        string    `json:"id"`
 }
 
+// StepCursor is a place among a run's steps in the order of their changes.
+type StepCursor struct {
+	Sequence int64
+	Number   int64
+}
+
 // Filter says which runs to list. Zero fields match everything.
 type Filter struct {
 	Project   string
@@ -214,8 +215,9 @@ type Store interface {
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)
 	// ListSteps returns up to limit steps with numbers above after, in order.
 	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)
-	// ChangedSteps returns up to limit steps with sequence above after and up to upTo, in order of sequence and number.
-	ChangedSteps(ctx context.Context, id string, after, upTo int64, limit int) ([]Step, error)
+	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and
+	// then number.
+	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
 	// MarkCancelRequested sets the flag on an open run; it returns the run as it then is. The flag and e are written
 	// only when the run is open and the flag was not set.
 	MarkCancelRequested(ctx context.Context, project, id, reason string, at time.Time, e audit.Entry) (Run, error)

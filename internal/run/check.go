@@ -1,0 +1,43 @@
+package run
+
+import (
+	"encoding/json"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// checkInput holds an input against the schema of the document, so that a wrong one is refused before there is a run.
+func checkInput(doc *dsl.Document, input json.RawMessage) error {
+	value, err := jq.DecodeJSON(input)
+	if err != nil {
+		return fault.New(fault.Invalid, fault.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+	}
+	if doc.Input == nil || doc.Input.Schema == nil {
+		return nil
+	}
+	if err := doc.Input.Schema.Validate(value); err != nil {
+		return fault.New(fault.Invalid, fault.InvalidInput,
+			"the input does not fit the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err).WithField("input", "%v", err)
+	}
+	return nil
+}
+
+// ended answers for a control that needs an open run.
+func ended(r Run) error {
+	return fault.New(fault.Refused, fault.RunEnded, "run %s has ended already: it is %s", r.ID, r.Status)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+func startDetail(r Run) json.RawMessage {
+	// Three strings always encode.
+	detail, _ := json.Marshal(map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID})
+	return detail
+}

@@ -1,0 +1,42 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// documentFault answers for a document with problems: the first one in the message, all of them as fields.
+func documentFault(what string, problems dsl.Problems) error {
+	message := what
+	count := 0
+	f := fault.New(fault.Invalid, fault.InvalidDocument, "")
+	for _, p := range problems {
+		if p.Severity != dsl.SeverityError {
+			continue
+		}
+		if count == 0 {
+			message = fmt.Sprintf("%s: %s", what, p)
+		}
+		count++
+		f = f.WithField("source", "%s", p)
+	}
+	if count > 1 {
+		message += fmt.Sprintf(" (and %d more)", count-1)
+	}
+	f.Message = message
+	return f
+}
+
+func notPublished(name string) error {
+	return fault.New(fault.Refused, fault.WorkflowNotPublished,
+		"workflow %q has no published version; publish its draft first (`signalbox workflow publish`)", name)
+}
+
+func versionDetail(v Version) json.RawMessage {
+	// Two strings always encode.
+	detail, _ := json.Marshal(map[string]string{"version": v.Version, "hash": v.Hash})
+	return detail
+}

@@ -1,0 +1,248 @@
+package workflow
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+// Projects finds projects.
+type Projects interface {
+	GetProject(ctx context.Context, name string) (project.Project, error)
+}
+
+// Service checks, keeps and finds definitions.
+type Service struct {
+	store    Store
+	projects Projects
+	limits   dsl.Limits
+	now      func() time.Time
+}
+
+// NewService returns a service over a store, with the limits documents must keep.
+func NewService(store Store, projects Projects, limits dsl.Limits, now func() time.Time) *Service {
+	return &Service{store: store, projects: projects, limits: limits, now: now}
+}
+
+// Checked is what a check of a document found. Document is nil when it has problems of severity error.
+type Checked struct {
+	Name     string
+	Version  string
+	Document *dsl.Document
+	Problems dsl.Problems
+}
+
+// Validate checks a document and stores nothing.
+func (s *Service) Validate(source string) Checked {
+	doc, problems := dsl.Parse([]byte(source), dsl.WithLimits(s.limits))
+	if doc != nil {
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Problems: problems}
+	}
+	c := Checked{Problems: problems}
+	if id, ok := dsl.Identify([]byte(source), dsl.WithLimits(s.limits)); ok {
+		c.Name, c.Version = id.Namespace+"/"+id.Name, id.Version
+	}
+	return c
+}
+
+// SaveDraft stores a document as its workflow's draft, with whatever problems it has, as long as it is readable and
+// names its workflow.
+func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Workflow, dsl.Problems, error) {
+	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
+		return Workflow{}, nil, err
+	}
+	if err := s.checkSize(source); err != nil {
+		return Workflow{}, nil, err
+	}
+	c := s.Validate(source)
+	if c.Name == "" {
+		return Workflow{}, c.Problems, documentFault("a draft must at least name its workflow (document.namespace and document.name)", c.Problems)
+	}
+	d := Draft{Project: projectName, Workflow: c.Name, Source: source, SavedAt: s.now()}
+	if c.Document != nil {
+		d.Title, d.Summary = c.Document.Title, c.Document.Summary
+	}
+	w, err := s.store.SaveDraft(ctx, d, audit.NewEntry(ctx, d.SavedAt, audit.WorkflowSaveDraft, projectName, c.Name, ""))
+	return w, c.Problems, err
+}
+
+// Published is the outcome of publishing.
+type Published struct {
+	Workflow Workflow
+	Version  Version
+	// Created is false when this content was this version already.
+	Created  bool
+	Problems dsl.Problems
+}
+
+// Publish makes a document an immutable version.
+func (s *Service) Publish(ctx context.Context, projectName, source, publisher string) (Published, error) {
+	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
+		return Published{}, err
+	}
+	if err := s.checkSize(source); err != nil {
+		return Published{}, err
+	}
+	c := s.Validate(source)
+	if c.Document == nil {
+		return Published{Problems: c.Problems}, documentFault("the document cannot be published", c.Problems)
+	}
+	v := Version{
+		Project: projectName, Workflow: c.Name, Version: c.Version,
+		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,
+		Source: source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
+	}
+	entry := audit.NewEntry(ctx, v.PublishedAt, audit.WorkflowPublish, projectName, c.Name, "")
+	entry.Detail = versionDetail(v)
+	stored, created, err := s.store.Publish(ctx, v, Newer, entry)
+	if err != nil {
+		return Published{Problems: c.Problems}, err
+	}
+	w, err := s.store.GetWorkflow(ctx, projectName, c.Name)
+	return Published{Workflow: w, Version: stored, Created: created, Problems: c.Problems}, err
+}
+
+// PublishDraft publishes the stored draft.
+func (s *Service) PublishDraft(ctx context.Context, projectName, name, publisher string) (Published, error) {
+	full, err := s.Resolve(ctx, projectName, name)
+	if err != nil {
+		return Published{}, err
+	}
+	d, err := s.store.GetDraft(ctx, projectName, full)
+	if err != nil {
+		return Published{}, err
+	}
+	return s.Publish(ctx, projectName, d.Source, publisher)
+}
+
+// Get returns a workflow by its full or short name.
+func (s *Service) Get(ctx context.Context, projectName, name string) (Workflow, error) {
+	full, err := s.Resolve(ctx, projectName, name)
+	if err != nil {
+		return Workflow{}, err
+	}
+	return s.store.GetWorkflow(ctx, projectName, full)
+}
+
+// GetDraft returns a workflow's draft.
+func (s *Service) GetDraft(ctx context.Context, projectName, name string) (Draft, error) {
+	full, err := s.Resolve(ctx, projectName, name)
+	if err != nil {
+		return Draft{}, err
+	}
+	return s.store.GetDraft(ctx, projectName, full)
+}
+
+// GetVersion returns one version; an empty version is the newest.
+func (s *Service) GetVersion(ctx context.Context, projectName, name, version string) (Version, error) {
+	w, err := s.Get(ctx, projectName, name)
+	if err != nil {
+		return Version{}, err
+	}
+	if version == "" {
+		version = w.LatestVersion
+	}
+	if version == "" {
+		return Version{}, notPublished(w.Name)
+	}
+	return s.store.GetVersion(ctx, projectName, w.Name, version)
+}
+
+// List lists workflows.
+func (s *Service) List(ctx context.Context, f Filter) ([]Workflow, error) {
+	if _, err := s.projects.GetProject(ctx, f.Project); err != nil {
+		return nil, err
+	}
+	for _, state := range f.States {
+		if state != StateDraft && state != StatePublished && state != StatePaused {
+			return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+				"workflow state %q is none of draft, published, paused", state).WithField("states", "unknown state")
+		}
+	}
+	return s.store.ListWorkflows(ctx, f)
+}
+
+// ListVersions lists a workflow's versions, newest first.
+func (s *Service) ListVersions(ctx context.Context, projectName, name string, after *VersionCursor, limit int) ([]Version, error) {
+	full, err := s.Resolve(ctx, projectName, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.ListVersions(ctx, projectName, full, after, limit)
+}
+
+// SetPaused pauses a workflow, or unpauses it. Pausing needs something to pause.
+func (s *Service) SetPaused(ctx context.Context, projectName, name string, paused bool, reason string) (Workflow, error) {
+	w, err := s.Get(ctx, projectName, name)
+	if err != nil {
+		return Workflow{}, err
+	}
+	if w.State == StateDraft {
+		return Workflow{}, notPublished(w.Name)
+	}
+	action := audit.WorkflowPause
+	if !paused {
+		action = audit.WorkflowUnpause
+	}
+	return s.store.SetPaused(ctx, projectName, w.Name, paused, reason,
+		audit.NewEntry(ctx, s.now(), action, projectName, w.Name, reason))
+}
+
+// Delete removes a workflow; refused while runs of it are open.
+func (s *Service) Delete(ctx context.Context, projectName, name string) error {
+	full, err := s.Resolve(ctx, projectName, name)
+	if err != nil {
+		return err
+	}
+	return s.store.DeleteWorkflow(ctx, projectName, full,
+		audit.NewEntry(ctx, s.now(), audit.WorkflowDelete, projectName, full, ""))
+}
+
+// Resolve turns a full or short name into the full name of a workflow. A short name must be unambiguous. A full name is
+// not looked up.
+func (s *Service) Resolve(ctx context.Context, projectName, name string) (string, error) {
+	if name == "" {
+		return "", fault.New(fault.Invalid, fault.InvalidArgument, "no workflow named: give NAMESPACE/NAME or NAME").
+			WithField("workflow", "is required")
+	}
+	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
+		return "", err
+	}
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	const enough = 5
+	names, err := s.store.FindByShortName(ctx, projectName, name, enough)
+	if err != nil {
+		return "", err
+	}
+	switch len(names) {
+	case 1:
+		return names[0], nil
+	case 0:
+		return "", fault.New(fault.NotFound, fault.WorkflowNotFound,
+			"workflow %q not found in project %q; `signalbox workflow list` shows what there is", name, projectName)
+	default:
+		return "", fault.New(fault.Invalid, fault.WorkflowAmbiguous,
+			"workflow %q is ambiguous: say which of %s", name, strings.Join(names, ", ")).WithField("workflow", "is ambiguous")
+	}
+}
+
+// Newer tells whether version a takes precedence over b (semver.org, item 11).
+func Newer(a, b string) bool { return semver.Compare("v"+a, "v"+b) > 0 }
+
+func (s *Service) checkSize(source string) error {
+	if len(source) <= s.limits.MaxBytes {
+		return nil
+	}
+	return fault.New(fault.Exhausted, fault.DefinitionTooLarge,
+		"the document has %d bytes, more than the limit of %d (workflows.max_definition_bytes)", len(source), s.limits.MaxBytes).
+		WithField("source", "is too large")
+}
