@@ -1,0 +1,183 @@
+package hygiene
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Module is the import path of the root module.
+const Module = "github.com/signalbox-dev/signalbox"
+
+// Rule says what the packages of one subtree may import of ours. A package follows the rule with the longest From.
+type Rule struct {
+	From  string   // a package of the root module and everything below it
+	Allow []string // subtrees of the root module; a rule's own subtree is always allowed
+	Why   string
+}
+
+// Ban says what the packages of one subtree must not link, neither directly nor through others.
+type Ban struct {
+	From   string   // a package of the root module and everything below it; empty for the whole module
+	Links  []string // import path prefixes
+	Except []string // subtrees of the root module that may
+	Why    string
+}
+
+// Arrows is the architecture: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own interfaces.
+// A package that no rule covers is a finding, so a new one is placed here before anything imports it.
+func Arrows() []Rule {
+	language := []string{"dsl", "dsl/jq"}
+	domain := []string{"internal/run", "internal/workflow", "internal/project", "internal/audit", "internal/auth", "internal/fault"}
+	ambient := []string{"internal/logger", "internal/config"}
+	rules := []Rule{
+		{"api", nil, "the contract with the outside knows nothing of the inside"},
+		{"dsl/jq", nil, "expressions know nothing of documents"},
+		{"dsl", []string{"dsl/jq"}, "the language knows nothing of how it is run"},
+		{"dsl/interp", language, "the interpreter is pure; its driver is in the engine"},
+		{"internal/fault", nil, "what a domain answers when it refuses"},
+		{"internal/logger", nil, "carried by the context everywhere"},
+		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
+		{"internal/telemetry", ambient, "metrics know nothing of what they measure"},
+		{"internal/health", ambient, "asks through interfaces of its own"},
+		{"internal/store", slices.Concat(domain, ambient), "the database side of the domain's interfaces"},
+		{"internal/engine", slices.Concat(domain, ambient, language, []string{"dsl/interp"}), "the Temporal side of the domain's interfaces"},
+		{"internal/rpc", slices.Concat(domain, ambient, language, []string{"api"}), "the API side of the domain"},
+		{"internal/cli", []string{"api", "dsl", "internal/config"}, "a client of the API like any other"},
+		{"internal/app", slices.Concat(domain, ambient, language, []string{"api", "internal/engine", "internal/health",
+			"internal/rpc", "internal/store", "internal/telemetry"}), "composes one process"},
+		{"internal/hygiene", nil, "reads sources, imports none"},
+		{"cmd", slices.Concat(ambient, []string{"internal/app", "internal/cli"}), "a few lines"},
+		{"examples", language, "documents, and the test that reads them"},
+	}
+	for _, noun := range domain {
+		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language), "a domain noun owns the interfaces it needs"})
+	}
+	return rules
+}
+
+// Bans is what must stay unlinked: P-A1, P-A2, P-A3 of the design.
+func Bans() []Ban {
+	const temporal = "go.temporal.io/"
+	platform := []string{"database/sql", "modernc.org/sqlite", "github.com/jackc/pgx", "connectrpc.com", "github.com/spf13/cobra"}
+	bans := []Ban{
+		{"", []string{"go.temporal.io/server"}, nil, "only the devserver module embeds a Temporal server"},
+		{"dsl", append([]string{temporal}, platform...), nil, "the language is a library without an engine, a database or a server"},
+		{"internal/cli", append([]string{Module + "/internal/store", Module + "/internal/engine", Module + "/internal/run"}, platform[:3]...),
+			nil, "the command line talks to the API only"},
+		{"internal/store", []string{temporal, "connectrpc.com"}, nil, "rows know nothing of Temporal or of the API"},
+		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
+	}
+	for _, noun := range []string{"run", "workflow", "project", "audit", "auth", "fault"} {
+		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil, "the domain decides; it does no I/O"})
+	}
+	return bans
+}
+
+// Imports is the import graph of a program: what each package imports, by import path.
+type Imports map[string][]string
+
+// Direction finds imports between our own packages that no rule allows, and packages without a rule.
+func Direction(graph Imports, rules []Rule) []Finding {
+	var findings []Finding
+	for _, pkg := range ours(graph) {
+		rule, ok := ruleOf(pkg, rules)
+		if !ok {
+			findings = append(findings, Finding{pkg, "has no rule; say in Arrows what it may import"})
+			continue
+		}
+		for _, imported := range graph[Module+"/"+pkg] {
+			inside, isOurs := within(imported)
+			if !isOurs || sameRule(inside, rule, rules) {
+				continue
+			}
+			if !slices.ContainsFunc(rule.Allow, func(a string) bool { return allowedBy(inside, a, rules) }) {
+				findings = append(findings, Finding{pkg, fmt.Sprintf("must not import %s: %s", inside, rule.Why)})
+			}
+		}
+	}
+	return findings
+}
+
+// sameRule tells whether a package follows the given rule itself.
+func sameRule(pkg string, rule Rule, rules []Rule) bool {
+	own, ok := ruleOf(pkg, rules)
+	return ok && own.From == rule.From
+}
+
+// allowedBy tells whether allowing one subtree reaches a package: a subtree with a rule of its own is named by itself.
+func allowedBy(pkg, allow string, rules []Rule) bool {
+	rule, ok := ruleOf(pkg, rules)
+	return below(pkg, allow) && ok && below(allow, rule.From)
+}
+
+// Linked finds packages that link, through whatever path, what they must not.
+func Linked(graph Imports, bans []Ban) []Finding {
+	var findings []Finding
+	for _, pkg := range ours(graph) {
+		for _, ban := range bans {
+			exempt := slices.ContainsFunc(ban.Except, func(e string) bool { return below(pkg, e) })
+			if !below(pkg, ban.From) || exempt {
+				continue
+			}
+			if path := pathTo(graph, pkg, ban.Links); path != nil {
+				findings = append(findings, Finding{pkg, fmt.Sprintf("links %s: %s", strings.Join(path, " → "), ban.Why)})
+			}
+		}
+	}
+	return findings
+}
+
+// pathTo is the shortest chain of imports from a package of ours to any package below the prefixes.
+func pathTo(graph Imports, from string, prefixes []string) []string {
+	start := Module + "/" + from
+	before := map[string]string{start: ""}
+	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
+		pkg := queue[0]
+		if pkg != start && slices.ContainsFunc(prefixes, func(p string) bool { return below(pkg, strings.TrimSuffix(p, "/")) }) {
+			var chain []string
+			for ; pkg != start; pkg = before[pkg] {
+				chain = append(chain, pkg)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		for _, next := range graph[pkg] {
+			if _, seen := before[next]; !seen {
+				before[next] = pkg
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+// ours lists the packages of the root module in a graph, relative to it, in order.
+func ours(graph Imports) []string {
+	var packages []string
+	for pkg := range graph {
+		if rest, ok := strings.CutPrefix(pkg, Module+"/"); ok {
+			packages = append(packages, rest)
+		}
+	}
+	slices.Sort(packages)
+	return packages
+}
+
+func within(pkg string) (string, bool) { return strings.CutPrefix(pkg, Module+"/") }
+
+// below tells whether a package is a subtree's root or inside it. Everything is below the empty path.
+func below(pkg, tree string) bool {
+	return tree == "" || pkg == tree || strings.HasPrefix(pkg, tree+"/")
+}
+
+func ruleOf(pkg string, rules []Rule) (Rule, bool) {
+	var best Rule
+	found := false
+	for _, rule := range rules {
+		if below(pkg, rule.From) && (!found || len(rule.From) > len(best.From)) {
+			best, found = rule, true
+		}
+	}
+	return best, found
+}

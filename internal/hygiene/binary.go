@@ -1,0 +1,38 @@
+package hygiene
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+)
+
+// Binary finds what is wrong with a binary that was built: too large, or linking a module that it must not.
+func Binary(path string, maxBytes int64, banned ...string) ([]Finding, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("look at a built binary: %w", err)
+	}
+	built, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the build information of %q: %w", path, err)
+	}
+	return Built(filepath.Base(path), info.Size(), maxBytes, built, banned...), nil
+}
+
+// Built judges a binary by its size and its build information.
+func Built(name string, size, maxBytes int64, built *debug.BuildInfo, banned ...string) []Finding {
+	var findings []Finding
+	if size >= maxBytes {
+		findings = append(findings, Finding{name, fmt.Sprintf("has %d bytes; it must stay under %d", size, maxBytes)})
+	}
+	for _, dep := range built.Deps {
+		for _, module := range banned {
+			if dep.Path == module {
+				findings = append(findings, Finding{name, "links " + module})
+			}
+		}
+	}
+	return findings
+}

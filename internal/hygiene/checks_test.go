@@ -1,0 +1,175 @@
+package hygiene_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
+)
+
+// plant writes an archive of files below a temporary folder.
+func plant(t *testing.T, archive string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		path := filepath.Join(root, filepath.FromSlash(f.Name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, f.Data, 0o600))
+	}
+	return root
+}
+
+// TestSourceChecks plants every fault the checks of sources know, beside what looks like one and is none. Each file
+// of testdata names a check, holds a tree of sources, and ends with the findings to expect.
+func TestSourceChecks(t *testing.T) {
+	t.Parallel()
+	allowed := hygiene.Exceptions{"allowed": "a folder", "one/file.go": "a file", "one/name.go:table": "a name"}
+	checks := map[string]func(hygiene.Tree) []hygiene.Finding{
+		"package-comments": hygiene.PackageComments,
+		"package-names":    hygiene.PackageNames,
+		"oversize": func(tree hygiene.Tree) []hygiene.Finding {
+			return hygiene.Oversize(tree, hygiene.Sizes{FileLines: 12, FunctionLines: 5, PackageCode: 9})
+		},
+		"sleeps":     func(tree hygiene.Tree) []hygiene.Finding { return hygiene.Sleeps(tree, allowed) },
+		"background": func(tree hygiene.Tree) []hygiene.Finding { return hygiene.BackgroundContexts(tree, allowed) },
+		"state":      func(tree hygiene.Tree) []hygiene.Finding { return hygiene.State(tree, allowed) },
+		"unused-exceptions": func(tree hygiene.Tree) []hygiene.Finding {
+			return hygiene.Exceptions{"a/a.go:gone": "reason", "a/a.go:here": "reason", "a": "reason"}.Unused(tree)
+		},
+	}
+	for name, check := range checks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, err := os.ReadFile(filepath.Join("testdata", name+".txtar"))
+			require.NoError(t, err)
+			tree, err := hygiene.Load(plant(t, string(source)))
+			require.NoError(t, err)
+			require.Equal(t, wanted(t, source), render(check(tree)))
+		})
+	}
+}
+
+// wanted is the archive's last file, the findings to expect.
+func wanted(t *testing.T, source []byte) string {
+	t.Helper()
+	files := txtar.Parse(source).Files
+	last := files[len(files)-1]
+	require.Equal(t, "findings", last.Name)
+	return string(last.Data)
+}
+
+func render(findings []hygiene.Finding) string {
+	text := ""
+	for _, f := range findings {
+		text += f.String() + "\n"
+	}
+	return text
+}
+
+func TestLoadNamesAFileThatDoesNotParse(t *testing.T) {
+	t.Parallel()
+	_, err := hygiene.Load(plant(t, "-- a/broken.go --\npackage a\nfunc {\n"))
+	require.ErrorContains(t, err, "broken.go:2")
+}
+
+func TestDirection(t *testing.T) {
+	t.Parallel()
+	const m = hygiene.Module + "/"
+	rules := []hygiene.Rule{
+		{From: "dsl", Why: "pure"},
+		{From: "dsl/interp", Allow: []string{"dsl"}},
+		{From: "internal/app", Allow: []string{"internal/store"}},
+		{From: "internal/store", Why: "rows only"},
+		{From: "internal/cli", Allow: []string{"dsl"}, Why: "a client"},
+	}
+	tests := []struct {
+		name  string
+		graph hygiene.Imports
+		want  string
+	}{
+		{"allowed, and what is not ours", hygiene.Imports{m + "internal/app": {m + "internal/store/sql", "fmt"}, m + "internal/store/sql": nil}, ""},
+		{"inside one subtree", hygiene.Imports{m + "internal/store": {m + "internal/store/sql"}, m + "internal/store/sql": nil}, ""},
+		{"against the arrow", hygiene.Imports{m + "internal/store": {m + "internal/app"}, m + "internal/app": nil},
+			"internal/store: must not import internal/app: rows only\n"},
+		{"an allowed tree does not open a tree with a rule of its own", hygiene.Imports{m + "internal/cli": {m + "dsl/interp"}, m + "dsl/interp": nil},
+			"internal/cli: must not import dsl/interp: a client\n"},
+		{"a parent may not import a child with a rule of its own", hygiene.Imports{m + "dsl": {m + "dsl/interp"}, m + "dsl/interp": nil},
+			"dsl: must not import dsl/interp: pure\n"},
+		{"a package nobody placed", hygiene.Imports{m + "internal/new": nil}, "internal/new: has no rule; say in Arrows what it may import\n"},
+		{"a name that only starts alike", hygiene.Imports{m + "internal/application": nil}, "internal/application: has no rule; say in Arrows what it may import\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, render(hygiene.Direction(tt.graph, rules)))
+		})
+	}
+}
+
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	const m = hygiene.Module + "/"
+	bans := []hygiene.Ban{
+		{From: "dsl", Links: []string{"go.temporal.io/"}, Except: []string{"dsl/run"}, Why: "no engine"},
+		{Links: []string{"go.temporal.io/server"}, Why: "no server"},
+	}
+	graph := hygiene.Imports{
+		m + "dsl":                   {"fmt", "example.com/a"},
+		m + "dsl/run":               {"go.temporal.io/sdk/client"},
+		m + "internal/x":            {m + "internal/y"},
+		m + "internal/y":            {"go.temporal.io/server/temporal"},
+		"example.com/a":             {"go.temporal.io/sdk/client"},
+		"go.temporal.io/sdk/client": {"example.com/a"}, // a circle, as tests of the standard library have them
+	}
+	require.Equal(t, `dsl: links example.com/a → go.temporal.io/sdk/client: no engine
+internal/x: links `+m+`internal/y → go.temporal.io/server/temporal: no server
+internal/y: links go.temporal.io/server/temporal: no server
+`, render(hygiene.Linked(graph, bans)))
+}
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	findings, err := hygiene.Links(plant(t, "-- README.md --\n"+
+		"# The title: of it\n"+
+		"[ok](docs/a.md) [web](https://example.com/x) [heading](docs/a.md#second-part) [here](#the-title-of-it)\n"+
+		"[gone](docs/b.md) and `[code](gone.md)`\n"+
+		"```\n[fenced](gone.md)\n```\n"+
+		"[no heading](docs/a.md#third)\n"+
+		"-- docs/a.md --\n# First\n## Second part\n[up](../README.md) [folder](../docs)\n"))
+	require.NoError(t, err)
+	require.Equal(t, `README.md:3: links to "docs/b.md", which does not exist
+README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
+`, render(findings))
+}
+
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	info, err := os.Stat(self)
+	require.NoError(t, err)
+
+	findings, err := hygiene.Binary(self, info.Size()+1)
+	require.NoError(t, err)
+	require.Empty(t, findings)
+
+	findings, err = hygiene.Binary(self, info.Size())
+	require.NoError(t, err)
+	require.Len(t, findings, 1)
+	require.Contains(t, findings[0].What, "it must stay under")
+
+	_, err = hygiene.Binary(filepath.Join(t.TempDir(), "absent"), 1)
+	require.ErrorContains(t, err, "look at a built binary")
+}
+
+func TestBuilt(t *testing.T) {
+	t.Parallel()
+	built := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/server"}, {Path: "example.com/server/more"}}}
+	require.Equal(t, "x: has 10 bytes; it must stay under 10\nx: links example.com/server\n",
+		render(hygiene.Built("x", 10, 10, built, "example.com/server", "example.com/absent")))
+}

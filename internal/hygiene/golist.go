@@ -1,0 +1,40 @@
+package hygiene
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Graph asks the go tool for the imports of every package of the module in dir and of all they link, tests left out.
+func Graph(ctx context.Context, dir string) (Imports, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", "./...")
+	list.Dir = dir
+	list.Env = append(os.Environ(), "GOWORK=off")
+	var output, problems bytes.Buffer
+	list.Stdout, list.Stderr = &output, &problems
+	if err := list.Run(); err != nil {
+		return nil, fmt.Errorf("list the packages of %q: %w: %s", dir, err, strings.TrimSpace(problems.String()))
+	}
+	graph := Imports{}
+	for decoder := json.NewDecoder(&output); ; {
+		var pkg struct {
+			ImportPath string   `json:"ImportPath"`
+			Imports    []string `json:"Imports"`
+		}
+		err := decoder.Decode(&pkg)
+		if errors.Is(err, io.EOF) {
+			return graph, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what go list printed: %w", err)
+		}
+		graph[pkg.ImportPath] = pkg.Imports
+	}
+}

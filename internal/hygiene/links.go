@@ -1,0 +1,124 @@
+package hygiene
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Links finds relative links in Markdown pages below root that lead to no file or, in a page, to no heading.
+func Links(root string) ([]Finding, error) {
+	pages, err := markdown(root)
+	if err != nil {
+		return nil, err
+	}
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	var findings []Finding
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return nil, fmt.Errorf("read a page: %w", err)
+		}
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			return nil, fmt.Errorf("name a page: %w", err)
+		}
+		for i, line := range prose(string(text)) {
+			for _, match := range link.FindAllStringSubmatch(line, -1) {
+				if problem := broken(page, match[1]); problem != "" {
+					findings = append(findings, Finding{fmt.Sprintf("%s:%d", filepath.ToSlash(name), i+1), problem})
+				}
+			}
+		}
+	}
+	return findings, nil
+}
+
+func markdown(root string) ([]string, error) {
+	var pages []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && skipped(d.Name()):
+			return fs.SkipDir
+		case !d.IsDir() && filepath.Ext(path) == ".md":
+			pages = append(pages, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the pages below %q: %w", root, err)
+	}
+	return pages, nil
+}
+
+// prose is a page's lines with code blanked out, so that line numbers stay.
+func prose(text string) []string {
+	inline := regexp.MustCompile("`[^`]*`")
+	lines := strings.Split(text, "\n")
+	fenced := false
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+			lines[i] = ""
+			continue
+		}
+		if fenced {
+			lines[i] = ""
+			continue
+		}
+		lines[i] = inline.ReplaceAllString(line, "")
+	}
+	return lines
+}
+
+func broken(page, target string) string {
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return ""
+	}
+	file, anchor, _ := strings.Cut(target, "#")
+	path := page
+	if file != "" {
+		path = filepath.Join(filepath.Dir(page), filepath.FromSlash(file))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Sprintf("links to %q, which does not exist", target)
+	}
+	if anchor == "" || info.IsDir() || filepath.Ext(path) != ".md" {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprintf("links to %q, which cannot be read: %v", target, err)
+	}
+	fenced := false
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if !fenced && strings.HasPrefix(line, "#") && slug(line) == anchor {
+			return ""
+		}
+	}
+	return fmt.Sprintf("links to %q, but %q has no such heading", target, filepath.Base(path))
+}
+
+// slug makes a heading's anchor as GitHub does: lower case, words joined by hyphens, punctuation dropped.
+func slug(heading string) string {
+	heading = strings.ToLower(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(heading), "#")))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+			return r
+		}
+		return -1
+	}, heading)
+}

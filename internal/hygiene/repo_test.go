@@ -1,0 +1,107 @@
+package hygiene_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
+)
+
+const (
+	root = "../.."
+	mib  = 1 << 20
+)
+
+func repository(t *testing.T) hygiene.Tree {
+	t.Helper()
+	tree, err := hygiene.Load(root)
+	require.NoError(t, err)
+	return tree
+}
+
+func clean(t *testing.T, findings []hygiene.Finding) {
+	t.Helper()
+	require.Empty(t, render(findings))
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.PackageComments(repository(t)))
+}
+
+func TestPackagesAreNamedByNouns(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.PackageNames(repository(t)))
+}
+
+func TestNothingIsTooLarge(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.Oversize(repository(t), hygiene.Sizes{FileLines: 600, FunctionLines: 100, PackageCode: 1000}))
+}
+
+func TestNothingSleeps(t *testing.T) {
+	t.Parallel()
+	exceptions := hygiene.Exceptions{}
+	tree := repository(t)
+	clean(t, hygiene.Sleeps(tree, exceptions))
+	clean(t, exceptions.Unused(tree))
+}
+
+func TestContextsComeFromTheCaller(t *testing.T) {
+	t.Parallel()
+	exceptions := hygiene.Exceptions{}
+	tree := repository(t)
+	clean(t, hygiene.BackgroundContexts(tree, exceptions))
+	clean(t, exceptions.Unused(tree))
+}
+
+func TestPackagesKeepNoState(t *testing.T) {
+	t.Parallel()
+	exceptions := hygiene.Exceptions{}
+	tree := repository(t)
+	clean(t, hygiene.State(tree, exceptions))
+	clean(t, exceptions.Unused(tree))
+}
+
+func TestArrowsPointOneWay(t *testing.T) {
+	t.Parallel()
+	graph, err := hygiene.Graph(t.Context(), root)
+	require.NoError(t, err)
+	require.Contains(t, graph, hygiene.Module+"/dsl")
+	clean(t, hygiene.Direction(graph, hygiene.Arrows()))
+	clean(t, hygiene.Linked(graph, hygiene.Bans()))
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	findings, err := hygiene.Links(root)
+	require.NoError(t, err)
+	clean(t, findings)
+}
+
+func TestBinariesStaySmall(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		variable string
+		limit    int64
+		banned   []string
+	}{
+		{"SIGNALBOX_SERVER_BIN", 70 * mib, []string{"go.temporal.io/server"}},
+		{"SIGNALBOX_BIN", 180 * mib, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.variable, func(t *testing.T) {
+			t.Parallel()
+			path := os.Getenv(tt.variable)
+			if path == "" {
+				t.Skipf("%s is not set; make test sets it to the binary it built", tt.variable)
+			}
+			findings, err := hygiene.Binary(filepath.Clean(path), tt.limit, tt.banned...)
+			require.NoError(t, err)
+			clean(t, findings)
+		})
+	}
+}
