@@ -63,9 +63,11 @@ type Limits struct {
 	// in flight at once, LocalResult one result; what is over goes as an activity.
 	LocalCalls, LocalBytes, LocalWidth int
 	LocalResult                        int64
+	// BarrierFuel bounds the compute of one workflow task.
+	BarrierFuel int64
 	// LocalTimeout bounds a call made as a local activity; one that is not done by then is made again as an activity.
 	LocalTimeout time.Duration
-	// CallTimeout bounds one call, CallResult its response.
+	// CallTimeout bounds a call whose task has no timeout of its own, CallResult any call's response.
 	CallTimeout time.Duration
 	CallResult  int64
 	// Heartbeat is how soon a lost worker is noticed, CallTries how often a call is given to a worker before it fails.
@@ -76,8 +78,9 @@ type Limits struct {
 	SoftEvents, HardEvents int
 	// ExecutionFuel bounds the compute of one execution, so that its whole history replays within one workflow task.
 	ExecutionFuel int64
-	// SnapshotBytes is the largest state that can be carried over.
-	SnapshotBytes int
+	// SnapshotBytes is the largest state that can be carried over. A run whose state is larger goes on in place up to
+	// LastEvents own events, and then fails.
+	SnapshotBytes, LastEvents int
 }
 
 // DefaultLimits are the limits of interp.Version.
@@ -89,7 +92,8 @@ func DefaultLimits() Limits {
 		LocalWidth:    20,
 		LocalResult:   64 << 10,
 		LocalTimeout:  3 * time.Second,
-		CallTimeout:   30 * time.Second,
+		BarrierFuel:   8_000_000,
+		CallTimeout:   60 * time.Second,
 		CallResult:    1 << 20,
 		Heartbeat:     10 * time.Second,
 		CallTries:     3,
@@ -97,5 +101,6 @@ func DefaultLimits() Limits {
 		HardEvents:    10_000,
 		ExecutionFuel: 40_000_000,
 		SnapshotBytes: 1_900_000,
+		LastEvents:    40_000,
 	}
 }

@@ -3,7 +3,7 @@
 //
 // There is one workflow, [Workflow.Run], for all documents. A worker registers it and two activities:
 //
-//	w := flow.New(ctx, documents, sink, flow.DefaultLimits(), flow.Runtime{Name: "signalbox", Version: version})
+//	w := flow.New(ctx, documents, sink, flow.DefaultLimits())
 //	registry.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: …})
 //	registry.RegisterActivityWithOptions(httpCall, activity.RegisterOptions{Name: flow.HTTPActivity})
 //	registry.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})

@@ -1,0 +1,179 @@
+package interp
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// book keeps the records: which steps changed since they were last taken, and the state of the run.
+type book struct {
+	total, done int64
+	dirty       []*step
+	run         RunRecord
+	runDirty    bool
+}
+
+// step is the record of an open frame, or of a closed one that was not taken yet.
+type step struct {
+	number    int64
+	path      string
+	task      *dsl.Task
+	status    Status
+	waitKind  string
+	waitUntil time.Time
+	attempt   int
+	startedAt time.Time
+	endedAt   time.Time
+	input     any
+	output    any
+	hasOutput bool
+	err       *dsl.Error
+	attempts  []AttemptRecord
+	dirty     bool
+}
+
+func (b *book) open(f *frame, now time.Time) *step {
+	b.total++
+	s := &step{
+		number: b.total, path: f.path, task: f.task, status: StatusRunning, attempt: f.attempt(),
+		startedAt: now, input: f.value,
+	}
+	b.mark(s)
+	b.runDirty = true
+	return s
+}
+
+func (b *book) mark(s *step) {
+	if !s.dirty {
+		s.dirty = true
+		b.dirty = append(b.dirty, s)
+	}
+}
+
+func (b *book) close(s *step, status Status, now time.Time) {
+	s.resume()
+	s.status, s.endedAt = status, now
+	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
+		s.endAttempt(now, s.err)
+	}
+	b.done++
+	b.runDirty = true
+	b.mark(s)
+}
+
+func (s *step) wait(kind string, until time.Time) {
+	s.status, s.waitKind, s.waitUntil = StatusWaiting, kind, until
+}
+
+func (s *step) resume() {
+	s.status, s.waitKind, s.waitUntil = StatusRunning, "", time.Time{}
+}
+
+func (s *step) beginAttempt(number int, now time.Time) {
+	if len(s.attempts) >= maxAttempts {
+		s.attempts = s.attempts[len(s.attempts)-maxAttempts+1:]
+	}
+	s.attempts = append(s.attempts, AttemptRecord{Number: number, StartedAt: now})
+}
+
+func (s *step) endAttempt(now time.Time, err *dsl.Error) {
+	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
+		s.attempts[n-1].EndedAt, s.attempts[n-1].Error = &now, err
+	}
+}
+
+// TakeRecords returns what changed since the last call: the run (nil if it did not) and the steps by number. A step
+// that changed several times is told once, as it is now.
+func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
+	b := &m.book
+	slices.SortFunc(b.dirty, func(x, y *step) int { return cmp.Compare(x.number, y.number) })
+	var steps []StepRecord
+	if len(b.dirty) > 0 {
+		steps = make([]StepRecord, len(b.dirty))
+	}
+	for i, s := range b.dirty {
+		steps[i] = s.record()
+		s.dirty = false
+	}
+	b.dirty = nil
+	if !b.runDirty {
+		return nil, steps
+	}
+	b.runDirty = false
+	run := b.run
+	run.StepsTotal, run.StepsDone = b.total, b.done
+	return &run, steps
+}
+
+func (s *step) record() StepRecord {
+	r := StepRecord{
+		Number: s.number, Path: s.path, Pointer: s.task.Pointer, Task: s.task.Name, Kind: string(s.task.Body.Kind()),
+		Status: s.status, WaitKind: s.waitKind, Attempt: s.attempt, StartedAt: s.startedAt, Error: s.err,
+		Attempts: slices.Clone(s.attempts),
+	}
+	if !s.waitUntil.IsZero() {
+		until := s.waitUntil
+		r.WaitUntil = &until
+	}
+	if !s.endedAt.IsZero() {
+		ended := s.endedAt
+		r.EndedAt = &ended
+	}
+	var cut bool
+	if r.Input, cut = preview(s.input); cut {
+		r.Truncated = append(r.Truncated, "input")
+	}
+	if s.hasOutput {
+		if r.Output, cut = preview(s.output); cut {
+			r.Truncated = append(r.Truncated, "output")
+		}
+	}
+	return r
+}
+
+// noteRun brings the run's record up to date.
+func (m *Machine) noteRun() {
+	next := RunRecord{Status: StatusRunning, Since: m.now}
+	if o := m.outcome; o != nil {
+		next.Status, next.Error = o.Status, o.Error
+		if o.Status == StatusCompleted {
+			next.Output = encode(o.Output)
+		}
+	} else if kind, until, waits := m.waiting(); waits {
+		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, &until
+	}
+	run := &m.book.run
+	if run.Status == next.Status && run.WaitKind == next.WaitKind && sameTime(run.WaitUntil, next.WaitUntil) {
+		return
+	}
+	if run.Status == next.Status && run.WaitKind == next.WaitKind {
+		next.Since = run.Since
+	}
+	*run = next
+	m.book.runDirty = true
+}
+
+// waiting tells whether every open branch waits, and for what first.
+func (m *Machine) waiting() (kind string, until time.Time, waits bool) {
+	holding := slices.ContainsFunc(m.held, func(f *frame) bool { return !f.gone })
+	if len(m.ready) > 0 || holding || len(m.calls) > 0 {
+		return "", time.Time{}, false
+	}
+	for _, a := range m.alarms {
+		if a.Kind != alarmWait && a.Kind != alarmRetry || waits && !a.At.Before(until) {
+			continue
+		}
+		waits, until, kind = true, a.At, WaitTimer
+		if a.Kind == alarmRetry {
+			kind = WaitRetry
+		}
+	}
+	return kind, until, waits
+}
+
+func sameTime(a, b *time.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
+}

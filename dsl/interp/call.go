@@ -1,0 +1,96 @@
+package interp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// startCall maps the request of a call and asks for it; while the machine holds, the call waits for Restore.
+func (m *Machine) startCall(f *frame) {
+	if m.hold {
+		m.held = append(m.held, f)
+		return
+	}
+	f.phase = phaseBlocked
+	request, problem := m.httpRequest(f, f.task.Body.(*dsl.HTTPCall))
+	if problem != nil {
+		m.fail(f, problem)
+		return
+	}
+	f.call = EffectID(m.newID())
+	m.calls[f.call] = f
+	f.step.beginAttempt(1, m.now)
+	m.book.mark(f.step)
+	m.effects = append(m.effects, Call{
+		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
+		Key: callKey(m.start.RunID, f.key), HTTP: request,
+	})
+}
+
+// callKey names a call by its run and its place in the run.
+func callKey(runID, place string) string {
+	sum := sha256.Sum256([]byte(place))
+	return runID + "-" + hex.EncodeToString(sum[:8])
+}
+
+func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Error) {
+	vars, at := m.variables(f), f.task.Pointer
+	r := &HTTPRequest{Output: b.Output, Redirect: b.Redirect}
+	var problem *dsl.Error
+	if r.Method, problem = m.text(b.Method, f.input, vars, at); problem != nil {
+		return nil, problem
+	}
+	r.Method = strings.ToUpper(r.Method)
+	if r.URL, problem = m.url(f, b.Endpoint, vars); problem != nil {
+		return nil, problem
+	}
+	if r.Headers, problem = m.strings(f, b.Headers, vars, "with.headers"); problem != nil {
+		return nil, problem
+	}
+	if r.Query, problem = m.strings(f, b.Query, vars, "with.query"); problem != nil {
+		return nil, problem
+	}
+	if b.Body != nil {
+		r.HasBody = true
+		if r.Body, problem = m.template(b.Body, f.input, vars, at); problem != nil {
+			return nil, problem
+		}
+	}
+	return r, nil
+}
+
+// strings evaluates a template that gives an object of strings. Numbers and booleans become text, null members are
+// left out.
+func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what string) (map[string]string, *dsl.Error) {
+	if t == nil {
+		return nil, nil
+	}
+	v, problem := m.template(t, f.input, vars, f.task.Pointer)
+	if problem != nil || v == nil {
+		return nil, problem
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+typeName(v))
+		return nil, &problem
+	}
+	out := make(map[string]string, len(object))
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch value := object[name].(type) {
+		case nil:
+		case string:
+			out[name] = value
+		case []any, map[string]any:
+			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+typeName(value))
+			return nil, &problem
+		default:
+			out[name] = string(encode(value))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,179 @@
+package interp
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// EffectID identifies an effect within a run, over all its snapshots.
+type EffectID int64
+
+// Effect is something to do outside: StartTimer, CancelTimer, Call or CancelCall.
+type Effect interface{ effect() }
+
+// StartTimer asks for a Fire at Deadline or soon after. The deadline may have passed already.
+type StartTimer struct {
+	ID       EffectID
+	Deadline time.Time
+}
+
+// CancelTimer says that a timer is not needed any more.
+type CancelTimer struct{ ID EffectID }
+
+// Call asks for a call and a Complete with its result.
+type Call struct {
+	ID         EffectID
+	StepNumber int64
+	Attempt    int
+	// Deadline is when the task's own timeout ends the call; zero: it has none.
+	Deadline time.Time
+	// Key names the call for its receiver: the same key means the same logical call. Attempts of a try keep it as long
+	// as the answer to the one before is unknown, so that a receiver can tell a repetition; an attempt after an
+	// answer is a new call.
+	Key  string
+	HTTP *HTTPRequest
+}
+
+// CancelCall says that a call's result is not wanted any more.
+type CancelCall struct{ ID EffectID }
+
+func (StartTimer) effect()  {}
+func (CancelTimer) effect() {}
+func (Call) effect()        {}
+func (CancelCall) effect()  {}
+
+// HTTPRequest is a fully mapped `call: http`.
+type HTTPRequest struct {
+	Method  string // upper case
+	URL     string
+	Headers map[string]string
+	Query   map[string]string
+	// Body is a plain JSON value; HasBody tells a body of null from none.
+	Body     any
+	HasBody  bool
+	Output   dsl.HTTPOutput
+	Redirect bool
+}
+
+// Result is how a call went: Value, the task's raw output as a plain JSON value, or Error.
+type Result struct {
+	Value any
+	// Error is the standard error to raise; its Instance is set by the machine.
+	Error *dsl.Error
+	// Unanswered tells of a failed call that it is unknown whether the receiver acted.
+	Unanswered bool
+}
+
+// alarmKind says what happens when a deadline passes.
+type alarmKind string
+
+const (
+	alarmTimeout alarmKind = "timeout" // of a task, or of the run where there is no frame
+	alarmAttempt alarmKind = "attempt" // of one attempt of a try
+	alarmWait    alarmKind = "wait"    // a wait task is over
+	alarmRetry   alarmKind = "retry"   // the next attempt of a try begins
+)
+
+// alarm is one open deadline. It becomes a timer only when the machine blocks with it open: a deadline that is met at
+// once costs no effect.
+type alarm struct {
+	ID    EffectID
+	Kind  alarmKind
+	At    time.Time
+	frame *frame
+	armed bool
+}
+
+func (m *Machine) newID() int64 {
+	m.lastID++
+	return m.lastID
+}
+
+// setAlarm opens a deadline after d from now.
+func (m *Machine) setAlarm(f *frame, kind alarmKind, d time.Duration) *alarm {
+	a := &alarm{ID: EffectID(m.newID()), Kind: kind, At: later(m.now, d), frame: f}
+	m.alarms = append(m.alarms, a)
+	if f != nil {
+		f.alarms = append(f.alarms, a)
+	}
+	return a
+}
+
+// dropAlarm closes a deadline. Deadlines mostly close in the reverse order of opening, so the search runs backwards.
+func (m *Machine) dropAlarm(a *alarm) {
+	m.alarms = without(m.alarms, a)
+	if a.frame != nil {
+		a.frame.alarms = without(a.frame.alarms, a)
+	}
+	if a.armed {
+		m.effects = append(m.effects, CancelTimer{ID: a.ID})
+	}
+}
+
+func without(list []*alarm, a *alarm) []*alarm {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i] == a {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// arm starts a timer for every deadline that has none.
+func (m *Machine) arm() {
+	for _, a := range m.alarms {
+		if !a.armed {
+			a.armed = true
+			m.effects = append(m.effects, StartTimer{ID: a.ID, Deadline: a.At})
+		}
+	}
+}
+
+// fireDue fires the deadlines that have passed, by time, then by age.
+func (m *Machine) fireDue() {
+	for m.outcome == nil {
+		var due *alarm
+		for _, a := range m.alarms {
+			if !a.At.After(m.now) && (due == nil || a.At.Before(due.At)) {
+				due = a
+			}
+		}
+		if due == nil {
+			return
+		}
+		m.ring(due)
+	}
+}
+
+// ring lets a deadline pass.
+func (m *Machine) ring(a *alarm) {
+	if m.outcome != nil {
+		return
+	}
+	f := a.frame
+	m.dropAlarm(a)
+	switch a.Kind {
+	case alarmWait:
+		m.finish(f, f.input, f.task.Then)
+	case alarmRetry:
+		f.step.resume()
+		m.book.mark(f.step)
+		m.enqueue(f)
+	case alarmAttempt:
+		m.attemptTimedOut(f)
+	case alarmTimeout:
+		if f == nil {
+			problem := timeoutError("/timeout", "the run did not end within its timeout")
+			m.end(Outcome{Status: StatusTimedOut, Error: &problem})
+			return
+		}
+		m.fault(f, fault{problem: timeoutError(f.task.Pointer, "the task did not end within its timeout")})
+	}
+}
+
+// later adds without overflow: a deadline beyond what time.Time's arithmetic holds is as good as never.
+func later(t time.Time, d time.Duration) time.Time {
+	const century = 100 * 365 * 24 * time.Hour
+	return t.Add(min(max(d, 0), century))
+}

@@ -1,0 +1,156 @@
+package interp
+
+import (
+	"maps"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// describe makes $workflow and $runtime.
+func (m *Machine) describe() {
+	m.workflow = map[string]any{
+		"id":         m.start.RunID,
+		"definition": m.doc.Definition,
+		"input":      m.start.Input,
+		"startedAt":  dateTime(m.start.At),
+	}
+	m.runtime = map[string]any{
+		"name":     m.start.RuntimeName,
+		"version":  m.start.RuntimeVersion,
+		"metadata": map[string]any{},
+	}
+}
+
+// dateTime is a moment as expressions see it.
+func dateTime(t time.Time) map[string]any {
+	return map[string]any{
+		"iso8601": t.Format(time.RFC3339Nano),
+		"epoch":   map[string]any{"seconds": int(t.Unix()), "milliseconds": int(t.UnixMilli())},
+	}
+}
+
+// variables are what an expression of f's task may use; f nil: one of the workflow itself. The caller may add to them.
+func (m *Machine) variables(f *frame) map[string]any {
+	vars := map[string]any{"workflow": m.workflow, "runtime": m.runtime, "context": m.context}
+	if f == nil {
+		return vars
+	}
+	vars["input"] = f.input
+	vars["task"] = m.descriptorOf(f)
+	for p := f.parent; p != nil; p = p.parent {
+		for _, b := range p.binds {
+			if _, shadowed := vars[b.name]; !shadowed {
+				vars[b.name] = b.value
+			}
+		}
+	}
+	return vars
+}
+
+// descriptorOf is $task.
+func (m *Machine) descriptorOf(f *frame) map[string]any {
+	if f.descriptor == nil {
+		f.descriptor = map[string]any{
+			"name":       f.task.Name,
+			"reference":  f.task.Pointer,
+			"definition": f.task.Definition,
+			"input":      f.value,
+			"output":     nil,
+			"startedAt":  dateTime(f.startedAt),
+		}
+	}
+	return f.descriptor
+}
+
+// setOutput puts the task's raw output into $task.
+func (f *frame) setOutput(vars map[string]any, raw any) {
+	d := maps.Clone(f.descriptor)
+	d["output"] = raw
+	vars["task"] = d
+}
+
+func (m *Machine) fuel() *jq.Fuel { return jq.NewFuel(m.limits.ExpressionFuel) }
+
+// evaluate evaluates an expression of the task at the pointer.
+func (m *Machine) evaluate(e *dsl.Expr, input any, vars map[string]any, at string) (any, *dsl.Error) {
+	fuel := m.fuel()
+	v, err := e.Eval(input, vars, fuel)
+	m.spend(fuel.Used())
+	return v, expressionError(err, at)
+}
+
+func (m *Machine) holds(e *dsl.Expr, input any, vars map[string]any, at string) (bool, *dsl.Error) {
+	fuel := m.fuel()
+	holds, err := e.Holds(input, vars, fuel)
+	m.spend(fuel.Used())
+	return holds, expressionError(err, at)
+}
+
+// template evaluates a template; nil is the identity.
+func (m *Machine) template(t *dsl.Template, input any, vars map[string]any, at string) (any, *dsl.Error) {
+	if t == nil {
+		return input, nil
+	}
+	fuel := m.fuel()
+	v, err := t.Eval(input, vars, fuel)
+	m.spend(fuel.Used())
+	return v, expressionError(err, at)
+}
+
+func (m *Machine) text(t *dsl.Template, input any, vars map[string]any, at string) (string, *dsl.Error) {
+	fuel := m.fuel()
+	s, err := t.EvalString(input, vars, fuel)
+	m.spend(fuel.Used())
+	return s, expressionError(err, at)
+}
+
+func (m *Machine) duration(d *dsl.Duration, input any, vars map[string]any, at string) (time.Duration, *dsl.Error) {
+	fuel := m.fuel()
+	length, err := d.Eval(input, vars, fuel)
+	m.spend(fuel.Used())
+	return length, expressionError(err, at)
+}
+
+// conform checks a value against a schema; nil takes everything.
+func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
+	if s == nil {
+		return nil
+	}
+	m.spend(int64(size(v, m.limits.size()) / bytesPerFuel))
+	if err := s.Validate(v); err != nil {
+		problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
+		return &problem
+	}
+	return nil
+}
+
+// bytesPerFuel is how many bytes of JSON one unit of fuel validates.
+const bytesPerFuel = 4
+
+func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel }
+
+func expressionError(err error, at string) *dsl.Error {
+	if err == nil {
+		return nil
+	}
+	problem := newError(dsl.ErrorTypeExpression, 400, at, err.Error())
+	return &problem
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

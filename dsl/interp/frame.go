@@ -1,0 +1,312 @@
+package interp
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// role says what a frame is to its parent, and so what its end means.
+type role string
+
+const (
+	roleTask   role = "task"   // a task in a list
+	roleBranch role = "branch" // a task that is a fork's branch
+	roleDo     role = "do"     // the list of a do task or of the workflow itself
+	roleLoop   role = "loop"   // the list of a for task, once per iteration
+	roleTry    role = "try"    // the list of a try task, once per attempt
+	roleCatch  role = "catch"  // the list that handles a caught error
+)
+
+// phase is what a task's frame does when its turn comes.
+type phase string
+
+const (
+	phaseEnter   phase = "enter"   // begin the task
+	phaseIterate phase = "iterate" // begin the next iteration of a for
+	phaseAttempt phase = "attempt" // begin the next attempt of a try
+	phaseCall    phase = "call"    // start the call
+	phaseBlocked phase = "blocked" // nothing: children, a timer or a call will go on
+)
+
+// frame is one open task or one open list of tasks. Frames form a tree; a list has at most one child, the task it is at.
+type frame struct {
+	id     int64
+	parent *frame
+	kids   []*frame
+	role   role
+	task   *dsl.Task   // nil for a list
+	list   []*dsl.Task // nil for a task
+	binds  []binding   // variables a list gives to what is in it
+
+	// path is the step's path; key is the same with attempts counted only where the answer to the one before is known.
+	path, key string
+
+	next  int // list: index of the task to enter next, or in progress
+	jumps int // list: jumps back so far
+	value any // list: the data; task: its raw input
+
+	phase     phase
+	step      *step
+	startedAt time.Time
+	input     any // transformed input
+	call      EffectID
+	loop      *loop
+	try       *attempts
+	fork      *race
+	alarms    []*alarm
+
+	queued, gone bool
+	descriptor   map[string]any // $task, made when first needed
+}
+
+// binding is a variable: a for's item and index, a catch's error.
+type binding struct {
+	name  string
+	value any
+}
+
+// loop is the state of a for task.
+type loop struct {
+	items []any // from position on
+	base  int   // index of items[0]
+	pos   int
+	value any // the data handed from one iteration to the next
+}
+
+// attempts is the state of a try task.
+type attempts struct {
+	number  int // of the current attempt, from 1
+	scope   int // how many attempts ended with a known answer
+	firstAt time.Time
+}
+
+// race is the state of a fork task.
+type race struct {
+	outputs []any
+	open    int
+	first   *fault // of a competing fork: the first failure
+}
+
+func (m *Machine) newFrame(parent *frame, r role) *frame {
+	f := &frame{id: m.newID(), parent: parent, role: r}
+	if parent != nil {
+		parent.kids = append(parent.kids, f)
+	}
+	return f
+}
+
+// newList opens a list of tasks and queues it.
+func (m *Machine) newList(parent *frame, r role, tasks []*dsl.Task, value any) *frame {
+	f := m.newFrame(parent, r)
+	f.list, f.value = tasks, value
+	if parent != nil {
+		f.path, f.key = parent.path, parent.key
+		switch {
+		case r == roleLoop:
+			segment := "/for/" + strconv.Itoa(parent.loop.pos)
+			f.path, f.key = f.path+segment, f.key+segment
+		case r == roleTry && parent.try.number > 1:
+			f.path += "/retry/" + strconv.Itoa(parent.try.number)
+			if parent.try.scope > 0 {
+				f.key += "/scope/" + strconv.Itoa(parent.try.scope)
+			}
+		}
+	}
+	m.enqueue(f)
+	return f
+}
+
+// newTask opens a task, gives it the next step number and queues it. owner is the task whose list or branch it is.
+func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) *frame {
+	f := m.newFrame(parent, r)
+	f.task, f.value, f.phase, f.startedAt = task, value, phaseEnter, m.now
+	rel := task.Pointer
+	if owner := ownerOf(parent); owner != nil {
+		rel = strings.TrimPrefix(rel, owner.Pointer)
+	}
+	if parent.jumps > 0 {
+		rel += "#" + strconv.Itoa(parent.jumps+1)
+	}
+	f.path, f.key = parent.path+rel, parent.key+rel
+	f.step = m.book.open(f, m.now)
+	m.enqueue(f)
+	return f
+}
+
+// ownerOf is the task a list or a branch belongs to, nil for the workflow's own list.
+func ownerOf(parent *frame) *dsl.Task {
+	if parent.task != nil {
+		return parent.task
+	}
+	if parent.parent != nil {
+		return parent.parent.task
+	}
+	return nil
+}
+
+// attempt is the number of the current attempt of the nearest try around f, f included.
+func (f *frame) attempt() int {
+	for ; f != nil; f = f.parent {
+		if f.try != nil {
+			return f.try.number
+		}
+	}
+	return 1
+}
+
+// deadline is when the task's own timeout ends it; zero if it has none.
+func (f *frame) deadline() time.Time {
+	for _, a := range f.alarms {
+		if a.Kind == alarmTimeout {
+			return a.At
+		}
+	}
+	return time.Time{}
+}
+
+func (m *Machine) enqueue(f *frame) {
+	if !f.queued && !f.gone {
+		f.queued = true
+		m.ready = append(m.ready, f)
+	}
+}
+
+// remove takes a frame whose children are gone out of the tree.
+func (m *Machine) remove(f *frame) {
+	f.gone = true
+	for len(f.alarms) > 0 {
+		m.dropAlarm(f.alarms[len(f.alarms)-1])
+	}
+	if f.parent == nil {
+		return
+	}
+	for i, k := range f.parent.kids {
+		if k == f {
+			f.parent.kids = append(f.parent.kids[:i], f.parent.kids[i+1:]...)
+			return
+		}
+	}
+}
+
+// cancelTree cancels a frame and everything under it, children first and in order. It tells whether a call was cut off.
+func (m *Machine) cancelTree(f *frame) (cutOff bool) {
+	cutOff = m.cutOff(f)
+	if f.step != nil {
+		m.book.close(f.step, StatusCanceled, m.now)
+	}
+	m.remove(f)
+	return cutOff
+}
+
+// cutOff cancels what a frame waits for: its children and its own call.
+func (m *Machine) cutOff(f *frame) (cutOff bool) {
+	cutOff = m.cancelKids(f)
+	if f.call != 0 {
+		cutOff = true
+		delete(m.calls, f.call)
+		m.effects = append(m.effects, CancelCall{ID: f.call})
+		f.call = 0
+	}
+	return cutOff
+}
+
+func (m *Machine) cancelKids(f *frame) (cutOff bool) {
+	for len(f.kids) > 0 {
+		cutOff = m.cancelTree(f.kids[0]) || cutOff
+	}
+	return cutOff
+}
+
+// move makes one step of a frame whose turn has come.
+func (m *Machine) move(f *frame) {
+	switch {
+	case f.task == nil:
+		m.nextTask(f)
+	case f.phase == phaseEnter:
+		m.enter(f)
+	case f.phase == phaseIterate:
+		m.iterate(f)
+	case f.phase == phaseAttempt:
+		m.tryBody(f)
+	case f.phase == phaseCall:
+		m.startCall(f)
+	}
+}
+
+// nextTask enters the next task of a list, or ends the list.
+func (m *Machine) nextTask(f *frame) {
+	if f.next < len(f.list) {
+		m.newTask(f, roleTask, f.list[f.next], f.value)
+		return
+	}
+	p, value := f.parent, f.value
+	m.remove(f)
+	switch f.role {
+	case roleLoop:
+		p.loop.value = value
+		p.loop.pos++
+		p.phase = phaseIterate
+		m.enqueue(p)
+	case roleTry:
+		p.step.endAttempt(m.now, nil)
+		m.finish(p, value, p.task.Then)
+	case roleCatch:
+		m.finish(p, value, catchThen(p.task))
+	default:
+		if p == nil {
+			m.root = nil
+			m.conclude(value)
+			return
+		}
+		m.finish(p, value, p.task.Then)
+	}
+}
+
+// follow goes where a finished task's flow directive points.
+func (m *Machine) follow(f *frame, output any, then dsl.Flow) {
+	p := f.parent
+	m.remove(f)
+	if then.Kind == dsl.FlowEnd {
+		m.endRun(p, output)
+		return
+	}
+	if p.task != nil {
+		m.branchDone(p, f, output)
+		return
+	}
+	p.value = output
+	switch then.Kind {
+	case dsl.FlowExit:
+		p.next = len(p.list)
+	case dsl.FlowGoto:
+		from := p.next
+		for i, t := range p.list {
+			if t.Name == then.Task {
+				p.next = i
+			}
+		}
+		if p.next <= from {
+			p.jumps++
+		}
+	default:
+		p.next++
+	}
+	m.enqueue(p)
+}
+
+// endRun ends the run from within f: the tasks around are completed with the output, what else is open is canceled.
+func (m *Machine) endRun(f *frame, output any) {
+	for ; f != nil; f = f.parent {
+		m.cancelKids(f)
+		if f.step != nil {
+			f.step.output, f.step.hasOutput = output, true
+			m.book.close(f.step, StatusCompleted, m.now)
+		}
+		m.remove(f)
+	}
+	m.root = nil
+	m.conclude(output)
+}

@@ -1,0 +1,230 @@
+package interp
+
+import (
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// Start is what a run begins with.
+type Start struct {
+	RunID string
+	// Input is the raw input as a plain JSON value (see jq.Normalize). It must not be changed afterwards.
+	Input any
+	At    time.Time
+	// RuntimeName and RuntimeVersion are what $runtime shows.
+	RuntimeName, RuntimeVersion string
+}
+
+// stepFuel is what one move of one frame costs besides its expressions: about as much time as that many instructions.
+const stepFuel = 60
+
+// Outcome is how a run ended: completed with Output, failed or timed_out with Error, or canceled with Reason.
+type Outcome struct {
+	Status Status
+	Output any
+	Error  *dsl.Error
+	Reason string
+}
+
+// Machine interprets one run. It is not safe for concurrent use.
+type Machine struct {
+	doc    *dsl.Document
+	start  Start
+	limits Limits
+
+	now     time.Time
+	context any
+	root    *frame
+	ready   []*frame // can move now, in order
+	held    []*frame // would call, but the machine holds
+	alarms  []*alarm // open deadlines, in order of creation
+	calls   map[EffectID]*frame
+	lastID  int64
+	begun   bool
+	hold    bool
+
+	spent, total int64
+	yielded      bool
+	effects      []Effect
+	outcome      *Outcome
+
+	book     book
+	workflow map[string]any // $workflow
+	runtime  map[string]any // $runtime
+}
+
+// New makes the machine of a new run. Nothing happens before the first Advance.
+func New(doc *dsl.Document, start Start, limits Limits) *Machine {
+	start.At = moment(start.At)
+	m := &Machine{doc: doc, start: start, limits: limits, now: start.At, calls: map[EffectID]*frame{}}
+	m.describe()
+	m.book.run = RunRecord{Status: StatusRunning, Since: start.At}
+	m.book.runDirty = true
+	return m
+}
+
+// Advance moves every branch until it is blocked, the run has ended, or the budget is used up (Yielded), and returns
+// what to do outside. now never goes backwards; deadlines that have passed by then fire first.
+func (m *Machine) Advance(now time.Time) []Effect {
+	m.tick(now)
+	m.spent, m.yielded = 0, false
+	if !m.begun {
+		m.begun = true
+		m.begin()
+	}
+	m.fireDue()
+	for m.outcome == nil && len(m.ready) > 0 {
+		if m.spent >= m.limits.AdvanceFuel {
+			m.yielded = true
+			break
+		}
+		f := m.ready[0]
+		m.ready = m.ready[1:]
+		if !f.gone {
+			f.queued = false
+			m.spend(stepFuel)
+			m.move(f)
+		}
+	}
+	if m.outcome == nil && !m.yielded {
+		m.arm()
+	}
+	m.noteRun()
+	out := m.effects
+	m.effects = nil
+	return out
+}
+
+// Yielded tells that the last Advance stopped for its budget: there is more to compute.
+func (m *Machine) Yielded() bool { return m.yielded }
+
+// Spent is the compute used since New or Restore, in units of fuel.
+func (m *Machine) Spent() int64 { return m.total }
+
+// Done tells whether and how the run ended.
+func (m *Machine) Done() (Outcome, bool) {
+	if m.outcome == nil {
+		return Outcome{}, false
+	}
+	return *m.outcome, true
+}
+
+// InFlight counts the calls whose results are outstanding. While it is 0 the machine can be snapshotted.
+func (m *Machine) InFlight() int { return len(m.calls) }
+
+// Hold keeps new calls from starting, so that InFlight falls to 0. Only Restore ends it.
+func (m *Machine) Hold() { m.hold = true }
+
+// Fire tells that a timer's deadline has passed. A timer that is not open any more is ignored.
+func (m *Machine) Fire(id EffectID, now time.Time) {
+	m.tick(now)
+	if i := slices.IndexFunc(m.alarms, func(a *alarm) bool { return a.ID == id }); i >= 0 {
+		m.alarms[i].armed = false // the timer is gone
+		m.ring(m.alarms[i])
+	}
+}
+
+// Complete gives the result of a call. A call that is not in flight any more is ignored.
+func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
+	m.tick(now)
+	f, open := m.calls[id]
+	if !open || m.outcome != nil {
+		return
+	}
+	delete(m.calls, id)
+	f.call = 0
+	f.step.endAttempt(m.now, result.Error)
+	if result.Error != nil {
+		problem := *result.Error
+		problem.Instance = f.task.Pointer
+		m.fault(f, fault{problem: problem, unanswered: result.Unanswered})
+		return
+	}
+	m.finish(f, result.Value, f.task.Then)
+}
+
+// Cancel ends the run as canceled: every open step and effect is canceled. A run that has ended is left as it is.
+func (m *Machine) Cancel(reason string, now time.Time) {
+	m.tick(now)
+	m.end(Outcome{Status: StatusCanceled, Reason: reason})
+}
+
+// Abort ends the run as failed for a reason outside the document. A run that has ended is left as it is.
+func (m *Machine) Abort(problem dsl.Error, now time.Time) {
+	m.tick(now)
+	m.end(Outcome{Status: StatusFailed, Error: &problem})
+}
+
+func (m *Machine) tick(now time.Time) {
+	if now = moment(now); now.After(m.now) {
+		m.now = now
+	}
+}
+
+func (m *Machine) spend(n int64) {
+	m.spent += n
+	m.total += n
+}
+
+// begin is steps 1 and 2 of the data flow: the workflow's input.
+func (m *Machine) begin() {
+	value := m.start.Input
+	if in := m.doc.Input; in != nil {
+		if problem := m.conform(in.Schema, value, "/input", "the workflow's input"); problem != nil {
+			m.end(Outcome{Status: StatusFailed, Error: problem})
+			return
+		}
+		var problem *dsl.Error
+		if value, problem = m.template(in.From, value, m.variables(nil), "/input"); problem != nil {
+			m.end(Outcome{Status: StatusFailed, Error: problem})
+			return
+		}
+	}
+	m.context = value
+	if t := m.doc.Timeout; t != nil {
+		after, problem := m.duration(t.After, value, m.variables(nil), "/timeout")
+		if problem != nil {
+			m.end(Outcome{Status: StatusFailed, Error: problem})
+			return
+		}
+		m.setAlarm(nil, alarmTimeout, after)
+	}
+	m.root = m.newList(nil, roleDo, m.doc.Do, value)
+}
+
+// conclude is steps 10 and 11 of the data flow: the workflow's output.
+func (m *Machine) conclude(value any) {
+	if out := m.doc.Output; out != nil {
+		var problem *dsl.Error
+		if value, problem = m.template(out.As, value, m.variables(nil), "/output"); problem == nil {
+			problem = m.conform(out.Schema, value, "/output", "the workflow's output")
+		}
+		if problem != nil {
+			m.end(Outcome{Status: StatusFailed, Error: problem})
+			return
+		}
+	}
+	m.end(Outcome{Status: StatusCompleted, Output: value})
+}
+
+// end ends the run. Whatever is open is canceled.
+func (m *Machine) end(o Outcome) {
+	if m.outcome != nil {
+		return
+	}
+	m.outcome = &o
+	if m.root != nil {
+		m.cancelTree(m.root)
+		m.root = nil
+	}
+	for len(m.alarms) > 0 {
+		m.dropAlarm(m.alarms[0])
+	}
+	m.ready, m.held, m.yielded = nil, nil, false
+	m.noteRun()
+}
+
+// moment cuts what a snapshot would not keep: the zone and the monotonic reading.
+func moment(t time.Time) time.Time { return t.Round(0).UTC() }

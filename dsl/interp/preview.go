@@ -1,0 +1,105 @@
+package interp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// encode writes a value as JSON. Values come from JSON or from expressions, whose results JSON can hold.
+func encode(v any) json.RawMessage {
+	data, err := jq.EncodeJSON(v)
+	if err != nil {
+		data, _ = jq.EncodeJSON(err.Error())
+	}
+	return data
+}
+
+// preview is encode for records: a value over MaxRecordedPayload becomes a string with the beginning of its JSON. The
+// work is bounded by the limit, however large the value is.
+func preview(v any) (json.RawMessage, bool) {
+	const beginning = 1 << 10
+	if size(v, MaxRecordedPayload) <= MaxRecordedPayload {
+		if data := encode(v); len(data) <= MaxRecordedPayload {
+			return data, false
+		}
+	}
+	return encode(string(begin(nil, v, beginning))), true
+}
+
+// size estimates the bytes of a value's JSON from below. It stops counting over the limit.
+func size(v any, limit int) int {
+	n := 0
+	switch v := v.(type) {
+	case string:
+		return len(v) + 2
+	case *big.Int:
+		return v.BitLen() / 4
+	case []any:
+		if n = 2*len(v) + 1; n > limit {
+			return n
+		}
+		for _, e := range v {
+			if n += size(e, limit-n) - 1; n > limit {
+				return n
+			}
+		}
+		return n
+	case map[string]any:
+		if n = 5*len(v) + 1; n > limit {
+			return n
+		}
+		for k, e := range v {
+			if n += len(k) + size(e, limit-n) - 1; n > limit {
+				return n
+			}
+		}
+		return n
+	}
+	return 1
+}
+
+// begin appends the beginning of a value's JSON, a little over limit bytes at most.
+func begin(b []byte, v any, limit int) []byte {
+	const many = 1 << 10
+	switch v := v.(type) {
+	case string:
+		if len(v) > limit {
+			v = v[:limit]
+		}
+		return append(b, encode(v)...)
+	case []any:
+		b = append(b, '[')
+		for i, e := range v {
+			if len(b) > limit {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = begin(b, e, limit)
+		}
+		return append(b, ']')
+	case map[string]any:
+		if len(v) > many {
+			return fmt.Appendf(b, "{%d members", len(v))
+		}
+		b = append(b, '{')
+		for i, k := range slices.Sorted(maps.Keys(v)) {
+			if len(b) > limit {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(b, encode(k)...), ':')
+			b = begin(b, v[k], limit)
+		}
+		return append(b, '}')
+	}
+	return append(b, encode(v)...)
+}

@@ -1,0 +1,393 @@
+package interp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// snapshotFormat is the version of the snapshot's layout.
+const snapshotFormat = 1
+
+// maxSnapshot bounds what Restore unpacks.
+const maxSnapshot = 256 << 20
+
+// ErrInFlight is the error of a Snapshot while calls are in flight.
+var ErrInFlight = errors.New("calls are in flight")
+
+// state is a snapshot: data only. Values are indices into Values, each of which is kept once however often it occurs.
+// Tasks are pointers into the document, which the snapshot names by its hash.
+type state struct {
+	Format   int               `json:"format"`
+	Document string            `json:"document"`
+	RunID    string            `json:"runId"`
+	At       time.Time         `json:"at"`
+	Runtime  [2]string         `json:"runtime"`
+	Input    int               `json:"input"`
+	Context  int               `json:"context"`
+	Now      time.Time         `json:"now"`
+	LastID   int64             `json:"lastId"`
+	Begun    bool              `json:"begun"`
+	Total    int64             `json:"total"`
+	Done     int64             `json:"done"`
+	Run      RunRecord         `json:"run"`
+	Frames   []frameState      `json:"frames"` // parents before children, children in order
+	Ready    []int64           `json:"ready"`
+	Alarms   []alarmState      `json:"alarms"`
+	Values   []json.RawMessage `json:"values"`
+}
+
+type frameState struct {
+	ID        int64       `json:"id"`
+	Parent    int64       `json:"parent,omitempty"`
+	Role      role        `json:"role"`
+	Task      string      `json:"task,omitempty"` // pointer; "" for a list
+	Binds     []bindState `json:"binds,omitempty"`
+	Path      string      `json:"path,omitempty"`
+	Key       string      `json:"key,omitempty"`
+	Next      int         `json:"next,omitempty"`
+	Jumps     int         `json:"jumps,omitempty"`
+	Value     int         `json:"value"`
+	Phase     phase       `json:"phase,omitempty"`
+	StartedAt time.Time   `json:"startedAt"`
+	Input     int         `json:"input"`
+	Loop      *loopState  `json:"loop,omitempty"`
+	Try       *tryState   `json:"try,omitempty"`
+	Fork      *forkState  `json:"fork,omitempty"`
+	Step      *stepState  `json:"step,omitempty"`
+}
+
+type bindState struct {
+	Name  string `json:"name"`
+	Value int    `json:"value"`
+}
+
+type loopState struct {
+	Items int `json:"items"` // the remaining ones
+	Pos   int `json:"pos"`
+	Value int `json:"value"`
+}
+
+type tryState struct {
+	Number  int       `json:"number"`
+	Scope   int       `json:"scope"`
+	FirstAt time.Time `json:"firstAt"`
+}
+
+type forkState struct {
+	Outputs    []int      `json:"outputs"`
+	Open       int        `json:"open"`
+	First      *dsl.Error `json:"first,omitempty"`
+	Unanswered bool       `json:"unanswered,omitempty"`
+}
+
+type stepState struct {
+	Number    int64           `json:"number"`
+	Status    Status          `json:"status"`
+	WaitKind  string          `json:"waitKind,omitempty"`
+	WaitUntil time.Time       `json:"waitUntil"`
+	Attempt   int             `json:"attempt"`
+	Input     int             `json:"input"`
+	Attempts  []AttemptRecord `json:"attempts,omitempty"`
+}
+
+type alarmState struct {
+	ID    EffectID  `json:"id"`
+	Kind  alarmKind `json:"kind"`
+	At    time.Time `json:"at"`
+	Frame int64     `json:"frame,omitempty"`
+}
+
+// Snapshot gives the state of a run that has not ended, for Restore. Records that were not taken are lost: take them
+// first. With calls in flight it gives ErrInFlight.
+func (m *Machine) Snapshot() ([]byte, error) {
+	if m.outcome != nil {
+		return nil, errors.New("snapshot: the run has ended")
+	}
+	if len(m.calls) > 0 {
+		return nil, fmt.Errorf("snapshot: %d %w", len(m.calls), ErrInFlight)
+	}
+	p := pool{index: map[string]int{}}
+	s := state{
+		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At,
+		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion},
+		Input:   p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
+		Total: m.book.total, Done: m.book.done, Run: m.book.run,
+	}
+	if m.root != nil {
+		s.Frames = saveFrames(nil, m.root, &p)
+	}
+	for _, queue := range [][]*frame{m.ready, m.held} {
+		for _, f := range queue {
+			if !f.gone {
+				s.Ready = append(s.Ready, f.id)
+			}
+		}
+	}
+	for _, a := range m.alarms {
+		as := alarmState{ID: a.ID, Kind: a.Kind, At: a.At}
+		if a.frame != nil {
+			as.Frame = a.frame.id
+		}
+		s.Alarms = append(s.Alarms, as)
+	}
+	if s.Values = p.values; p.err != nil {
+		return nil, fmt.Errorf("snapshot: %w", p.err)
+	}
+	return pack(s)
+}
+
+func saveFrames(out []frameState, f *frame, p *pool) []frameState {
+	s := frameState{
+		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.put(f.value),
+		Phase: f.phase, StartedAt: f.startedAt, Input: p.put(f.input),
+	}
+	if f.parent != nil {
+		s.Parent = f.parent.id
+	}
+	if f.task != nil {
+		s.Task = f.task.Pointer
+	}
+	for _, b := range f.binds {
+		s.Binds = append(s.Binds, bindState{b.name, p.put(b.value)})
+	}
+	if l := f.loop; l != nil {
+		s.Loop = &loopState{Items: p.put(l.items[min(l.pos-l.base, len(l.items)):]), Pos: l.pos, Value: p.put(l.value)}
+	}
+	if t := f.try; t != nil {
+		s.Try = &tryState{Number: t.number, Scope: t.scope, FirstAt: t.firstAt}
+	}
+	if r := f.fork; r != nil {
+		s.Fork = &forkState{Open: r.open}
+		for _, v := range r.outputs {
+			s.Fork.Outputs = append(s.Fork.Outputs, p.put(v))
+		}
+		if r.first != nil {
+			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
+		}
+	}
+	if st := f.step; st != nil {
+		s.Step = &stepState{
+			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
+			Input: p.put(st.input), Attempts: st.attempts,
+		}
+	}
+	out = append(out, s)
+	for _, k := range f.kids {
+		out = saveFrames(out, k, p)
+	}
+	return out
+}
+
+// Restore makes a machine that goes on where a snapshot was taken. doc must be the document the snapshot names. Open
+// timers are started again by the next Advance.
+func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error) {
+	var s state
+	if err := unpack(snapshot, &s); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	if s.Format != snapshotFormat {
+		return nil, fmt.Errorf("restore: the snapshot has format %d, this version reads %d", s.Format, snapshotFormat)
+	}
+	if s.Document != doc.Hash() {
+		return nil, fmt.Errorf("restore: the snapshot is of document %s, not %s", s.Document, doc.Hash())
+	}
+	r := restorer{frames: map[int64]*frame{}, tasks: map[string]*dsl.Task{}}
+	for _, raw := range s.Values {
+		v, err := jq.DecodeJSON(raw)
+		if err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+		r.values = append(r.values, v)
+	}
+	m := &Machine{
+		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
+		start:  Start{RunID: s.RunID, Input: r.value(s.Input), At: s.At, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1]},
+		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run},
+	}
+	m.describe()
+	walk(doc.Do, r.tasks)
+	for _, fs := range s.Frames {
+		if err := r.frame(doc, fs); err != nil {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+		if fs.Parent == 0 {
+			m.root = r.frames[fs.ID]
+		}
+	}
+	for _, id := range s.Ready {
+		f := r.frames[id]
+		if f == nil {
+			return nil, fmt.Errorf("restore: no frame %d", id)
+		}
+		m.enqueue(f)
+	}
+	for _, as := range s.Alarms {
+		a := &alarm{ID: as.ID, Kind: as.Kind, At: as.At, frame: r.frames[as.Frame]}
+		m.alarms = append(m.alarms, a)
+		if a.frame != nil {
+			a.frame.alarms = append(a.frame.alarms, a)
+		}
+	}
+	return m, r.err
+}
+
+type restorer struct {
+	values []any
+	frames map[int64]*frame
+	tasks  map[string]*dsl.Task
+	err    error
+}
+
+func (r *restorer) value(i int) any {
+	if i < 0 || i >= len(r.values) {
+		r.err = fmt.Errorf("restore: no value %d", i)
+		return nil
+	}
+	return r.values[i]
+}
+
+func (r *restorer) frame(doc *dsl.Document, s frameState) error {
+	f := &frame{
+		id: s.ID, parent: r.frames[s.Parent], role: s.Role, path: s.Path, key: s.Key, next: s.Next, jumps: s.Jumps,
+		value: r.value(s.Value), phase: s.Phase, startedAt: s.StartedAt, input: r.value(s.Input),
+	}
+	r.frames[f.id] = f
+	if f.parent != nil {
+		f.parent.kids = append(f.parent.kids, f)
+	}
+	if s.Task != "" {
+		if f.task = r.tasks[s.Task]; f.task == nil {
+			return fmt.Errorf("no task %q in the document", s.Task)
+		}
+	} else {
+		list, ok := listOf(doc, f)
+		if !ok {
+			return fmt.Errorf("no list of the role %q", f.role)
+		}
+		f.list = list
+	}
+	for _, b := range s.Binds {
+		f.binds = append(f.binds, binding{b.Name, r.value(b.Value)})
+	}
+	if l := s.Loop; l != nil {
+		items, _ := r.value(l.Items).([]any)
+		f.loop = &loop{items: items, base: l.Pos, pos: l.Pos, value: r.value(l.Value)}
+	}
+	if t := s.Try; t != nil {
+		f.try = &attempts{number: t.Number, scope: t.Scope, firstAt: t.FirstAt}
+	}
+	if k := s.Fork; k != nil {
+		f.fork = &race{open: k.Open}
+		for _, v := range k.Outputs {
+			f.fork.outputs = append(f.fork.outputs, r.value(v))
+		}
+		if k.First != nil {
+			f.fork.first = &fault{problem: *k.First, unanswered: k.Unanswered}
+		}
+	}
+	if st := s.Step; st != nil {
+		f.step = &step{
+			number: st.Number, path: f.path, task: f.task, status: st.Status, waitKind: st.WaitKind, waitUntil: st.WaitUntil,
+			attempt: st.Attempt, startedAt: f.startedAt, input: r.value(st.Input), attempts: st.Attempts,
+		}
+	}
+	return nil
+}
+
+// listOf finds the list a frame runs: the workflow's own, or one of its parent's task.
+func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
+	if f.parent == nil {
+		return doc.Do, true
+	}
+	if f.parent.task == nil {
+		return nil, false
+	}
+	switch b := f.parent.task.Body.(type) {
+	case *dsl.Do:
+		return b.Tasks, f.role == roleDo
+	case *dsl.For:
+		return b.Tasks, f.role == roleLoop
+	case *dsl.Try:
+		if f.role == roleCatch {
+			return b.Catch.Tasks, true
+		}
+		return b.Tasks, f.role == roleTry
+	}
+	return nil, false
+}
+
+// walk indexes tasks by their pointers.
+func walk(tasks []*dsl.Task, into map[string]*dsl.Task) {
+	for _, t := range tasks {
+		into[t.Pointer] = t
+		switch b := t.Body.(type) {
+		case *dsl.Do:
+			walk(b.Tasks, into)
+		case *dsl.For:
+			walk(b.Tasks, into)
+		case *dsl.Fork:
+			walk(b.Branches, into)
+		case *dsl.Try:
+			walk(b.Tasks, into)
+			walk(b.Catch.Tasks, into)
+		}
+	}
+}
+
+// pool keeps each value once.
+type pool struct {
+	index  map[string]int
+	values []json.RawMessage
+	err    error
+}
+
+func (p *pool) put(v any) int {
+	data, err := jq.EncodeJSON(v)
+	if err != nil {
+		p.err = err
+		return 0
+	}
+	i, known := p.index[string(data)]
+	if !known {
+		i = len(p.values)
+		p.index[string(data)] = i
+		p.values = append(p.values, data)
+	}
+	return i
+}
+
+// pack writes a snapshot as compressed JSON: loops over large collections compress well, and a payload has a limit.
+func pack(s state) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := json.NewEncoder(w).Encode(s); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func unpack(data []byte, s *state) error {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxSnapshot+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxSnapshot {
+		return fmt.Errorf("the snapshot is over %d bytes", maxSnapshot)
+	}
+	return json.Unmarshal(text, s)
+}

@@ -1,0 +1,248 @@
+package interp
+
+import (
+	"fmt"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// enter begins a task: its condition, its timeout, its input, then its body.
+func (m *Machine) enter(f *frame) {
+	t := f.task
+	at := t.Pointer
+	f.phase = phaseBlocked
+	f.input = f.value // what $input shows until the input is transformed
+	if t.If != nil {
+		holds, problem := m.holds(t.If, f.value, m.variables(f), at)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		if !holds {
+			f.step.output, f.step.hasOutput = f.value, true
+			m.book.close(f.step, StatusSkipped, m.now)
+			m.follow(f, f.value, dsl.Flow{})
+			return
+		}
+	}
+	if t.Timeout != nil {
+		after, problem := m.duration(t.Timeout.After, f.value, m.variables(f), at)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		m.setAlarm(f, alarmTimeout, after)
+	}
+	if t.Input != nil {
+		if problem := m.conform(t.Input.Schema, f.value, at, "the task's input"); problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		input, problem := m.template(t.Input.From, f.value, m.variables(f), at)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		f.input, f.step.input = input, input
+	}
+	m.body(f)
+}
+
+// body begins what the task is for.
+func (m *Machine) body(f *frame) {
+	switch b := f.task.Body.(type) {
+	case *dsl.Do:
+		m.newList(f, roleDo, b.Tasks, f.input)
+	case *dsl.Set:
+		value, problem := m.template(b.Value, f.input, m.variables(f), f.task.Pointer)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		m.finish(f, value, f.task.Then)
+	case *dsl.Switch:
+		m.choose(f, b)
+	case *dsl.For:
+		m.beginLoop(f, b)
+	case *dsl.Fork:
+		m.beginFork(f, b)
+	case *dsl.Wait:
+		m.beginWait(f, b)
+	case *dsl.Raise:
+		m.raise(f, b)
+	case *dsl.Try:
+		f.try, f.step.attempt = &attempts{number: 1, firstAt: m.now}, 1
+		m.tryBody(f)
+	case *dsl.HTTPCall:
+		f.phase = phaseCall
+		m.startCall(f)
+	default:
+		problem := newError(dsl.ErrorTypeRuntime, 500, f.task.Pointer, fmt.Sprintf("this version does not run tasks of the kind %q", f.task.Body.Kind()))
+		m.fail(f, &problem)
+	}
+}
+
+// finish ends a task with its raw output: steps 5 to 8 of the data flow, then the flow directive.
+func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
+	t, output := f.task, raw
+	var problem *dsl.Error
+	if t.Output != nil {
+		vars := m.variables(f)
+		f.setOutput(vars, raw)
+		if output, problem = m.template(t.Output.As, raw, vars, t.Pointer); problem == nil {
+			problem = m.conform(t.Output.Schema, output, t.Pointer, "the task's output")
+		}
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+	}
+	if t.Export != nil {
+		vars := m.variables(f)
+		f.setOutput(vars, raw)
+		vars["output"] = output
+		next := m.context
+		if t.Export.As != nil {
+			if next, problem = m.template(t.Export.As, output, vars, t.Pointer); problem != nil {
+				m.fail(f, problem)
+				return
+			}
+		}
+		if problem = m.conform(t.Export.Schema, next, t.Pointer, "the exported context"); problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		m.context = next
+	}
+	f.step.output, f.step.hasOutput = output, true
+	m.book.close(f.step, StatusCompleted, m.now)
+	m.follow(f, output, then)
+}
+
+// choose runs a switch: the first case whose condition holds, else the case without one, else the task's own directive.
+func (m *Machine) choose(f *frame, b *dsl.Switch) {
+	then := f.task.Then
+	for _, c := range b.Cases {
+		if c.When == nil {
+			then = c.Then
+		}
+	}
+	for _, c := range b.Cases {
+		if c.When == nil {
+			continue
+		}
+		holds, problem := m.holds(c.When, f.input, m.variables(f), f.task.Pointer)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		if holds {
+			then = c.Then
+			break
+		}
+	}
+	m.finish(f, f.input, then)
+}
+
+func (m *Machine) beginWait(f *frame, b *dsl.Wait) {
+	d, problem := m.duration(b.Duration, f.input, m.variables(f), f.task.Pointer)
+	if problem != nil {
+		m.fail(f, problem)
+		return
+	}
+	if d <= 0 {
+		m.finish(f, f.input, f.task.Then)
+		return
+	}
+	a := m.setAlarm(f, alarmWait, d)
+	f.step.wait(WaitTimer, a.At)
+	m.book.mark(f.step)
+}
+
+func (m *Machine) beginLoop(f *frame, b *dsl.For) {
+	v, problem := m.evaluate(b.In, f.input, m.variables(f), f.task.Pointer)
+	if problem != nil {
+		m.fail(f, problem)
+		return
+	}
+	items, ok := v.([]any)
+	if !ok {
+		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", typeName(v)))
+		m.fail(f, &problem)
+		return
+	}
+	f.loop = &loop{items: items, value: f.input}
+	m.iterate(f)
+}
+
+// iterate begins the next iteration of a for, or ends the loop.
+func (m *Machine) iterate(f *frame) {
+	f.phase = phaseBlocked
+	b, l := f.task.Body.(*dsl.For), f.loop
+	if l.pos-l.base >= len(l.items) {
+		m.finish(f, l.value, f.task.Then)
+		return
+	}
+	binds := []binding{{b.Each, l.items[l.pos-l.base]}, {b.At, l.pos}}
+	if b.While != nil {
+		vars := m.variables(f)
+		for _, bound := range binds {
+			vars[bound.name] = bound.value
+		}
+		holds, problem := m.holds(b.While, l.value, vars, f.task.Pointer)
+		if problem != nil {
+			m.fail(f, problem)
+			return
+		}
+		if !holds {
+			m.finish(f, l.value, f.task.Then)
+			return
+		}
+	}
+	m.newList(f, roleLoop, b.Tasks, l.value).binds = binds
+}
+
+func (m *Machine) beginFork(f *frame, b *dsl.Fork) {
+	f.fork = &race{outputs: make([]any, len(b.Branches)), open: len(b.Branches)}
+	if f.fork.open == 0 {
+		m.finish(f, []any{}, f.task.Then)
+		return
+	}
+	for _, t := range b.Branches {
+		m.newTask(f, roleBranch, t, f.input)
+	}
+}
+
+// branchDone takes the output of a fork's branch.
+func (m *Machine) branchDone(f, branch *frame, output any) {
+	f.fork.outputs[branch.task.Index] = output
+	f.fork.open--
+	if f.task.Body.(*dsl.Fork).Compete {
+		m.cancelKids(f)
+		m.finish(f, output, f.task.Then)
+		return
+	}
+	if f.fork.open == 0 {
+		m.finish(f, f.fork.outputs, f.task.Then)
+	}
+}
+
+func (m *Machine) raise(f *frame, b *dsl.Raise) {
+	e := b.Error
+	problem := dsl.Error{Status: e.Status, Instance: f.task.Pointer}
+	for _, part := range []struct {
+		to       *string
+		template *dsl.Template
+	}{{&problem.Type, e.Type}, {&problem.Title, e.Title}, {&problem.Detail, e.Detail}} {
+		if part.template == nil {
+			continue
+		}
+		text, failed := m.text(part.template, f.input, m.variables(f), f.task.Pointer)
+		if failed != nil {
+			m.fail(f, failed)
+			return
+		}
+		*part.to = text
+	}
+	m.fail(f, &problem)
+}

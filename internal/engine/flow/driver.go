@@ -1,0 +1,255 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+// Events a history grows by.
+const (
+	eventsPerTask     = 3 // workflow task scheduled, started, completed
+	eventsPerActivity = 3 // scheduled, started, closed
+	eventsPerTimer    = 2 // started, fired or canceled
+	eventsPerLocal    = 1 // marker
+)
+
+// driver performs the effects of one execution.
+type driver struct {
+	ctx       workflow.Context // canceled when Temporal cancels the run
+	detached  workflow.Context // never canceled: what effects run in
+	in        Input
+	info      *workflow.Info
+	execution Execution
+	machine   *interp.Machine
+	sink      Sink
+	limits    Limits
+
+	pending []*effect // in the order of their start
+
+	events  int // own events so far, a little overestimated
+	dueAt   int // events when it became time to continue as new; 0: not yet
+	retryAt int // events from which to try again to continue as new, after the state was too large
+
+	// since the start of the workflow task
+	localCalls, localBytes int
+	fuelMark               int64
+}
+
+// effect is a timer or a call in flight.
+type effect struct {
+	id     interp.EffectID
+	future workflow.Future
+	cancel workflow.CancelFunc
+	call   *HTTPRequest // nil for a timer
+}
+
+func (d *driver) run() (json.RawMessage, error) {
+	d.events = eventsPerTask
+	for {
+		if d.ctx.Err() != nil {
+			d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
+		}
+		if snapshot := d.moveOn(); snapshot != nil {
+			return nil, d.continueAsNew(snapshot)
+		}
+		d.perform(d.machine.Advance(workflow.Now(d.ctx)))
+		d.publish()
+		outcome, done := d.machine.Done()
+		switch {
+		case done:
+			return conclude(outcome)
+		case d.full():
+			d.barrier()
+		case d.machine.Yielded():
+			d.breathe()
+			continue
+		default:
+			d.await()
+		}
+		d.settle()
+	}
+}
+
+// publish hands over what changed.
+func (d *driver) publish() {
+	run, steps := d.machine.TakeRecords()
+	if run != nil || len(steps) > 0 {
+		d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), run, steps)
+	}
+}
+
+// await blocks until something happens outside.
+func (d *driver) await() {
+	// The context cannot be canceled, so there is no error. Whether the run was canceled is part of the condition.
+	_ = workflow.Await(d.detached, func() bool {
+		return d.ctx.Err() != nil || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+	})
+}
+
+// settle tells the machine what has happened, in the order in which the effects were started.
+func (d *driver) settle() {
+	for _, e := range slices.Clone(d.pending) {
+		if !e.future.IsReady() {
+			continue
+		}
+		d.forget(e)
+		if e.call == nil {
+			d.newTask()
+			d.machine.Fire(e.id, workflow.Now(d.ctx))
+			continue
+		}
+		d.settleCall(e)
+	}
+}
+
+func (d *driver) settleCall(e *effect) {
+	var response HTTPResponse
+	err := e.future.Get(d.detached, &response)
+	if e.call.Local {
+		d.localBytes += len(response.Content)
+		if again(err) {
+			d.dispatch(e.id, *e.call, false)
+			return
+		}
+	} else {
+		d.newTask()
+	}
+	d.machine.Complete(e.id, resultOf(e.call, response, err), workflow.Now(d.ctx))
+}
+
+// newTask notes that an event has begun another workflow task.
+func (d *driver) newTask() {
+	d.events += eventsPerTask
+	d.localCalls, d.localBytes, d.fuelMark = 0, 0, d.machine.Spent()
+}
+
+func (d *driver) forget(e *effect) {
+	d.pending = slices.DeleteFunc(d.pending, func(o *effect) bool { return o == e })
+}
+
+// perform starts and cancels effects.
+func (d *driver) perform(effects []interp.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case interp.StartTimer:
+			d.startTimer(e)
+		case interp.CancelTimer:
+			d.cancel(e.ID)
+		case interp.Call:
+			d.dispatch(e.ID, d.request(e), true)
+		case interp.CancelCall:
+			d.cancel(e.ID)
+		}
+	}
+}
+
+func (d *driver) cancel(id interp.EffectID) {
+	for _, e := range d.pending {
+		if e.id == id {
+			d.forget(e)
+			e.cancel()
+			return
+		}
+	}
+}
+
+func (d *driver) startTimer(e interp.StartTimer) {
+	ctx, cancel := workflow.WithCancel(d.detached)
+	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), 0)
+	d.pending = append(d.pending, &effect{id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel})
+	d.events += eventsPerTimer
+}
+
+// full tells whether the workflow task has grown so far that it must end before more is done in it.
+func (d *driver) full() bool {
+	return d.localCalls >= d.limits.LocalCalls || d.localBytes >= d.limits.LocalBytes ||
+		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel
+}
+
+// barrier ends the workflow task. Only the server's events end one, so it takes an activity, which an idle worker
+// starts eagerly, without a round trip through the queue.
+func (d *driver) barrier() {
+	ctx := workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{
+		StartToCloseTimeout: 10 * time.Second,
+		Summary:             "ends a long workflow task",
+	})
+	if err := workflow.ExecuteActivity(ctx, BarrierActivity).Get(ctx, nil); err != nil {
+		panic(fmt.Sprintf("barrier of run %q: %v", d.in.RunID, err))
+	}
+	d.events += eventsPerActivity
+	d.newTask()
+}
+
+// breathe gives the scheduler its turn, so that the deadlock detector sees a workflow that is busy, not stuck. It
+// leaves no event.
+func (d *driver) breathe() {
+	turn, settable := workflow.NewFuture(d.detached)
+	workflow.Go(d.detached, func(workflow.Context) { settable.SetValue(true) })
+	_ = turn.Get(d.detached, nil)
+}
+
+// moveOn tells whether to continue as new here and now: it is due, nothing is in flight and the state is not too
+// large. When it has been due for long, new calls are held until nothing is in flight.
+func (d *driver) moveOn() []byte {
+	spent := d.machine.Spent()
+	if _, done := d.machine.Done(); done {
+		return nil
+	}
+	if d.dueAt == 0 {
+		if d.events < d.limits.SoftEvents && spent < d.limits.ExecutionFuel && !d.info.GetContinueAsNewSuggested() {
+			return nil
+		}
+		d.dueAt = max(d.events, 1)
+	}
+	if d.machine.InFlight() > 0 {
+		if d.events-d.dueAt >= d.limits.HardEvents-d.limits.SoftEvents || spent >= 2*d.limits.ExecutionFuel {
+			d.machine.Hold()
+		}
+		return nil
+	}
+	if d.events < d.retryAt {
+		return nil
+	}
+	snapshot, err := d.machine.Snapshot()
+	if err != nil {
+		panic(fmt.Sprintf("continue run %q as new: %v", d.in.RunID, err))
+	}
+	if len(snapshot) <= d.limits.SnapshotBytes {
+		return snapshot
+	}
+	d.retryAt = d.events + (d.limits.HardEvents-d.limits.SoftEvents)/2
+	if d.events >= d.limits.LastEvents {
+		d.machine.Abort(dsl.Error{
+			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Instance: "/",
+			Detail: fmt.Sprintf("the run's state of %d bytes, compressed, is over the limit of %d: keep less data in the loop", len(snapshot), d.limits.SnapshotBytes),
+		}, workflow.Now(d.ctx))
+	}
+	return nil
+}
+
+func (d *driver) continueAsNew(snapshot []byte) error {
+	next := d.in
+	next.Input, next.Snapshot = nil, snapshot
+	next.Chain++
+	return workflow.NewContinueAsNewError(d.ctx, d.info.WorkflowType.Name, next)
+}
+
+// conclude turns an outcome into the workflow's result.
+func conclude(o interp.Outcome) (json.RawMessage, error) {
+	switch o.Status {
+	case interp.StatusCompleted:
+		return encode(o.Output)
+	case interp.StatusCanceled:
+		return nil, temporal.NewCanceledError(o.Reason)
+	default:
+		return nil, failed(o)
+	}
+}

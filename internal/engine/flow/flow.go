@@ -1,0 +1,82 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// loadTimeout bounds a document's loading: the workflow's goroutine may not be away for a second.
+const loadTimeout = 700 * time.Millisecond
+
+// Workflow is the one workflow of the platform. It is safe for concurrent use by all runs of a worker.
+type Workflow struct {
+	ctx    context.Context
+	docs   Documents
+	sink   Sink
+	limits Limits
+}
+
+// New makes the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
+func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflow {
+	return &Workflow{ctx: ctx, docs: docs, sink: sink, limits: limits}
+}
+
+// Barrier is the implementation of BarrierActivity.
+func Barrier(context.Context) error { return nil }
+
+// Run interprets a run to its end, over as many executions as it takes. Its result is the run's output. A failed run
+// gives the error Failed describes, a canceled one Temporal's CanceledError.
+func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) {
+	machine := w.machine(ctx, in)
+	info := workflow.GetInfo(ctx)
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	d := &driver{
+		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, limits: w.limits,
+		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
+	}
+	return d.run()
+}
+
+// machine makes or restores the machine. What goes wrong here is not the run's fault: a panic fails the workflow task,
+// and Temporal gives it to a worker again.
+func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
+	if in.Interpreter < 1 || in.Interpreter > interp.Version {
+		panic(fmt.Sprintf("run %q needs interpreter %d, this worker has %d: it is for a newer worker", in.RunID, in.Interpreter, interp.Version))
+	}
+	loading, done := context.WithTimeout(w.ctx, loadTimeout)
+	defer done()
+	doc, err := w.docs.Document(loading, in.DocumentHash)
+	if err != nil {
+		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
+	}
+	if in.Snapshot != nil {
+		machine, err := interp.Restore(doc, in.Snapshot, w.limits.Machine)
+		if err != nil {
+			panic(fmt.Sprintf("continue run %q: %v", in.RunID, err))
+		}
+		return machine
+	}
+	now := workflow.Now(ctx)
+	start := interp.Start{RunID: in.RunID, At: now, RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter)}
+	var malformed error
+	if len(in.Input) > 0 {
+		start.Input, malformed = jq.DecodeJSON(in.Input)
+	}
+	machine := interp.New(doc, start, w.limits.Machine)
+	if malformed != nil {
+		machine.Abort(dsl.Error{
+			Type: dsl.ErrorTypeValidation, Status: 400, Title: "Validation failed", Instance: "/input",
+			Detail: "the workflow's input is not JSON: " + malformed.Error(),
+		}, now)
+	}
+	return machine
+}

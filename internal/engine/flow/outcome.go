@@ -1,0 +1,43 @@
+package flow
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+// failed is the workflow's error for a run that failed or timed out: a non-retryable application error whose type is
+// the problem's type and whose details are the problem and the run's status.
+func failed(o interp.Outcome) error {
+	return temporal.NewApplicationErrorWithOptions(o.Error.Error(), o.Error.Type, temporal.ApplicationErrorOptions{
+		NonRetryable: true,
+		Details:      []any{*o.Error, o.Status},
+	})
+}
+
+// Failed reads the error with which a run's workflow ended, as a client or a history's failure gives it: the run's
+// status (failed, timed_out or canceled) and, unless it was canceled, its problem. For an error that the interpreter
+// did not return it gives failed and a runtime problem; nil gives completed.
+func Failed(err error) (interp.Status, *dsl.Error) {
+	if err == nil {
+		return interp.StatusCompleted, nil
+	}
+	var canceled *temporal.CanceledError
+	if errors.As(err, &canceled) {
+		return interp.StatusCanceled, nil
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.HasDetails() {
+		var problem dsl.Error
+		var status interp.Status
+		if app.Details(&problem, &status) == nil && problem.Type != "" {
+			return status, &problem
+		}
+	}
+	return interp.StatusFailed, &dsl.Error{
+		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "The run ended unexpectedly", Detail: err.Error(), Instance: "/",
+	}
+}

@@ -1,0 +1,161 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// request makes the wire form of a call.
+func (d *driver) request(c interp.Call) HTTPRequest {
+	r := HTTPRequest{
+		Method: c.HTTP.Method, URL: c.HTTP.URL, Headers: c.HTTP.Headers, Query: c.HTTP.Query,
+		Output: string(c.HTTP.Output), Redirect: c.HTTP.Redirect,
+		Timeout: d.limits.CallTimeout, MaxResponseBytes: d.limits.CallResult,
+	}
+	if r.Output == "" {
+		r.Output = OutputContent
+	}
+	if !c.Deadline.IsZero() {
+		r.Timeout = max(c.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
+	}
+	if !safe(r.Method) {
+		r.IdempotencyKey = c.Key
+	}
+	if c.HTTP.HasBody {
+		body, err := encode(c.HTTP.Body)
+		if err != nil {
+			panic(fmt.Sprintf("encode a call's body: %v", err)) // expressions give only what JSON can hold
+		}
+		r.Body = body
+	}
+	return r
+}
+
+// safe tells of a method whether a request may be sent twice without harm.
+func safe(method string) bool {
+	return method == "GET" || method == "HEAD" || method == "OPTIONS"
+}
+
+// dispatch starts a call: a safe one as a local activity where there is room, any other as an activity.
+func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, mayBeLocal bool) {
+	ctx, cancel := workflow.WithCancel(d.detached)
+	e := &effect{id: id, cancel: cancel, call: &r}
+	if r.Local = mayBeLocal && safe(r.Method) && d.localsInFlight() < d.limits.LocalWidth; r.Local {
+		wire := r
+		// The request's own timeout is the first to pass: then the failure tells what happened.
+		wire.Timeout = min(r.Timeout, d.limits.LocalTimeout)
+		wire.MaxResponseBytes = min(r.MaxResponseBytes, d.limits.LocalResult)
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+			ScheduleToCloseTimeout: wire.Timeout + time.Second,
+			RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+		})
+		e.future = workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)
+		d.localCalls++
+		d.events += eventsPerLocal
+	} else {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: r.Timeout + 5*time.Second,
+			HeartbeatTimeout:    d.limits.Heartbeat,
+			// Answers and transport errors are not retried (CallError); what is, is a call whose worker was lost.
+			RetryPolicy: &temporal.RetryPolicy{
+				InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+				MaximumAttempts: d.limits.CallTries,
+			},
+		})
+		e.future = workflow.ExecuteActivity(ctx, HTTPActivity, r)
+		d.events += eventsPerActivity
+	}
+	d.pending = append(d.pending, e)
+}
+
+func (d *driver) localsInFlight() int {
+	n := 0
+	for _, e := range d.pending {
+		if e.call != nil && e.call.Local {
+			n++
+		}
+	}
+	return n
+}
+
+// again tells whether a call that failed as a local activity is to be made as an activity: it took too long or its
+// answer was too large for one.
+func again(err error) bool {
+	if failure, ok := failureOf(err); ok {
+		return failure.Category == CategoryTimeout || failure.Category == CategoryTooLarge
+	}
+	var timeout *temporal.TimeoutError
+	return errors.As(err, &timeout)
+}
+
+// resultOf tells the machine how a call went.
+func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
+	if err != nil {
+		return failedCall(r, err)
+	}
+	content, err := decode(response.Content)
+	if err != nil {
+		return interp.Result{Error: communication(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err))}
+	}
+	if r.Output != OutputResponse {
+		return interp.Result{Value: content}
+	}
+	sent := response.Request
+	if sent == nil {
+		sent = &SentRequest{Method: r.Method, URI: r.URL, Headers: r.Headers}
+	}
+	return interp.Result{Value: map[string]any{
+		"request":    map[string]any{"method": sent.Method, "uri": sent.URI, "headers": object(sent.Headers)},
+		"statusCode": response.StatusCode,
+		"headers":    object(response.Headers),
+		"content":    content,
+	}}
+}
+
+func failedCall(r *HTTPRequest, err error) interp.Result {
+	if failure, ok := failureOf(err); ok {
+		problem := failure.Error
+		unknown := failure.Category == CategoryTransport || failure.Category == CategoryTimeout
+		return interp.Result{Error: &problem, Unanswered: unknown}
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		detail := fmt.Sprintf("%s %s: the workers that made the call were lost or did not answer in time", r.Method, r.URL)
+		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
+	}
+	problem := dsl.Error{
+		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Call not made",
+		Detail: fmt.Sprintf("%s %s: %v", r.Method, r.URL, err),
+	}
+	return interp.Result{Error: &problem, Unanswered: true}
+}
+
+func communication(status int, title, detail string) *dsl.Error {
+	return &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: title, Detail: detail}
+}
+
+func object(headers map[string]string) map[string]any {
+	out := make(map[string]any, len(headers))
+	for name, value := range headers {
+		out[name] = value
+	}
+	return out
+}
+
+func decode(data json.RawMessage) (any, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	return jq.DecodeJSON(data)
+}
+
+func encode(v any) (json.RawMessage, error) { return jq.EncodeJSON(v) }
