@@ -1,0 +1,52 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresVariable names a Postgres server on which the tests may create databases, as a URL.
+const PostgresVariable = "SIGNALBOX_TEST_POSTGRES"
+
+// HasPostgres tells whether there is a Postgres to test with.
+func HasPostgres() bool { return os.Getenv(PostgresVariable) != "" }
+
+// Postgres makes a fresh database, dropped at the end of t.
+func Postgres(t T) Store {
+	t.Helper()
+	server := os.Getenv(PostgresVariable)
+	target, err := url.Parse(server)
+	if err != nil || server == "" {
+		t.Fatalf("%s must be the URL of a Postgres server: %v", PostgresVariable, err)
+	}
+	name := fmt.Sprintf("signalbox_test_%016x", rand.Uint64())
+	execute(t, t.Context(), server, "CREATE DATABASE "+name)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		execute(t, ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+	})
+	target.Path = "/" + name
+	return Store{Driver: "postgres", DSN: target.String()}
+}
+
+func execute(t T, ctx context.Context, dsn, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatalf("connect to Postgres: %v", err)
+	}
+	_, err = conn.Exec(ctx, statement)
+	if closing := conn.Close(ctx); err == nil {
+		err = closing
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

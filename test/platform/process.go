@@ -1,0 +1,134 @@
+package platform
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopBudget is how long a process may take to stop by itself before the kit kills it.
+const stopBudget = 15 * time.Second
+
+// Log is what a process has written, safe to read while it writes.
+type Log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Process is a child process.
+type Process struct {
+	Name   string
+	Stdout *Log
+	Stderr *Log
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// StartProcess starts a binary. It is stopped at the end of t, and its log is shown when t has failed.
+func StartProcess(t T, name, binary string, env, args []string) *Process {
+	t.Helper()
+	p := &Process{Name: name, Stdout: &Log{}, Stderr: &Log{}, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.cmd.Env = Environment(t, env...)
+	p.cmd.Dir = t.TempDir()
+	p.cmd.Stdout, p.cmd.Stderr = p.Stdout, p.Stderr
+	p.cmd.SysProcAttr = childAttributes()
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s (%s %s): %v", name, binary, strings.Join(args, " "), err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // the exit code is read from the process' state
+	}()
+	t.Cleanup(func() {
+		p.signal(syscall.SIGCONT)
+		p.signal(syscall.SIGTERM)
+		if _, ok := p.WaitFor(stopBudget); !ok {
+			p.Kill()
+			t.Errorf("%s did not stop within %s of SIGTERM", name, stopBudget)
+		}
+		if t.Failed() {
+			t.Logf("--- %s ---\n%s", name, tail(p.Output(), 12<<10))
+		}
+	})
+	return p
+}
+
+// Environment is what a child sees: PATH, a home of its own, and what is given as NAME=value.
+func Environment(t T, extra ...string) []string {
+	home := t.TempDir()
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CONFIG_HOME=" + home, "NO_COLOR=1"}, extra...)
+}
+
+// Output is everything it has written so far: stderr, then stdout.
+func (p *Process) Output() string { return p.Stderr.String() + p.Stdout.String() }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// WaitFor waits for the end and returns the exit code; false when it has not ended in time. A signal gives -1.
+func (p *Process) WaitFor(limit time.Duration) (int, bool) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode(), true
+	case <-timer.C:
+		return 0, false
+	}
+}
+
+// Kill ends the process at once, as a crash of the machine would, and waits for it.
+func (p *Process) Kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// Interrupt is Ctrl-C.
+func (p *Process) Interrupt() { p.signal(os.Interrupt) }
+
+// Terminate asks the process to stop, as a service manager does.
+func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
+
+// Freeze stops the process without ending it; Thaw lets it go on.
+func (p *Process) Freeze() { p.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// signal sends a signal; a process that has ended is left alone.
+func (p *Process) signal(s os.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		fmt.Fprintf(os.Stderr, "signal %s: %v\n", p.Name, err)
+	}
+}
+
+func tail(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return "… " + s[len(s)-limit:]
+}

@@ -1,0 +1,201 @@
+package platform
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/net/http2"
+
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+)
+
+// startLimit is how long a process may take to be ready on a busy machine. What users are promised is tested apart.
+const startLimit = 60 * time.Second
+
+// AllowLoopback lets workflows call the stand-ins of the tests.
+const AllowLoopback = "SIGNALBOX_CALLS_ALLOW_PRIVATE=127.0.0.0/8"
+
+// Temporal is a Temporal server as a process of its own, with its data in a file.
+type Temporal struct {
+	*Process
+	Address string
+	Port    int
+	File    string
+}
+
+// StartTemporal starts `signalbox dev temporal` and waits until it answers.
+func StartTemporal(t T) *Temporal {
+	t.Helper()
+	return startTemporal(t, FreePort(t), filepath.Join(t.TempDir(), "temporal.db"))
+}
+
+// Restart starts a Temporal that has ended again, on the same port and data.
+func (p *Temporal) Restart(t T) *Temporal {
+	t.Helper()
+	return startTemporal(t, p.Port, p.File)
+}
+
+func startTemporal(t T, port int, file string) *Temporal {
+	t.Helper()
+	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
+	temporal := &Temporal{Process: p, Address: Address(port), Port: port, File: file}
+	p.await(t, func() string { return temporal.probe(t.Context()) })
+	return temporal
+}
+
+// Server is a Signalbox: `signalbox server` or `signalbox dev`.
+type Server struct {
+	*Process
+	Address string // host:port
+	URL     string
+
+	Runs      signalboxv1connect.RunServiceClient
+	Workflows signalboxv1connect.WorkflowServiceClient
+	Projects  signalboxv1connect.ProjectServiceClient
+	Audit     signalboxv1connect.AuditServiceClient
+	System    signalboxv1connect.SystemServiceClient
+}
+
+// Store is a database of one server.
+type Store struct{ Driver, DSN string }
+
+// SQLite is a fresh database in a temporary folder.
+func SQLite(t T) Store {
+	t.Helper()
+	return Store{Driver: "sqlite", DSN: filepath.Join(t.TempDir(), "signalbox.db")}
+}
+
+// ServerOptions say how to start a server.
+type ServerOptions struct {
+	Temporal string // address
+	Store    Store
+	Port     int // 0: a free one
+	Args     []string
+	Env      []string
+}
+
+// StartServer starts `signalbox server` from the lean binary and waits until API and worker are ready.
+func StartServer(t T, o ServerOptions) *Server {
+	t.Helper()
+	s := LaunchServer(t, o)
+	s.AwaitReady(t)
+	return s
+}
+
+// LaunchServer starts `signalbox server` and waits for nothing.
+func LaunchServer(t T, o ServerOptions) *Server {
+	t.Helper()
+	if o.Port == 0 {
+		o.Port = FreePort(t)
+	}
+	args := append([]string{
+		"server", "--listen", Address(o.Port), "--temporal-address", o.Temporal,
+		"--store-driver", o.Store.Driver, "--store-dsn", o.Store.DSN,
+	}, o.Args...)
+	env := append([]string{AllowLoopback}, o.Env...)
+	return newServer(StartProcess(t, "server", ServerBinary(t), env, args), Address(o.Port))
+}
+
+// StartDev starts `signalbox dev` on free ports and waits until it is ready.
+func StartDev(t T, args ...string) *Server {
+	t.Helper()
+	s := LaunchDev(t, args...)
+	s.AwaitReady(t)
+	return s
+}
+
+// LaunchDev starts `signalbox dev` on free ports and waits for nothing. Arguments given win over its own.
+func LaunchDev(t T, args ...string) *Server {
+	t.Helper()
+	address := Address(FreePort(t))
+	args = append([]string{"dev", "--listen", address, "--temporal-port", strconv.Itoa(FreePort(t))}, args...)
+	return newServer(StartProcess(t, "dev", Binary(t), []string{AllowLoopback}, args), address)
+}
+
+func newServer(p *Process, address string) *Server {
+	s := &Server{Process: p, Address: address, URL: "http://" + address}
+	// Cleartext HTTP/2, as gRPC clients use it: all streams of a test share one connection.
+	client := &http.Client{Transport: &http2.Transport{
+		AllowHTTP: true,
+		DialTLSContext: func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}}
+	s.Runs = signalboxv1connect.NewRunServiceClient(client, s.URL, connect.WithGRPC())
+	s.Workflows = signalboxv1connect.NewWorkflowServiceClient(client, s.URL, connect.WithGRPC())
+	s.Projects = signalboxv1connect.NewProjectServiceClient(client, s.URL, connect.WithGRPC())
+	s.Audit = signalboxv1connect.NewAuditServiceClient(client, s.URL, connect.WithGRPC())
+	s.System = signalboxv1connect.NewSystemServiceClient(client, s.URL, connect.WithGRPC())
+	return s
+}
+
+// AwaitReady waits until both roles are ready.
+func (s *Server) AwaitReady(t T) {
+	t.Helper()
+	s.await(t, func() string { return s.notReady(t.Context(), "") })
+	s.await(t, func() string { return s.notReady(t.Context(), "?role=worker") })
+}
+
+// AwaitAPI waits until the API is ready; the worker need not be.
+func (s *Server) AwaitAPI(t T) {
+	t.Helper()
+	s.await(t, func() string { return s.notReady(t.Context(), "?role=api") })
+}
+
+// await is Eventually, cut short when the process ends.
+func (p *Process) await(t T, cond func() string) {
+	t.Helper()
+	Eventually(t, startLimit, func() string {
+		select {
+		case <-p.done:
+			t.Fatalf("%s ended with code %d instead of becoming ready:\n%s", p.Name, p.cmd.ProcessState.ExitCode(), tail(p.Output(), 4<<10))
+		default:
+		}
+		return cond()
+	})
+}
+
+func (s *Server) notReady(ctx context.Context, query string) string {
+	status, body, err := s.Get(ctx, "/readyz"+query)
+	switch {
+	case err != nil:
+		return err.Error()
+	case status != http.StatusOK:
+		return fmt.Sprintf("/readyz%s answers %d: %s", query, status, body)
+	}
+	return ""
+}
+
+// Get reads a path of the server over plain HTTP.
+func (s *Server) Get(ctx context.Context, path string) (int, string, error) {
+	return s.Do(ctx, http.MethodGet, path, nil, nil)
+}
+
+// Do makes a plain HTTP request, as curl would.
+func (s *Server) Do(ctx context.Context, method, path string, header http.Header, body io.Reader) (int, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
+	if err != nil {
+		return 0, "", err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }() // read to the end below
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(text), err
+}

@@ -1,0 +1,61 @@
+package platform
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+)
+
+// tick is how often a condition is looked at.
+const tick = 20 * time.Millisecond
+
+// Eventually waits until cond returns an empty string, and fails with what it said last when that takes too long.
+func Eventually(t T, limit time.Duration, cond func() string) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		missing := cond()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", limit, missing)
+		case <-t.Context().Done():
+			t.Fatalf("stopped while waiting: %s", missing)
+		}
+	}
+}
+
+// FreePort returns a loopback port that nobody listens on, below those that outgoing connections take.
+func FreePort(t T) int {
+	t.Helper()
+	const first, count, tries = 10000, 20000, 200
+	for range tries {
+		port := first + rand.IntN(count)
+		l, err := net.Listen("tcp", Address(port))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatalf("close port %d: %v", port, err)
+		}
+		return port
+	}
+	t.Fatalf("no free port after %d tries", tries)
+	return 0
+}
+
+// Address is a loopback address.
+func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Took describes a duration that was too long.
+func Took(what string, got, limit time.Duration) string {
+	return fmt.Sprintf("%s took %s, over %s", what, got.Round(time.Millisecond), limit)
+}
