@@ -163,12 +163,14 @@ type State struct {
 	Status      Status
 	WaitingKind string
 	Since       time.Time
-	StartedAt   time.Time
-	EndedAt     time.Time
-	Output      json.RawMessage
-	Error       *Problem
-	StepsTotal  int64
-	StepsDone   int64
+	// StartedAt is written only where the row has none yet.
+	StartedAt time.Time
+	// EndedAt is set with a terminal status.
+	EndedAt    time.Time
+	Output     json.RawMessage
+	Error      *Problem
+	StepsTotal int64
+	StepsDone  int64
 }
 
 // Cursor is a place in a list of runs.

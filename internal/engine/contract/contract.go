@@ -1,0 +1,15 @@
+// Package contract is the one place where producers and workers of runs agree: the names under which Temporal knows
+// them. Nothing overrides it, neither a flag nor a variable: a run started by one process is found by every worker.
+package contract
+
+// RunWorkflow is the type of the one Temporal workflow that executes runs.
+const RunWorkflow = "signalbox.run"
+
+// taskQueuePrefix keeps Signalbox's queues apart from others in the same namespace.
+const taskQueuePrefix = "signalbox-"
+
+// TaskQueue returns the Temporal task queue of a project, a pure function of its name.
+func TaskQueue(project string) string { return taskQueuePrefix + project }
+
+// WorkflowID returns the Temporal workflow ID of a run: the run's own ID.
+func WorkflowID(runID string) string { return runID }

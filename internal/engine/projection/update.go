@@ -1,0 +1,97 @@
+package projection
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// add puts the interpreter's records into an update. A later record of a step replaces an earlier one.
+func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.StepRecord) {
+	u.Position = max(u.Position, position)
+	if r != nil {
+		before := u.State
+		u.State = state(r)
+		u.State.StartedAt = startedAt(before, r, steps)
+	}
+	for i := range steps {
+		u.Steps = append(u.Steps, step(&steps[i], position))
+	}
+}
+
+// merge puts a later update of the same run on top of an earlier one.
+func merge(u *run.Update, later run.Update) {
+	if later.Position >= u.Position {
+		u.Position, u.ExecutionID = later.Position, later.ExecutionID
+		if later.State != nil {
+			before := u.State
+			u.State = later.State
+			if before != nil {
+				u.State.StartedAt = before.StartedAt
+			}
+		}
+	}
+	u.Steps = append(u.Steps, later.Steps...)
+}
+
+// compact keeps the newest entry of every step, in order of number of first mention.
+func compact(u *run.Update) {
+	index := make(map[int64]int, len(u.Steps))
+	kept := u.Steps[:0]
+	for _, s := range u.Steps {
+		at, seen := index[s.Number]
+		switch {
+		case !seen:
+			index[s.Number] = len(kept)
+			kept = append(kept, s)
+		case s.Position >= kept[at].Position:
+			kept[at] = s
+		}
+	}
+	u.Steps = kept
+}
+
+func state(r *interp.RunRecord) *run.State {
+	s := &run.State{
+		Status: run.Status(r.Status), WaitingKind: r.WaitKind, Since: r.Since,
+		Output: r.Output, Error: r.Error, StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
+	}
+	if s.Status.Terminal() {
+		s.EndedAt = r.Since
+	}
+	return s
+}
+
+// startedAt is when the run was first executed, as far as an update can tell: what is known already, else the entry into
+// the first step, else the beginning of the status.
+func startedAt(before *run.State, r *interp.RunRecord, steps []interp.StepRecord) time.Time {
+	if before != nil {
+		return before.StartedAt
+	}
+	for i := range steps {
+		if steps[i].Number == 1 {
+			return steps[i].StartedAt
+		}
+	}
+	return r.Since
+}
+
+func step(r *interp.StepRecord, position int64) run.Step {
+	s := run.Step{
+		Number: r.Number, Path: r.Path, Pointer: r.Pointer, Task: r.Task, Kind: r.Kind, Status: string(r.Status),
+		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
+		Input: r.Input, Output: r.Output, Error: r.Error, Position: position,
+	}
+	for _, a := range r.Attempts {
+		s.Attempts = append(s.Attempts, run.Attempt{Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error})
+	}
+	return s
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
