@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// ApplyUpdates implements [run.Store]. Late steps of a run that has ended are still written, and grow its sequence so
+// that those who watch it see them; its state stays.
+func (s *Store) ApplyUpdates(ctx context.Context, updates []run.Update) (transitions []run.Transition, err error) {
+	if len(updates) == 0 {
+		return nil, nil
+	}
+	groups := group(updates)
+	err = s.db.Write(ctx, "apply updates", func(ctx context.Context, c sqldb.Conn) error {
+		rows, err := s.lockRuns(ctx, c, groups)
+		if err != nil {
+			return err
+		}
+		outcomes := make([]outcome, 0, len(rows))
+		for _, g := range groups {
+			if row, known := rows[g.id]; known {
+				outcomes = append(outcomes, advance(row, g.updates))
+			}
+		}
+		touched, err := writeSteps(ctx, c, groups, rows)
+		if err != nil {
+			return err
+		}
+		for i := range outcomes {
+			outcomes[i].steps = touched[outcomes[i].before.id]
+		}
+		transitions, err = writeRuns(ctx, c, outcomes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return transitions, nil
+}
+
+// lockRuns reads the rows and keeps them from other writers until the transaction ends.
+func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates) (map[string]runRow, error) {
+	rows := make(map[string]runRow, len(groups))
+	for part := range chunks(groups) {
+		ids := make([]any, len(part))
+		for i, g := range part {
+			ids[i] = g.id
+		}
+		found, err := collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
+created_at, started_at FROM runs WHERE id IN `+tuples(1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+			ids, scanRow)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			rows[r.id] = r
+		}
+	}
+	return rows, nil
+}
+
+func scanRow(row scanner) (r runRow, err error) {
+	err = row.Scan(&r.id, &r.project, &r.status, &r.sequence, &r.position, &r.statePosition, &r.executionID,
+		timeInto{&r.createdAt}, timeInto{&r.startedAt})
+	return r, err
+}
+
+const stepColumns = 17
+
+// newStep is a step with the run that it belongs to and the sequence that it gets.
+type newStep struct {
+	run      string
+	sequence int64
+	step     run.Step
+}
+
+// writeSteps writes the steps that are beyond the stored ones, and returns the runs of which any was.
+func writeSteps(
+	ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
+) (map[string]bool, error) {
+	var steps []newStep
+	for _, g := range groups {
+		row, known := rows[g.id]
+		if !known {
+			continue
+		}
+		for _, t := range g.steps {
+			steps = append(steps, newStep{run: g.id, sequence: row.sequence + 1, step: t})
+		}
+	}
+	touched := map[string]bool{}
+	for part := range chunks(steps) {
+		args := make([]any, 0, len(part)*stepColumns)
+		for _, n := range part {
+			values, err := n.values()
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, values...)
+		}
+		written, err := collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
+waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output)
+VALUES `+tuples(len(part), stepColumns)+`
+ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
+kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
+wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
+sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
+input = excluded.input, output = excluded.output
+WHERE steps.position < excluded.position
+RETURNING run_id`, args, scanText)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range written {
+			touched[id] = true
+		}
+	}
+	return touched, nil
+}
+
+func (n newStep) values() ([]any, error) {
+	t := n.step
+	problem, err := asJSON(t.Error, t.Error == nil)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := asJSON(t.Attempts, len(t.Attempts) == 0)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		n.run, t.Number, mended(t.Path), mended(t.Pointer), mended(t.Task), t.Kind, t.Status, t.WaitingKind,
+		micros(t.WaitUntil), micros(t.StartedAt), micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
+		mendedRaw(t.Input), mendedRaw(t.Output),
+	}, nil
+}
+
+// writeRuns writes the rows that changed, and returns their changes of status.
+func writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome) ([]run.Transition, error) {
+	var states, moved []outcome
+	var transitions []run.Transition
+	for _, o := range outcomes {
+		if o.changed() {
+			o.after.sequence++
+		}
+		switch {
+		case o.state != nil:
+			states = append(states, o)
+		case o.after != o.before:
+			moved = append(moved, o)
+		}
+		if o.after.status != o.before.status {
+			transitions = append(transitions, run.Transition{
+				RunID: o.after.id, Project: o.after.project, From: o.before.status, To: o.after.status,
+				CreatedAt: o.after.createdAt, StartedAt: kept(o.after.startedAt),
+			})
+		}
+	}
+	if err := updateMany(ctx, c, stateColumns(), states, stateValues); err != nil {
+		return nil, err
+	}
+	if err := updateMany(ctx, c, movedColumns(), moved, movedValues); err != nil {
+		return nil, err
+	}
+	return transitions, nil
+}
+
+func stateColumns() []column {
+	return []column{
+		{"id", text}, {"status", text}, {"queued_reason", text}, {"waiting_kind", text}, {"status_at", number},
+		{"started_at", number}, {"ended_at", number}, {"steps_total", number}, {"steps_done", number},
+		{"sequence", number}, {"position", number}, {"state_position", number}, {"execution_id", text},
+		{"error", text}, {"output", text},
+	}
+}
+
+func stateValues(o outcome) ([]any, error) {
+	problem, err := asJSON(o.state.Error, o.state.Error == nil)
+	if err != nil {
+		return nil, err
+	}
+	reason := ""
+	if o.state.Status == run.Queued {
+		// What Temporal tells of, it has.
+		reason = run.QueuedWorker
+	}
+	return []any{
+		o.after.id, o.state.Status, reason, o.state.WaitingKind, micros(o.state.Since), micros(o.state.StartedAt),
+		micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
+		o.after.statePosition, o.after.executionID, problem, mendedRaw(o.state.Output),
+	}, nil
+}
+
+func movedColumns() []column {
+	return []column{{"id", text}, {"sequence", number}, {"position", number}, {"execution_id", text}}
+}
+
+func movedValues(o outcome) ([]any, error) {
+	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID}, nil
+}

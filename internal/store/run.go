@@ -1,0 +1,283 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// openStatuses are those that a run can still leave.
+const openStatuses = `('queued', 'running', 'waiting')`
+
+const (
+	// runHead is what lists show: all columns but the big ones.
+	runHead = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
+steps_total, steps_done, sequence, position, interpreter, execution_id, error`
+	runAll = runHead + `, input, output`
+)
+
+func headInto(r *run.Run) []any {
+	return []any{
+		&r.ID, &r.Project, &r.Workflow, &r.Version, &r.DocumentHash, &r.Status, &r.QueuedReason, &r.WaitingKind,
+		timeInto{&r.StatusAt}, &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
+		timeInto{&r.CreatedAt}, timeInto{&r.StartedAt}, timeInto{&r.EndedAt}, &r.StepsTotal, &r.StepsDone, &r.Sequence,
+		&r.Position, &r.Interpreter, &r.ExecutionID, jsonInto[*run.Problem]{&r.Error},
+	}
+}
+
+func scanHead(row scanner) (r run.Run, err error) {
+	err = row.Scan(headInto(&r)...)
+	return r, err
+}
+
+func scanRun(row scanner) (r run.Run, err error) {
+	err = row.Scan(append(headInto(&r), rawInto{&r.Input}, rawInto{&r.Output})...)
+	return r, err
+}
+
+const insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
+status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
+steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input)
+VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17)
+ON CONFLICT (project, request_id) DO NOTHING`
+
+// InsertRun implements [run.Store].
+func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored run.Run, made bool, err error) {
+	if err := storable("input", string(r.Input)); err != nil {
+		return stored, false, err
+	}
+	if err := storable("request_id", r.RequestID); err != nil {
+		return stored, false, err
+	}
+	r.Sequence = max(r.Sequence, 1)
+	err = s.db.Write(ctx, "insert run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		stored, made, err = insertOrFind(ctx, c, r)
+		if err != nil || !made {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	return stored, made, nil
+}
+
+func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
+	if err := needProject(ctx, c, r.Project); err != nil {
+		return r, false, err
+	}
+	for {
+		made, err := affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
+			r.QueuedReason, micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
+			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, rawText(r.Input))
+		if err != nil {
+			return r, false, err
+		}
+		if made {
+			r.CreatedAt, r.StatusAt = kept(r.CreatedAt), kept(r.StatusAt)
+			return r, true, nil
+		}
+		earlier, err := collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
+			[]any{r.Project, r.RequestID}, scanRun)
+		if err != nil {
+			return r, false, err
+		}
+		if len(earlier) > 0 {
+			return earlier[0], false, nil
+		}
+		// The run with this request ID was removed between the two statements: the ID is free again.
+	}
+}
+
+// textOrNull keeps an empty text as NULL, of which a unique index takes any number.
+func textOrNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// RemoveUnstarted implements [run.Store]. A run that an update has told of has started, whatever its status says.
+func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (removed bool, err error) {
+	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		removed, err = affected(ctx, c,
+			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0`,
+			id, run.Queued, run.QueuedStarting)
+		if err != nil {
+			return err
+		}
+		if !removed {
+			return needRun(ctx, c, id)
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return removed && err == nil, err
+}
+
+// MarkHandedOver implements [run.Store].
+func (s *Store) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
+	return s.db.Exec(ctx, "mark run as handed over", func(ctx context.Context, c sqldb.Conn) error {
+		changed, err := affected(ctx, c, `UPDATE runs
+SET queued_reason = $2, status_at = $3, execution_id = $4, sequence = sequence + 1
+WHERE id = $1 AND status = $5 AND queued_reason = $6`,
+			id, run.QueuedWorker, micros(at), executionID, run.Queued, run.QueuedStarting)
+		if err != nil || changed {
+			return err
+		}
+		return needRun(ctx, c, id)
+	})
+}
+
+// GetRun implements [run.Store].
+func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err error) {
+	err = s.db.Read(ctx, "get run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		r, err = getRun(ctx, c, project, id)
+		return err
+	})
+	return r, err
+}
+
+func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
+	return one(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
+		func() error {
+			if err := needProject(ctx, c, project); err != nil {
+				return err
+			}
+			return noRun(id)
+		})
+}
+
+func noRun(id string) error {
+	return fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist: `signalbox run list` shows those that do", id)
+}
+
+func needRun(ctx context.Context, c sqldb.Conn, id string) error {
+	ok, err := exists(ctx, c, `SELECT 1 FROM runs WHERE id = $1`, id)
+	if err == nil && !ok {
+		return noRun(id)
+	}
+	return err
+}
+
+// MarkCancelRequested implements [run.Store].
+func (s *Store) MarkCancelRequested(
+	ctx context.Context, project, id, reason string, _ time.Time, e audit.Entry,
+) (r run.Run, err error) {
+	if err := storable("reason", reason); err != nil {
+		return r, err
+	}
+	err = s.db.Write(ctx, "request cancellation", func(ctx context.Context, c sqldb.Conn) error {
+		changed, err := affected(ctx, c, `UPDATE runs
+SET cancel_requested = TRUE, cancel_reason = $3, sequence = sequence + 1
+WHERE id = $1 AND project = $2 AND NOT cancel_requested AND status IN `+openStatuses, id, project, reason)
+		if err != nil {
+			return err
+		}
+		if r, err = getRun(ctx, c, project, id); err != nil || !changed {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return r, err
+}
+
+// FinishMissing implements [run.Store]. Steps that were open end with it: nothing will ever write them.
+func (s *Store) FinishMissing(
+	ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry,
+) (finished bool, err error) {
+	problem, err := asJSON(p, p == nil)
+	if err != nil {
+		return false, err
+	}
+	err = s.db.Write(ctx, "finish run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		finished, err = affected(ctx, c, `UPDATE runs
+SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, sequence = sequence + 1
+WHERE id = $1 AND status IN `+openStatuses, id, status, micros(at), problem)
+		if err != nil {
+			return err
+		}
+		if !finished {
+			return needRun(ctx, c, id)
+		}
+		_, err = c.ExecContext(ctx, `UPDATE steps
+SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
+sequence = (SELECT sequence FROM runs WHERE id = $1)
+WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, micros(at))
+		if err != nil {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return finished && err == nil, err
+}
+
+// ListRuns implements [run.Store].
+func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
+	query, args := listQuery(f)
+	err = s.db.Read(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, query, args, scanHead)
+		if err == nil && len(list) == 0 {
+			err = needProject(ctx, c, f.Project)
+		}
+		return err
+	})
+	return list, err
+}
+
+// listQuery reads each status from its own stretch of an index, already in order and no further than the page, and
+// merges them: a plain IN would make the database choose between sorting all matches and walking past all others.
+func listQuery(f run.Filter) (string, []any) {
+	statuses := f.Statuses
+	if f.Workflow != "" && len(statuses) == 0 {
+		// The index by workflow has the status before the time.
+		statuses = run.Statuses()
+	}
+	order := ` ORDER BY created_at DESC, id DESC`
+	if f.OldestFirst {
+		order = ` ORDER BY created_at, id`
+	}
+	var w where
+	conditions(&w, f)
+	page := order + limited(f.Limit)
+	if len(statuses) == 0 {
+		return `SELECT ` + runHead + ` FROM runs` + w.String() + page, w.args
+	}
+	parts := make([]string, len(statuses))
+	for i, status := range statuses {
+		// Parameters are shared by the parts.
+		part := where{conditions: append([]string{}, w.conditions...), args: w.args}
+		part.is("status", "=", status)
+		w.args = part.args
+		parts[i] = `SELECT id AS hit FROM (SELECT id FROM runs` + part.String() + page + `) AS s`
+	}
+	return `SELECT ` + runHead + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.args
+}
+
+func conditions(w *where, f run.Filter) {
+	w.isText("project", f.Project)
+	w.isText("workflow", f.Workflow)
+	w.isText("version", f.Version)
+	w.isText("request_id", f.RequestID)
+	if !f.Since.IsZero() {
+		w.is("created_at", ">=", f.Since.UnixMicro())
+	}
+	if !f.Until.IsZero() {
+		w.is("created_at", "<", f.Until.UnixMicro())
+	}
+	if f.After == nil {
+		return
+	}
+	op := "<"
+	if f.OldestFirst {
+		op = ">"
+	}
+	w.conditions = append(w.conditions,
+		"(created_at, id) "+op+" ("+w.arg(f.After.CreatedAt.UnixMicro())+", "+w.arg(f.After.ID)+")")
+}

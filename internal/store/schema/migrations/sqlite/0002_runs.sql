@@ -1,0 +1,59 @@
+-- +goose Up
+-- Big columns come last: a list then reads none of their overflow pages.
+CREATE TABLE runs (
+    id               TEXT    NOT NULL PRIMARY KEY,
+    project          TEXT    NOT NULL,
+    workflow         TEXT    NOT NULL,
+    version          TEXT    NOT NULL,
+    document_hash    TEXT    NOT NULL,
+    status           TEXT    NOT NULL,
+    queued_reason    TEXT    NOT NULL,
+    waiting_kind     TEXT    NOT NULL,
+    status_at        BIGINT,
+    cancel_requested BOOLEAN NOT NULL,
+    cancel_reason    TEXT    NOT NULL,
+    request_id       TEXT,
+    trigger_kind     TEXT    NOT NULL,
+    actor            TEXT    NOT NULL,
+    created_at       BIGINT  NOT NULL,
+    started_at       BIGINT,
+    ended_at         BIGINT,
+    steps_total      BIGINT  NOT NULL,
+    steps_done       BIGINT  NOT NULL,
+    sequence         BIGINT  NOT NULL,
+    position         BIGINT  NOT NULL,
+    state_position   BIGINT  NOT NULL,
+    interpreter      BIGINT  NOT NULL,
+    execution_id     TEXT    NOT NULL,
+    error            TEXT,
+    input            TEXT,
+    output           TEXT
+);
+CREATE UNIQUE INDEX runs_request ON runs (project, request_id);
+CREATE INDEX runs_created ON runs (project, created_at, id);
+CREATE INDEX runs_status ON runs (project, status, created_at, id);
+CREATE INDEX runs_workflow ON runs (project, workflow, status, created_at, id);
+
+CREATE TABLE steps (
+    run_id       TEXT   NOT NULL,
+    number       BIGINT NOT NULL,
+    path         TEXT   NOT NULL,
+    pointer      TEXT   NOT NULL,
+    task         TEXT   NOT NULL,
+    kind         TEXT   NOT NULL,
+    status       TEXT   NOT NULL,
+    waiting_kind TEXT   NOT NULL,
+    wait_until   BIGINT,
+    started_at   BIGINT,
+    ended_at     BIGINT,
+    sequence     BIGINT NOT NULL,
+    position     BIGINT NOT NULL,
+    error        TEXT,
+    attempts     TEXT,
+    input        TEXT,
+    output       TEXT,
+    PRIMARY KEY (run_id, number)
+);
+CREATE INDEX steps_changed ON steps (run_id, sequence, number);
+
+INSERT INTO schema_compat (version, oldest) VALUES (2, 2);

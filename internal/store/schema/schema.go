@@ -1,0 +1,255 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+//go:embed migrations
+var files embed.FS
+
+// table is where goose notes what it has applied.
+const table = "signalbox_schema"
+
+const (
+	// lockID of the advisory lock in Postgres: any number that no one else uses in this database.
+	lockID = 0x5167_6e61_6c62
+	// lockSeconds is how long to wait for another process's migration.
+	lockSeconds = 300
+	lockPoll    = 50 * time.Millisecond
+)
+
+// WrongSchema is the reason of the faults that refuse a database.
+const WrongSchema = "STORE_SCHEMA"
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version int64
+	Name    string
+	// AppliedAt is zero for one that is still to come.
+	AppliedAt time.Time
+}
+
+// Migrator knows the migrations of this binary and one database.
+type Migrator struct {
+	db         *sqldb.DB
+	fsys       fs.FS
+	migrations []Migration
+}
+
+// New returns a migrator for an open database.
+func New(db *sqldb.DB) (*Migrator, error) {
+	sub, err := fs.Sub(files, path.Join("migrations", string(db.Dialect().Driver)))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	names, err := fs.Glob(sub, "*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	m := &Migrator{db: db, fsys: sub}
+	for _, n := range names {
+		number, name, _ := strings.Cut(strings.TrimSuffix(n, ".sql"), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read migrations: %q has no number: %w", n, err)
+		}
+		m.migrations = append(m.migrations, Migration{Version: version, Name: name})
+	}
+	return m, nil
+}
+
+// Latest is the version of the schema that this binary was made for.
+func (m *Migrator) Latest() int64 { return m.migrations[len(m.migrations)-1].Version }
+
+// Up applies what is missing and returns it. A schema that is newer than this binary allows is refused.
+func (m *Migrator) Up(ctx context.Context) ([]Migration, error) { return m.UpTo(ctx, m.Latest()) }
+
+// UpTo is Up to a version that is not the latest one.
+func (m *Migrator) UpTo(ctx context.Context, version int64) ([]Migration, error) {
+	state, err := m.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.refuseNewer(state); err != nil {
+		return nil, err
+	}
+	if state.version >= version {
+		// Most starts: nothing to do, so no lock to wait for.
+		return nil, nil
+	}
+	unlock, err := m.lockFile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	provider, err := m.provider()
+	if err != nil {
+		return nil, err
+	}
+	done, err := provider.UpTo(ctx, version)
+	if err != nil {
+		return nil, m.db.Explain(ctx, "migrate store", cause(err))
+	}
+	applied := make([]Migration, 0, len(done))
+	for _, r := range done {
+		at := slices.IndexFunc(m.migrations, func(k Migration) bool { return k.Version == r.Source.Version })
+		applied = append(applied, m.migrations[at])
+	}
+	return applied, nil
+}
+
+// cause takes goose's wrapping off, which repeats each path and lists what has worked.
+func cause(err error) error {
+	var partial *goose.PartialError
+	if errors.As(err, &partial) && partial.Failed != nil && partial.Err != nil {
+		return fmt.Errorf("migration %d: %w", partial.Failed.Source.Version, partial.Err)
+	}
+	return err
+}
+
+func (m *Migrator) provider() (*goose.Provider, error) {
+	dialect, opts := goose.DialectSQLite3, []goose.ProviderOption{
+		goose.WithTableName(table), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()),
+	}
+	if m.db.Dialect().Driver == sqldb.Postgres {
+		session, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, lockSeconds))
+		if err != nil {
+			return nil, fmt.Errorf("migrate store: %w", err)
+		}
+		dialect, opts = goose.DialectPostgres, append(opts, goose.WithSessionLocker(session))
+	}
+	p, err := goose.NewProvider(dialect, m.db.Writer(), m.fsys, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("migrate store: %w", err)
+	}
+	return p, nil
+}
+
+// lockFile keeps other processes' migrations out where the database has no lock that outlives a transaction.
+func (m *Migrator) lockFile(ctx context.Context) (func(), error) {
+	if m.db.File() == "" {
+		return func() {}, nil
+	}
+	l := flock.New(m.db.File()+".migrate", flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(ctx, lockSeconds*time.Second)
+	defer cancel()
+	if _, err := l.TryLockContext(ctx, lockPoll); err != nil {
+		return nil, fmt.Errorf("migrate store: lock %q, which another process may hold: %w", l.Path(), err)
+	}
+	// Closing the file ends the lock whatever else it says.
+	return func() { _ = l.Unlock() }, nil
+}
+
+// Status lists this binary's migrations and whether the database has them.
+func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
+	s, err := m.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Clone(m.migrations)
+	for i := range list {
+		list[i].AppliedAt = s.applied[list[i].Version]
+	}
+	return list, nil
+}
+
+// Check tells whether this binary can work on the database's schema as it is.
+func (m *Migrator) Check(ctx context.Context) error {
+	s, err := m.state(ctx)
+	if err != nil {
+		return err
+	}
+	if s.version < m.Latest() {
+		have := fmt.Sprintf("has schema %d", s.version)
+		if s.version == 0 {
+			have = "has no schema yet"
+		}
+		return fault.New(fault.Refused, WrongSchema,
+			"store %s %s and this binary needs %d: run `signalbox migrate up`, or set store.auto_migrate",
+			m.db.Place(), have, m.Latest())
+	}
+	return m.refuseNewer(s)
+}
+
+func (m *Migrator) refuseNewer(s state) error {
+	if s.version <= m.Latest() || (s.oldest > 0 && s.oldest <= m.Latest()) {
+		return nil
+	}
+	return fault.New(fault.Refused, WrongSchema,
+		"store %s has schema %d and this binary knows up to %d: it was migrated by a newer release, "+
+			"use that one (or restore the backup from before the migration)",
+		m.db.Place(), s.version, m.Latest())
+}
+
+// state is what the database says of its schema.
+type state struct {
+	// version is 0 when there is no schema.
+	version int64
+	// oldest is what the newest migration allows; 0 when it does not say.
+	oldest  int64
+	applied map[int64]time.Time
+}
+
+func (m *Migrator) state(ctx context.Context) (state, error) {
+	s := state{applied: map[int64]time.Time{}}
+	err := m.db.Read(ctx, "read the store's schema", func(ctx context.Context, c sqldb.Conn) error {
+		s = state{applied: map[int64]time.Time{}}
+		exists, err := m.has(ctx, c, table)
+		if err != nil || !exists {
+			return err
+		}
+		if err := s.readApplied(ctx, c); err != nil || s.version == 0 {
+			return err
+		}
+		if exists, err = m.has(ctx, c, "schema_compat"); err != nil || !exists {
+			return err
+		}
+		err = c.QueryRowContext(ctx, `SELECT oldest FROM schema_compat WHERE version = $1`, s.version).Scan(&s.oldest)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return s, err
+}
+
+func (s *state) readApplied(ctx context.Context, c sqldb.Conn) (err error) {
+	rows, err := c.QueryContext(ctx, `SELECT version_id, tstamp FROM `+table+` WHERE version_id > 0`)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var version int64
+		var at time.Time
+		if err := rows.Scan(&version, &at); err != nil {
+			return err
+		}
+		s.applied[version] = at.UTC()
+		s.version = max(s.version, version)
+	}
+	return rows.Err()
+}
+
+func (m *Migrator) has(ctx context.Context, c sqldb.Conn, name string) (bool, error) {
+	var n int
+	err := c.QueryRowContext(ctx, m.db.Dialect().TableExists, name).Scan(&n)
+	return n > 0, err
+}

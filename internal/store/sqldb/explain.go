@@ -1,0 +1,180 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// retryAfter is what callers are told when the database is away: longer than a restart's first moments, short enough
+// that a person waits for it.
+const retryAfter = 2 * time.Second
+
+// place is where the database is.
+type place struct{ file, server string }
+
+func (p place) String() string {
+	if p.file != "" {
+		return strconv.Quote(p.file)
+	}
+	return p.server
+}
+
+// retryable tells whether the database gave the transaction up for another one's sake.
+func retryable(err error) bool {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		return pe.Code == "40001" || pe.Code == "40P01"
+	}
+	return false
+}
+
+// Explain turns what a driver said into what a caller can act on; caller is the context that the work was given.
+func (d *DB) Explain(caller context.Context, doing string, err error) error {
+	if _, ok := fault.From(err); ok {
+		return err
+	}
+	if caller.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(caller))
+	}
+	if bad, ok := badText(err); ok {
+		return fault.New(fault.Invalid, fault.InvalidArgument,
+			"%s: %s: remove the character, which databases cannot keep in text", doing, bad).WithCause(err)
+	}
+	if why := d.trouble(err); why != "" {
+		return fault.New(fault.Unavailable, fault.StoreUnavailable, "%s: store %s: %s", doing, d.place, why).
+			WithCause(err).WithRetry(retryAfter)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// explainOpen is for the first contact, whose reader is the operator.
+func (d *DB) explainOpen(err error) error {
+	why := d.trouble(err)
+	var pe *pgconn.PgError
+	switch {
+	case errors.As(err, &pe):
+		why = openHint(pe)
+	case d.place.server != "":
+		// The driver's error names every address that it tried and what each said.
+		return fault.New(fault.Unavailable, fault.StoreUnavailable,
+			"open store: postgres at %s does not answer: check that it runs and that the dsn is right (%s)",
+			d.place, firstLine(err)).WithCause(err).WithRetry(retryAfter)
+	case why == "":
+		return fmt.Errorf("open store %s: %w", d.place, err)
+	}
+	return fault.New(fault.Unavailable, fault.StoreUnavailable, "open store %s: %s", d.place, why).
+		WithCause(err).WithRetry(retryAfter)
+}
+
+func openHint(pe *pgconn.PgError) string {
+	switch pe.Code {
+	case "28P01", "28000":
+		return pe.Message + ": check user and password in the dsn"
+	case "3D000":
+		return pe.Message + ": create it first (CREATE DATABASE …)"
+	case "53300":
+		return pe.Message + ": raise max_connections or lower the number of connections"
+	}
+	return pe.Message
+}
+
+// trouble says what is wrong with the database as such; empty when the error is about the statement.
+func (d *DB) trouble(err error) string {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		return postgresTrouble(pe)
+	}
+	var se *sqlite.Error
+	if errors.As(err, &se) {
+		return sqliteTrouble(se.Code())
+	}
+	var ne net.Error
+	var ce *pgconn.ConnectError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("did not answer within %s", d.timeout)
+	case errors.As(err, &ce), errors.As(err, &ne), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone),
+		pgconn.SafeToRetry(err):
+		return "does not answer"
+	case errors.Is(err, sql.ErrTxDone):
+		// The transaction was ended under the work: by the deadline or by a lost connection.
+		return "the transaction was cut off"
+	}
+	return ""
+}
+
+func postgresTrouble(pe *pgconn.PgError) string {
+	switch pe.Code {
+	case "53100":
+		return "its disk is full: free space where Postgres keeps its data (" + pe.Message + ")"
+	case "25006":
+		return "it is read-only: it may be a standby, point the dsn at the primary"
+	case "40001", "40P01":
+		return "too many writers at once on the same rows"
+	case "42501":
+		return pe.Message + ": grant the user rights on the tables"
+	}
+	switch pe.Code[:min(2, len(pe.Code))] {
+	case "08", "28", "3D", "53", "57", "58":
+		// Connection, password, database, resources, operator's intervention, its own system.
+		return pe.Message
+	}
+	return ""
+}
+
+func sqliteTrouble(code int) string {
+	switch code & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return "the disk is full: free space there; nothing was half-written"
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "another process keeps it locked: end that one"
+	case sqlite3.SQLITE_READONLY:
+		return "it cannot be written: check the rights on the file and its folder"
+	case sqlite3.SQLITE_CANTOPEN:
+		return "it cannot be opened: check that the file and its folder exist and may be written"
+	case sqlite3.SQLITE_IOERR:
+		return "reading or writing the file failed: check the disk"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return "it is not a sound SQLite database: restore it from a backup, or move it away to start anew"
+	case sqlite3.SQLITE_INTERRUPT:
+		return "the work was cut off by its deadline"
+	}
+	return ""
+}
+
+// badText recognises text that Postgres cannot keep.
+func badText(err error) (string, bool) {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) && (pe.Code == "22021" || pe.Code == "22P05") {
+		return pe.Message, true
+	}
+	return "", false
+}
+
+func firstLine(err error) string {
+	var ce *pgconn.ConnectError
+	text := err.Error()
+	if errors.As(err, &ce) {
+		text = ce.Unwrap().Error()
+	}
+	for i, c := range text {
+		if c == '\n' {
+			return text[:i]
+		}
+	}
+	return text
+}

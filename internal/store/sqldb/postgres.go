@@ -1,0 +1,60 @@
+package sqldb
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	defaultConns       = 16
+	connectTimeout     = 3 * time.Second
+	connMaxIdle        = 5 * time.Minute
+	connMaxLife        = time.Hour
+	statementCacheSize = 256
+)
+
+// openPostgres makes one pool. Connections are renewed each hour, so that a failed-over or resized cluster is used as
+// it is now.
+func (d *DB) openPostgres(o Options) error {
+	cfg, err := pgx.ParseConfig(o.DSN)
+	if err != nil {
+		// The driver's error leaves the password out.
+		return fmt.Errorf("open store: postgres dsn: %w", err)
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectTimeout
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "signalbox"
+	}
+	// The migrations' own table has times without a zone.
+	cfg.RuntimeParams["timezone"] = "UTC"
+	cfg.StatementCacheCapacity = statementCacheSize
+	d.dialect = postgresDialect()
+	d.place = place{server: serverName(cfg)}
+	conns := o.MaxConns
+	if conns <= 0 {
+		conns = defaultConns
+	}
+	d.write = stdlib.OpenDB(*cfg)
+	d.write.SetMaxOpenConns(conns)
+	d.write.SetMaxIdleConns(conns)
+	d.write.SetConnMaxIdleTime(connMaxIdle)
+	d.write.SetConnMaxLifetime(connMaxLife)
+	d.read = d.write
+	return nil
+}
+
+func serverName(cfg *pgx.ConnConfig) string {
+	host := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+	if strings.HasPrefix(cfg.Host, "/") {
+		host = cfg.Host
+	}
+	return host + " database " + strconv.Quote(cfg.Database)
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/schema"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// The drivers that there are.
+const (
+	SQLite   = sqldb.SQLite
+	Postgres = sqldb.Postgres
+)
+
+// Options say where the store is.
+type Options struct {
+	// Driver is [SQLite] or [Postgres].
+	Driver sqldb.Driver
+	// DSN is SQLite's file, in a folder that exists, or a Postgres URL.
+	DSN string
+	// MaxConns limits Postgres' connections and SQLite's readers; 0 means 16 and 4.
+	MaxConns int
+	// CallTimeout limits each call; 0 means 5 s.
+	CallTimeout time.Duration
+	// AutoMigrate lets Start bring the schema up; without it Start refuses an older schema.
+	AutoMigrate bool
+}
+
+// Store is an open store. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct {
+	db          *sqldb.DB
+	migrator    *schema.Migrator
+	autoMigrate bool
+}
+
+var (
+	_ run.Store      = (*Store)(nil)
+	_ workflow.Store = (*Store)(nil)
+	_ project.Store  = (*Store)(nil)
+	_ audit.Store    = (*Store)(nil)
+)
+
+// Open connects to the database and leaves its schema as it is. A database that does not answer is one error within
+// seconds.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	db, err := sqldb.Open(ctx, sqldb.Options{
+		Driver: o.Driver, DSN: o.DSN, MaxConns: o.MaxConns, CallTimeout: o.CallTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m, err := schema.New(db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate}, nil
+}
+
+// Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
+// what to do. Several processes may start at once.
+func (s *Store) Start(ctx context.Context) error {
+	if s.autoMigrate {
+		if _, err := s.migrator.Up(ctx); err != nil {
+			return err
+		}
+	}
+	return s.migrator.Check(ctx)
+}
+
+// Stop closes all connections when the calls that use them have ended, or leaves them behind when ctx ends first; each
+// call ends by its own deadline.
+func (s *Store) Stop(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Place names the database for people: the file, or host and database; never a password.
+func (s *Store) Place() string { return s.db.Place() }
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
+
+// Migrate brings the schema up and returns the migrations that were applied.
+func (s *Store) Migrate(ctx context.Context) ([]schema.Migration, error) { return s.migrator.Up(ctx) }
+
+// Status lists the migrations that this binary knows and when the database got them.
+func (s *Store) Status(ctx context.Context) ([]schema.Migration, error) {
+	return s.migrator.Status(ctx)
+}

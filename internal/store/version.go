@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+const selectVersion = `SELECT v.project, v.workflow, v.version, v.hash, v.title, v.summary, v.publisher, v.published_at,
+v.source, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
+WHERE v.project = $1 AND v.workflow = $2 AND v.version = $3`
+
+func scanVersion(row scanner) (v workflow.Version, err error) {
+	var canonical string
+	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
+		timeInto{&v.PublishedAt}, &v.Source, &canonical)
+	v.Canonical = []byte(canonical)
+	return v, err
+}
+
+func scanVersionHead(row scanner) (v workflow.Version, err error) {
+	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
+		timeInto{&v.PublishedAt})
+	return v, err
+}
+
+// Publish implements [workflow.Store]. A paused workflow stays paused.
+func (s *Store) Publish(
+	ctx context.Context, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
+) (stored workflow.Version, made bool, err error) {
+	if err := errors.Join(storable("source", v.Source), storable("document", string(v.Canonical))); err != nil {
+		return stored, false, err
+	}
+	err = s.db.Write(ctx, "publish workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
+		stored, made, err = publish(ctx, c, v, newer, e)
+		return err
+	})
+	if err != nil {
+		return workflow.Version{}, false, err
+	}
+	return stored, made, nil
+}
+
+func publish(
+	ctx context.Context, c sqldb.Conn, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
+) (workflow.Version, bool, error) {
+	if err := lockWorkflow(ctx, c, v.Project, v.Workflow, v.PublishedAt); err != nil {
+		return v, false, err
+	}
+	published, err := collect(ctx, c, selectVersion, []any{v.Project, v.Workflow, v.Version}, scanVersion)
+	if err != nil {
+		return v, false, err
+	}
+	if len(published) > 0 {
+		if published[0].Hash == v.Hash {
+			return published[0], false, nil
+		}
+		return v, false, fault.New(fault.Exists, fault.VersionTaken,
+			"version %q of workflow %q is published with another document: give the new one a new version",
+			v.Version, v.Workflow)
+	}
+	if err := insertVersion(ctx, c, v); err != nil {
+		return v, false, err
+	}
+	w, err := getWorkflow(ctx, c, v.Project, v.Workflow, "")
+	if err != nil {
+		return v, false, err
+	}
+	if w.LatestVersion == "" || newer(v.Version, w.LatestVersion) {
+		w.LatestVersion = v.Version
+	}
+	if w.State == workflow.StateDraft {
+		w.State = workflow.StatePublished
+	}
+	_, err = c.ExecContext(ctx, `UPDATE workflows
+SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 WHERE project = $1 AND name = $2`,
+		v.Project, v.Workflow, mended(v.Title), mended(v.Summary), w.State, w.LatestVersion, v.PublishedAt.UnixMicro())
+	if err != nil {
+		return v, false, err
+	}
+	v.PublishedAt = kept(v.PublishedAt)
+	return v, true, writeAudit(ctx, c, e)
+}
+
+// insertVersion adds the version with its document, which other versions may share, and drops the draft that it is of.
+func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error {
+	_, err := c.ExecContext(ctx, `INSERT INTO documents (hash, canonical) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
+		v.Hash, string(v.Canonical))
+	if err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, `INSERT INTO versions
+(project, workflow, version, hash, title, summary, publisher, published_at, source)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		v.Project, v.Workflow, v.Version, v.Hash, mended(v.Title), mended(v.Summary), v.Publisher,
+		v.PublishedAt.UnixMicro(), v.Source)
+	if err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, `DELETE FROM drafts WHERE project = $1 AND workflow = $2 AND source = $3`,
+		v.Project, v.Workflow, v.Source)
+	return err
+}
+
+// GetVersion implements [workflow.Store].
+func (s *Store) GetVersion(ctx context.Context, project, name, version string) (v workflow.Version, err error) {
+	err = s.db.Read(ctx, "get version", func(ctx context.Context, c sqldb.Conn) (err error) {
+		v, err = one(ctx, c, selectVersion, []any{project, name, version}, scanVersion, func() error {
+			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
+				return err
+			}
+			return fault.New(fault.NotFound, fault.VersionNotFound,
+				"workflow %q has no version %q: `signalbox workflow versions` shows those it has", name, version)
+		})
+		return err
+	})
+	return v, err
+}
+
+// ListVersions implements [workflow.Store].
+func (s *Store) ListVersions(
+	ctx context.Context, project, name string, after *workflow.VersionCursor, limit int,
+) (list []workflow.Version, err error) {
+	var w where
+	w.is("project", "=", project)
+	w.is("workflow", "=", name)
+	if after != nil {
+		w.conditions = append(w.conditions,
+			"(published_at, version) < ("+w.arg(after.PublishedAt.UnixMicro())+", "+w.arg(after.Version)+")")
+	}
+	query := `SELECT project, workflow, version, hash, title, summary, publisher, published_at FROM versions` +
+		w.String() + ` ORDER BY published_at DESC, version DESC` + limited(limit)
+	err = s.db.Read(ctx, "list versions", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, query, w.args, scanVersionHead)
+		if err == nil && len(list) == 0 {
+			_, err = getWorkflow(ctx, c, project, name, "")
+		}
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// hasDraft follows the workflow that it is asked of, so that it can never disagree with the drafts.
+const hasDraft = `EXISTS (SELECT 1 FROM drafts d WHERE d.project = w.project AND d.workflow = w.name)`
+
+const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version, ` + hasDraft +
+	`, w.pause_reason, w.created_at, w.updated_at FROM workflows w`
+
+func scanWorkflow(row scanner) (w workflow.Workflow, err error) {
+	err = row.Scan(&w.Project, &w.Name, &w.Title, &w.Summary, &w.State, &w.LatestVersion, &w.HasDraft,
+		&w.PauseReason, timeInto{&w.CreatedAt}, timeInto{&w.UpdatedAt})
+	return w, err
+}
+
+// GetWorkflow implements [workflow.Store].
+func (s *Store) GetWorkflow(ctx context.Context, project, name string) (w workflow.Workflow, err error) {
+	err = s.db.Read(ctx, "get workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
+		w, err = getWorkflow(ctx, c, project, name, "")
+		return err
+	})
+	return w, err
+}
+
+// getWorkflow reads a workflow's row; lock is empty or the dialect's suffix for rows that are going to change.
+func getWorkflow(ctx context.Context, c sqldb.Conn, project, name, lock string) (workflow.Workflow, error) {
+	return one(ctx, c, selectWorkflow+` WHERE w.project = $1 AND w.name = $2`+lock, []any{project, name},
+		scanWorkflow, func() error { return noWorkflow(ctx, c, project, name) })
+}
+
+// noWorkflow says what of project and workflow is missing.
+func noWorkflow(ctx context.Context, c sqldb.Conn, project, name string) error {
+	if err := needProject(ctx, c, project); err != nil {
+		return err
+	}
+	return fault.New(fault.NotFound, fault.WorkflowNotFound,
+		"workflow %q does not exist in project %q: `signalbox workflow list` shows those that do", name, project)
+}
+
+// FindByShortName implements [workflow.Store].
+func (s *Store) FindByShortName(ctx context.Context, project, short string, limit int) (names []string, err error) {
+	err = s.db.Read(ctx, "find workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
+		names, err = collect(ctx, c,
+			`SELECT name FROM workflows WHERE project = $1 AND short_name = $2 ORDER BY name`+limited(limit),
+			[]any{project, short}, scanText)
+		return err
+	})
+	return names, err
+}
+
+func scanText(row scanner) (text string, err error) {
+	err = row.Scan(&text)
+	return text, err
+}
+
+// ListWorkflows implements [workflow.Store].
+func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []workflow.Workflow, err error) {
+	var w where
+	w.isText("w.project", f.Project)
+	if f.After != "" {
+		w.is("w.name", ">", f.After)
+	}
+	if f.Text != "" {
+		// SQLite's LIKE takes letters of either case for equal and Postgres' does not; names are ASCII.
+		w.conditions = append(w.conditions, "lower(w.name) LIKE "+w.arg(contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
+	}
+	if len(f.States) > 0 {
+		marks := make([]string, len(f.States))
+		for i, state := range f.States {
+			marks[i] = w.arg(state)
+		}
+		w.conditions = append(w.conditions, "w.state IN ("+strings.Join(marks, ", ")+")")
+	}
+	err = s.db.Read(ctx, "list workflows", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.name`+limited(f.Limit), w.args, scanWorkflow)
+		if err == nil && len(list) == 0 {
+			err = needProject(ctx, c, f.Project)
+		}
+		return err
+	})
+	return list, err
+}
+
+// SaveDraft implements [workflow.Store].
+func (s *Store) SaveDraft(ctx context.Context, d workflow.Draft, e audit.Entry) (w workflow.Workflow, err error) {
+	if err := storable("source", d.Source); err != nil {
+		return w, err
+	}
+	err = s.db.Write(ctx, "save draft", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := lockWorkflow(ctx, c, d.Project, d.Workflow, d.SavedAt); err != nil {
+			return err
+		}
+		_, err = c.ExecContext(ctx,
+			`UPDATE workflows SET title = $3, summary = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
+			d.Project, d.Workflow, mended(d.Title), mended(d.Summary), d.SavedAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		_, err = c.ExecContext(ctx, `INSERT INTO drafts (project, workflow, title, summary, source, saved_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (project, workflow) DO UPDATE
+SET title = excluded.title, summary = excluded.summary, source = excluded.source, saved_at = excluded.saved_at`,
+			d.Project, d.Workflow, mended(d.Title), mended(d.Summary), d.Source, d.SavedAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if w, err = getWorkflow(ctx, c, d.Project, d.Workflow, ""); err != nil {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return w, err
+}
+
+// lockWorkflow makes the workflow when it is new. Either way its row is locked until the transaction ends, so that
+// drafts, publications and deletions of one workflow come one after the other.
+func lockWorkflow(ctx context.Context, c sqldb.Conn, project, name string, at time.Time) error {
+	if err := needProject(ctx, c, project); err != nil {
+		return err
+	}
+	short := name[strings.LastIndexByte(name, '/')+1:]
+	_, err := c.ExecContext(ctx, `INSERT INTO workflows
+(project, name, short_name, title, summary, state, latest_version, pause_reason, created_at, updated_at)
+VALUES ($1, $2, $3, '', '', $4, '', '', $5, $5)
+ON CONFLICT (project, name) DO UPDATE SET short_name = excluded.short_name`,
+		project, name, short, workflow.StateDraft, at.UnixMicro())
+	return err
+}
+
+// GetDraft implements [workflow.Store].
+func (s *Store) GetDraft(ctx context.Context, project, name string) (d workflow.Draft, err error) {
+	err = s.db.Read(ctx, "get draft", func(ctx context.Context, c sqldb.Conn) (err error) {
+		d, err = one(ctx, c, `SELECT project, workflow, title, summary, source, saved_at FROM drafts
+WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() error {
+			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
+				return err
+			}
+			return fault.New(fault.NotFound, fault.DraftNotFound,
+				"workflow %q has no draft: `signalbox workflow save` makes one", name)
+		})
+		return err
+	})
+	return d, err
+}
+
+func scanDraft(row scanner) (d workflow.Draft, err error) {
+	err = row.Scan(&d.Project, &d.Workflow, &d.Title, &d.Summary, &d.Source, timeInto{&d.SavedAt})
+	return d, err
+}
+
+// SetPaused implements [workflow.Store]. What was never published cannot be paused.
+func (s *Store) SetPaused(
+	ctx context.Context, project, name string, paused bool, reason string, e audit.Entry,
+) (w workflow.Workflow, err error) {
+	if err := storable("reason", reason); err != nil {
+		return w, err
+	}
+	err = s.db.Write(ctx, "pause workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
+		w, err = getWorkflow(ctx, c, project, name, s.lockOf("w"))
+		if err != nil || (w.State == workflow.StatePaused) == paused {
+			return err
+		}
+		if w.State == workflow.StateDraft {
+			return fault.New(fault.Refused, fault.WorkflowNotPublished,
+				"workflow %q has no published version, so there is nothing to pause", name)
+		}
+		w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", kept(e.Time)
+		if paused {
+			w.State, w.PauseReason = workflow.StatePaused, reason
+		}
+		_, err = c.ExecContext(ctx,
+			`UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
+			project, name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return w, err
+}
+
+// lockOf is the suffix that locks the rows of one table of a query.
+func (s *Store) lockOf(alias string) string {
+	lock := s.db.Dialect().LockRows
+	if lock == "" {
+		return ""
+	}
+	return lock + " OF " + alias
+}
+
+// DeleteWorkflow implements [workflow.Store].
+func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
+	return s.db.Write(ctx, "delete workflow", func(ctx context.Context, c sqldb.Conn) error {
+		if _, err := getWorkflow(ctx, c, project, name, s.lockOf("w")); err != nil {
+			return err
+		}
+		var open int64
+		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND status IN `+openStatuses,
+			project, name).Scan(&open)
+		if err != nil {
+			return err
+		}
+		if open > 0 {
+			return fault.New(fault.Refused, fault.WorkflowHasOpenRuns,
+				"workflow %q has %d open runs: wait for them or cancel them first", name, open)
+		}
+		for _, statement := range []string{
+			`DELETE FROM drafts WHERE project = $1 AND workflow = $2`,
+			`DELETE FROM versions WHERE project = $1 AND workflow = $2`,
+			`DELETE FROM workflows WHERE project = $1 AND name = $2`,
+		} {
+			if _, err := c.ExecContext(ctx, statement, project, name); err != nil {
+				return err
+			}
+		}
+		return writeAudit(ctx, c, e)
+	})
+}
+
+// Document implements [workflow.Store].
+func (s *Store) Document(ctx context.Context, hash string) ([]byte, error) {
+	var text string
+	err := s.db.Read(ctx, "get document", func(ctx context.Context, c sqldb.Conn) error {
+		err := c.QueryRowContext(ctx, `SELECT canonical FROM documents WHERE hash = $1`, hash).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fault.New(fault.NotFound, fault.VersionNotFound, "the store has no document with hash %q", hash)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []byte(text), nil
+}
