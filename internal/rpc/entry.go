@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
+)
+
+// entry is what every request passes first.
+func (s *Server) entry(loopback bool) http.Handler {
+	var inner http.Handler = actor(s.routes)
+	if loopback {
+		inner = guard(inner)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.calls.Add(1)
+		defer s.calls.Done()
+		defer recovered(r)
+		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+		r.Body = &timedBody{ReadCloser: r.Body, control: timed.control}
+		if s.stopping.begun() {
+			w.Header().Set("Connection", "close")
+		}
+		inner.ServeHTTP(timed, r)
+	})
+}
+
+// recovered logs a panic outside of methods, which have their own. The connection is cut, as net/http would do.
+func recovered(r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v != http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it so
+		logger.FromContext(r.Context()).ErrorContext(r.Context(), "A request panicked",
+			"path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// actor names who calls: without authentication, whoever can reach the listener is its local administrator.
+func actor(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := auth.WithActor(r.Context(), auth.Actor{Kind: auth.KindLocal, Name: "local"})
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// timedWriter gives every write its own deadline, so that a client that stopped reading does not hold a stream open. There
+// is none between writes: in HTTP/2 it would end a stream that is merely quiet.
+type timedWriter struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+}
+
+// Unwrap gives http.ResponseController the writer below.
+func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Write writes with a deadline.
+func (t *timedWriter) Write(p []byte) (int, error) {
+	defer t.limit()()
+	return t.ResponseWriter.Write(p)
+}
+
+// Flush flushes with a deadline.
+func (t *timedWriter) Flush() {
+	defer t.limit()()
+	_ = t.control.Flush() // the next write fails as well
+}
+
+// limit sets the deadline and returns what takes it off. Not every writer has deadlines.
+func (t *timedWriter) limit() func() {
+	_ = t.control.SetWriteDeadline(time.Now().Add(ioTimeout))
+	return func() { _ = t.control.SetWriteDeadline(time.Time{}) }
+}
+
+// timedBody gives every read its own deadline, and none to the time between: a stream may stay open after its request
+// was read.
+type timedBody struct {
+	io.ReadCloser
+
+	control *http.ResponseController
+}
+
+// Read reads with a deadline.
+func (t *timedBody) Read(p []byte) (int, error) {
+	_ = t.control.SetReadDeadline(time.Now().Add(ioTimeout)) // not every reader has deadlines
+	n, err := t.ReadCloser.Read(p)
+	_ = t.control.SetReadDeadline(time.Time{})
+	return n, err
+}
+
+// notFound answers for paths that do not exist.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+		fmt.Sprintf("there is nothing at %s; GET / tells where things are", r.URL.Path)), http.StatusNotFound)
+}

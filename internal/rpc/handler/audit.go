@@ -1,0 +1,60 @@
+package handler
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+)
+
+// AuditLog is where entries are read from.
+type AuditLog interface {
+	ListAudit(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
+}
+
+// Audit answers signalbox.v1.AuditService.
+type Audit struct {
+	log      AuditLog
+	projects ProjectFinder
+}
+
+// NewAudit returns the handler.
+func NewAudit(log AuditLog, projects ProjectFinder) *Audit {
+	return &Audit{log: log, projects: projects}
+}
+
+// ListAudit lists entries, newest first.
+func (h *Audit) ListAudit(
+	ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest],
+) (*connect.Response[signalboxv1.ListAuditResponse], error) {
+	m := req.Msg
+	since, err := timeOf("since", m.GetSince())
+	if err != nil {
+		return nil, err
+	}
+	until, err := timeOf("until", m.GetUntil())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.projects.Get(ctx, projectOf(m.GetProject())); err != nil {
+		return nil, err
+	}
+	entries, next, err := listPage(m, pageDefault, pageMax,
+		func(after *audit.Cursor, limit int) ([]audit.Entry, error) {
+			return h.log.ListAudit(ctx, audit.Filter{
+				Project: projectOf(m.GetProject()), Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(),
+				Since: since, Until: until, After: after, Limit: limit,
+			})
+		},
+		func(e audit.Entry) audit.Cursor { return audit.Cursor{ID: e.ID} })
+	res := &signalboxv1.ListAuditResponse{NextPageToken: next}
+	for _, e := range entries {
+		res.Entries = append(res.Entries, &signalboxv1.AuditEntry{
+			Id: e.ID, Time: timestamp(e.Time), ActorKind: e.Actor.Kind, Actor: e.Actor.Name, Action: e.Action,
+			Subject: e.Subject, Reason: e.Reason, Project: e.Project, Detail: jsonValue(e.Detail),
+		})
+	}
+	return reply(res, err)
+}

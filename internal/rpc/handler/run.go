@@ -1,0 +1,192 @@
+package handler
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// RunService is the domain's side of runs.
+type RunService interface {
+	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
+	Get(ctx context.Context, project, id string) (run.Run, error)
+	List(ctx context.Context, f run.Filter) ([]run.Run, error)
+	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
+	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
+	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
+}
+
+// RunOptions are what the messages say beside the rows.
+type RunOptions struct {
+	// TemporalNamespace is where the runs are.
+	TemporalNamespace string
+	// TaskQueue names a project's task queue.
+	TaskQueue func(project string) string
+}
+
+// Runs answers signalbox.v1.RunService.
+type Runs struct {
+	service  RunService
+	projects ProjectFinder
+	opts     RunOptions
+}
+
+// NewRuns returns the handler.
+func NewRuns(service RunService, projects ProjectFinder, opts RunOptions) *Runs {
+	return &Runs{service: service, projects: projects, opts: opts}
+}
+
+// StartRun starts a run of a published workflow.
+func (h *Runs) StartRun(
+	ctx context.Context, req *connect.Request[signalboxv1.StartRunRequest],
+) (*connect.Response[signalboxv1.StartRunResponse], error) {
+	m := req.Msg
+	input, err := inputOf(m.GetInput())
+	if err != nil {
+		return nil, err
+	}
+	r, created, err := h.service.Start(ctx, run.StartRequest{
+		Project: projectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
+		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
+	})
+	return reply(&signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
+}
+
+// GetRun returns one run.
+func (h *Runs) GetRun(
+	ctx context.Context, req *connect.Request[signalboxv1.GetRunRequest],
+) (*connect.Response[signalboxv1.GetRunResponse], error) {
+	if err := idGiven(req.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	r, err := h.service.Get(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return reply(&signalboxv1.GetRunResponse{Run: h.message(r)}, err)
+}
+
+// ListRuns lists runs.
+func (h *Runs) ListRuns(
+	ctx context.Context, req *connect.Request[signalboxv1.ListRunsRequest],
+) (*connect.Response[signalboxv1.ListRunsResponse], error) {
+	filter, err := runFilter(req.Msg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
+		return nil, err
+	}
+	runs, next, err := listPage(req.Msg, pageDefault, pageMax,
+		func(after *run.Cursor, limit int) ([]run.Run, error) {
+			filter.After, filter.Limit = after, limit
+			return h.service.List(ctx, filter)
+		},
+		func(r run.Run) run.Cursor { return run.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} })
+	res := &signalboxv1.ListRunsResponse{NextPageToken: next}
+	for _, r := range runs {
+		res.Runs = append(res.Runs, h.message(r))
+	}
+	return reply(res, err)
+}
+
+func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
+	f := run.Filter{
+		Project: projectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
+	}
+	switch m.GetOrder() {
+	case "", "newest":
+	case "oldest":
+		f.OldestFirst = true
+	default:
+		return run.Filter{}, fault.New(fault.Invalid, fault.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
+			WithField("order", "must be newest or oldest")
+	}
+	for _, status := range m.GetStatuses() {
+		f.Statuses = append(f.Statuses, run.Status(status))
+	}
+	var err error
+	if f.Since, err = timeOf("since", m.GetSince()); err != nil {
+		return run.Filter{}, err
+	}
+	f.Until, err = timeOf("until", m.GetUntil())
+	return f, err
+}
+
+// ListSteps lists a run's steps in order of entry.
+func (h *Runs) ListSteps(
+	ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest],
+) (*connect.Response[signalboxv1.ListStepsResponse], error) {
+	m := req.Msg
+	if err := idGiven(m.GetId()); err != nil {
+		return nil, err
+	}
+	steps, next, err := listPage(m, stepsDefault, stepsMax,
+		func(after *int64, limit int) ([]run.Step, error) {
+			return h.service.Steps(ctx, projectOf(m.GetProject()), m.GetId(), value(after), limit)
+		},
+		func(s run.Step) int64 { return s.Number })
+	return reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next}, err)
+}
+
+// CancelRun asks Temporal to cancel the run.
+func (h *Runs) CancelRun(
+	ctx context.Context, req *connect.Request[signalboxv1.CancelRunRequest],
+) (*connect.Response[signalboxv1.CancelRunResponse], error) {
+	if err := idGiven(req.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	r, err := h.service.Cancel(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetId(), req.Msg.GetReason())
+	return reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
+}
+
+func idGiven(id string) error {
+	if id != "" {
+		return nil
+	}
+	return fault.New(fault.Invalid, fault.InvalidArgument, "no run named: give its id").WithField("id", "is required")
+}
+
+func (h *Runs) message(r run.Run) *signalboxv1.Run {
+	return &signalboxv1.Run{
+		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
+		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: timestamp(r.StatusAt),
+		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason,
+		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
+		CreateTime: timestamp(r.CreatedAt), StartTime: timestamp(r.StartedAt), EndTime: timestamp(r.EndedAt),
+		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
+		Input: jsonValue(r.Input), Output: jsonValue(r.Output), Error: problem(r.Error),
+		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
+		Temporal: &signalboxv1.TemporalReference{
+			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
+		},
+	}
+}
+
+func stepMessages(steps []run.Step) []*signalboxv1.Step {
+	messages := make([]*signalboxv1.Step, len(steps))
+	for i, s := range steps {
+		messages[i] = &signalboxv1.Step{
+			Number: s.Number, Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind,
+			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: timestamp(s.WaitUntil),
+			StartTime: timestamp(s.StartedAt), EndTime: timestamp(s.EndedAt),
+			Input: jsonValue(s.Input), Output: jsonValue(s.Output), Error: problem(s.Error),
+			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence,
+		}
+	}
+	return messages
+}
+
+func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
+	messages := make([]*signalboxv1.Attempt, len(attempts))
+	for i, a := range attempts {
+		messages[i] = &signalboxv1.Attempt{
+			Number: int32(a.Number), StartTime: timestamp(a.StartedAt), Error: problem(a.Error), //nolint:gosec // retries stay far below
+		}
+		if a.EndedAt != nil {
+			messages[i].EndTime = timestamp(*a.EndedAt)
+		}
+	}
+	return messages
+}

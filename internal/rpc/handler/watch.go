@@ -1,0 +1,98 @@
+package handler
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// heartbeat is how often a watch is written to when nothing changes: a client that is gone is noticed by the write, and
+// proxies that cut idle streams after 30 or 60 seconds see a live one.
+const heartbeat = 15 * time.Second
+
+// WatchRun streams the run and its steps as they change.
+func (h *Runs) WatchRun(
+	ctx context.Context, req *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse],
+) error {
+	m := req.Msg
+	if err := idGiven(m.GetId()); err != nil {
+		return err
+	}
+	if m.GetAfterSequence() < 0 {
+		return fault.New(fault.Invalid, fault.InvalidArgument, "after_sequence is negative: give the last sequence seen, or 0 for all").
+			WithField("afterSequence", "must not be negative")
+	}
+	w := &watch{send: stream.Send}
+	return w.follow(ctx, func(ctx context.Context) error {
+		return h.service.Watch(ctx, projectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
+			return w.change(&signalboxv1.WatchRunResponse{Run: h.message(c.Run), Steps: stepMessages(c.Steps)})
+		})
+	})
+}
+
+// watch serialises what two goroutines send: changes and heartbeats.
+type watch struct {
+	send func(*signalboxv1.WatchRunResponse) error
+
+	mu   sync.Mutex
+	last *signalboxv1.Run
+}
+
+// follow runs the watch with a heartbeat beside it, and joins both.
+func (w *watch) follow(ctx context.Context, changes func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		ticker := time.NewTicker(heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if err := w.beat(); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	})
+	err := changes(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	beating.Wait()
+	return err
+}
+
+// change sends what changed. The input never changes, so only the first message has it.
+func (w *watch) change(message *signalboxv1.WatchRunResponse) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last != nil {
+		message.Run.Input = nil
+	}
+	if err := w.send(message); err != nil {
+		return err
+	}
+	w.last = message.GetRun()
+	return nil
+}
+
+// beat sends the run again, without input and steps.
+func (w *watch) beat() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		return nil
+	}
+	w.last.Input = nil
+	return w.send(&signalboxv1.WatchRunResponse{Run: w.last})
+}

@@ -1,0 +1,271 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/aymanbagabas/go-udiff"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// draftVersion names the draft where versions are compared.
+const draftVersion = "draft"
+
+// WorkflowService is the domain's side of workflows.
+type WorkflowService interface {
+	Validate(source string) workflow.Checked
+	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Problems, error)
+	Publish(ctx context.Context, project, source, publisher string) (workflow.Published, error)
+	PublishDraft(ctx context.Context, project, name, publisher string) (workflow.Published, error)
+	Get(ctx context.Context, project, name string) (workflow.Workflow, error)
+	GetDraft(ctx context.Context, project, name string) (workflow.Draft, error)
+	GetVersion(ctx context.Context, project, name, version string) (workflow.Version, error)
+	List(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
+	ListVersions(ctx context.Context, project, name string, after *workflow.VersionCursor, limit int) ([]workflow.Version, error)
+	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
+	Delete(ctx context.Context, project, name string) error
+}
+
+// Workflows answers signalbox.v1.WorkflowService.
+type Workflows struct {
+	service  WorkflowService
+	projects ProjectFinder
+}
+
+// NewWorkflows returns the handler.
+func NewWorkflows(service WorkflowService, projects ProjectFinder) *Workflows {
+	return &Workflows{service: service, projects: projects}
+}
+
+// ValidateWorkflow checks a document. Findings are the answer, not an error.
+func (h *Workflows) ValidateWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.ValidateWorkflowRequest],
+) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
+	if _, err := h.projects.Get(ctx, projectOf(req.Msg.GetProject())); err != nil {
+		return nil, err
+	}
+	if err := sourceGiven(req.Msg.GetSource()); err != nil {
+		return nil, err
+	}
+	c := h.service.Validate(req.Msg.GetSource())
+	res := &signalboxv1.ValidateWorkflowResponse{
+		Valid: c.Document != nil, Findings: findings(c.Problems), Workflow: c.Name, Version: c.Version,
+	}
+	if c.Document != nil {
+		res.Hash = c.Document.Hash()
+	}
+	return connect.NewResponse(res), nil
+}
+
+// SaveDraft stores a document as its workflow's draft.
+func (h *Workflows) SaveDraft(
+	ctx context.Context, req *connect.Request[signalboxv1.SaveDraftRequest],
+) (*connect.Response[signalboxv1.SaveDraftResponse], error) {
+	if err := sourceGiven(req.Msg.GetSource()); err != nil {
+		return nil, err
+	}
+	w, problems, err := h.service.SaveDraft(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetSource())
+	return reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Findings: findings(problems)}, err)
+}
+
+// PublishWorkflow makes a document, or the stored draft, an immutable version.
+func (h *Workflows) PublishWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.PublishWorkflowRequest],
+) (*connect.Response[signalboxv1.PublishWorkflowResponse], error) {
+	m, actor := req.Msg, actorName(ctx)
+	var (
+		p   workflow.Published
+		err error
+	)
+	switch {
+	case m.GetSource() != "" && m.GetWorkflow() != "":
+		return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+			"source and workflow are both given: send the document, or name the workflow whose draft to publish").
+			WithField("workflow", "only without source")
+	case m.GetSource() != "":
+		p, err = h.service.Publish(ctx, projectOf(m.GetProject()), m.GetSource(), actor)
+	case m.GetWorkflow() != "":
+		p, err = h.service.PublishDraft(ctx, projectOf(m.GetProject()), m.GetWorkflow(), actor)
+	default:
+		return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+			"nothing to publish: send the document as source, or name the workflow whose draft to publish").
+			WithField("source", "is required")
+	}
+	return reply(&signalboxv1.PublishWorkflowResponse{
+		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Findings: findings(p.Problems),
+	}, err)
+}
+
+// ListWorkflows lists the project's workflows by name.
+func (h *Workflows) ListWorkflows(
+	ctx context.Context, req *connect.Request[signalboxv1.ListWorkflowsRequest],
+) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
+	m := req.Msg
+	workflows, next, err := listPage(m, pageDefault, pageMax,
+		func(after *string, limit int) ([]workflow.Workflow, error) {
+			return h.service.List(ctx, workflow.Filter{
+				Project: projectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: value(after), Limit: limit,
+			})
+		},
+		func(w workflow.Workflow) string { return w.Name })
+	res := &signalboxv1.ListWorkflowsResponse{NextPageToken: next}
+	for _, w := range workflows {
+		res.Workflows = append(res.Workflows, workflowMessage(w))
+	}
+	return reply(res, err)
+}
+
+// GetWorkflow returns one workflow with the source of one version, or of its draft.
+func (h *Workflows) GetWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowRequest],
+) (*connect.Response[signalboxv1.GetWorkflowResponse], error) {
+	m, project := req.Msg, projectOf(req.Msg.GetProject())
+	if m.GetDraft() && m.GetVersion() != "" {
+		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "draft and version are both asked for: leave one out").
+			WithField("draft", "only without version")
+	}
+	w, err := h.service.Get(ctx, project, m.GetWorkflow())
+	if err != nil {
+		return nil, err
+	}
+	res := &signalboxv1.GetWorkflowResponse{Workflow: workflowMessage(w)}
+	if m.GetDraft() || (m.GetVersion() == "" && w.LatestVersion == "") {
+		d, err := h.service.GetDraft(ctx, project, w.Name)
+		res.DraftSource = d.Source
+		return reply(res, err)
+	}
+	v, err := h.service.GetVersion(ctx, project, w.Name, m.GetVersion())
+	if err != nil {
+		return nil, err
+	}
+	res.Version = versionMessage(v)
+	res.Version.Source = v.Source
+	res.Version.InputSchema, err = h.inputSchema(v)
+	return reply(res, err)
+}
+
+// ListVersions lists a workflow's published versions, newest first.
+func (h *Workflows) ListVersions(
+	ctx context.Context, req *connect.Request[signalboxv1.ListVersionsRequest],
+) (*connect.Response[signalboxv1.ListVersionsResponse], error) {
+	m := req.Msg
+	versions, next, err := listPage(m, pageDefault, pageMax,
+		func(after *workflow.VersionCursor, limit int) ([]workflow.Version, error) {
+			return h.service.ListVersions(ctx, projectOf(m.GetProject()), m.GetWorkflow(), after, limit)
+		},
+		func(v workflow.Version) workflow.VersionCursor {
+			return workflow.VersionCursor{PublishedAt: v.PublishedAt, Version: v.Version}
+		})
+	res := &signalboxv1.ListVersionsResponse{NextPageToken: next}
+	for _, v := range versions {
+		res.Versions = append(res.Versions, versionMessage(v))
+	}
+	return reply(res, err)
+}
+
+// DiffVersions compares the sources of two versions line by line.
+func (h *Workflows) DiffVersions(
+	ctx context.Context, req *connect.Request[signalboxv1.DiffVersionsRequest],
+) (*connect.Response[signalboxv1.DiffVersionsResponse], error) {
+	m := req.Msg
+	from, err := h.source(ctx, m, "from", m.GetFrom())
+	if err != nil {
+		return nil, err
+	}
+	to, err := h.source(ctx, m, "to", m.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.DiffVersionsResponse{
+		Unified: udiff.Unified(m.GetFrom(), m.GetTo(), from, to),
+	}), nil
+}
+
+func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsRequest, field, version string) (string, error) {
+	project := projectOf(m.GetProject())
+	switch version {
+	case "":
+		return "", fault.New(fault.Invalid, fault.InvalidArgument, "%q is empty: name a version, or %q", field, draftVersion).
+			WithField(field, "is required")
+	case draftVersion:
+		d, err := h.service.GetDraft(ctx, project, m.GetWorkflow())
+		return d.Source, err
+	default:
+		v, err := h.service.GetVersion(ctx, project, m.GetWorkflow(), version)
+		return v.Source, err
+	}
+}
+
+// PauseWorkflow refuses new runs of the workflow until it is unpaused.
+func (h *Workflows) PauseWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.PauseWorkflowRequest],
+) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
+	w, err := h.service.SetPaused(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), true, req.Msg.GetReason())
+	return reply(&signalboxv1.PauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
+}
+
+// UnpauseWorkflow lets new runs start again.
+func (h *Workflows) UnpauseWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.UnpauseWorkflowRequest],
+) (*connect.Response[signalboxv1.UnpauseWorkflowResponse], error) {
+	w, err := h.service.SetPaused(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), false, "")
+	return reply(&signalboxv1.UnpauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
+}
+
+// DeleteWorkflow removes a workflow.
+func (h *Workflows) DeleteWorkflow(
+	ctx context.Context, req *connect.Request[signalboxv1.DeleteWorkflowRequest],
+) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {
+	err := h.service.Delete(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow())
+	return reply(&signalboxv1.DeleteWorkflowResponse{}, err)
+}
+
+func sourceGiven(source string) error {
+	if source != "" {
+		return nil
+	}
+	return fault.New(fault.Invalid, fault.InvalidArgument, "no document: send it as source").WithField("source", "is required")
+}
+
+func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
+	return &signalboxv1.Workflow{
+		Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion, HasDraft: w.HasDraft,
+		CreateTime: timestamp(w.CreatedAt), UpdateTime: timestamp(w.UpdatedAt), PauseReason: w.PauseReason,
+	}
+}
+
+func versionMessage(v workflow.Version) *signalboxv1.WorkflowVersion {
+	return &signalboxv1.WorkflowVersion{
+		Version: v.Version, Hash: v.Hash, Publisher: v.Publisher, PublishTime: timestamp(v.PublishedAt),
+	}
+}
+
+func findings(problems dsl.Problems) []*signalboxv1.Finding {
+	found := make([]*signalboxv1.Finding, len(problems))
+	for i, p := range problems {
+		found[i] = &signalboxv1.Finding{
+			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
+			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion, //nolint:gosec // documents are at most 1 MiB
+		}
+	}
+	return found
+}
+
+// inputSchema reads the schema out of a version's document. A document that today's parser refuses has none to show.
+func (h *Workflows) inputSchema(v workflow.Version) (*signalboxv1.JsonValue, error) {
+	c := h.service.Validate(v.Source)
+	if c.Document == nil || c.Document.InputSchema() == nil {
+		return nil, nil
+	}
+	schema, err := jq.EncodeJSON(c.Document.InputSchema())
+	if err != nil {
+		return nil, fmt.Errorf("write the input schema of %s@%s: %w", v.Workflow, v.Version, err)
+	}
+	return jsonValue(schema), nil
+}

@@ -1,0 +1,228 @@
+// Package rest serves the API's REST paths: the HTTP annotations of the protos, transcoded by Vanguard onto the
+// Connect handlers.
+//
+//	handler, err := rest.New(services, limit)
+//
+// Around Vanguard it adds what a person with curl relies on: every error is a google.rpc.Status with a reason, a
+// request is bounded before and after decompression, and a method never runs for a request that could not be read
+// (Vanguard answers the caller with the error, but hands an empty request on).
+package rest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/vanguard"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
+)
+
+// Service is one Connect service: its path, as generated code returns it, and its handler.
+type Service struct {
+	Path    string
+	Handler http.Handler
+}
+
+// New returns the handler of all REST paths of the services. Requests are limited to limit bytes.
+func New(services []Service, limit int64) (http.Handler, error) {
+	targets := make([]*vanguard.Service, len(services))
+	for i, s := range services {
+		targets[i] = vanguard.NewService(s.Path, unlessFailed(s.Handler))
+	}
+	transcoder, err := vanguard.NewTranscoder(targets,
+		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return jsoncodec.NewREST() }),
+		vanguard.WithUnknownHandler(http.HandlerFunc(unknown)))
+	if err != nil {
+		return nil, fmt.Errorf("build the REST paths: %w", err)
+	}
+	return &handler{transcoder: transcoder, limit: limit}, nil
+}
+
+type handler struct {
+	transcoder http.Handler
+	limit      int64
+}
+
+// ServeHTTP answers one REST call.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e := h.prepare(r); e != nil {
+		fail.Write(w, r, e)
+		return
+	}
+	a := &answer{ResponseWriter: w}
+	h.transcoder.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
+	a.finish(r)
+}
+
+// prepare reads the body within the limit, plain, and names its content type as Vanguard knows it.
+func (h *handler) prepare(r *http.Request) *connect.Error {
+	if given := r.Header.Get("Content-Type"); given != "" {
+		media, params, err := mime.ParseMediaType(given)
+		charset := strings.ToLower(params["charset"])
+		if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") {
+			return fail.New(connect.CodeInvalidArgument, fault.InvalidArgument,
+				fmt.Sprintf("content type %q is not supported here: send JSON with Content-Type: application/json", given))
+		}
+		r.Header.Set("Content-Type", media)
+	}
+	body, e := h.read(r)
+	if e != nil {
+		return e
+	}
+	r.Header.Del("Content-Encoding")
+	r.Header.Del("Content-Length")
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
+}
+
+func (h *handler) read(r *http.Request) ([]byte, *connect.Error) {
+	raw, e := h.bounded(r.Body)
+	if e != nil {
+		return nil, e
+	}
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return raw, nil
+	case "gzip":
+		unzipped, err := gzip.NewReader(bytes.NewReader(raw))
+		if err != nil {
+			return nil, badBody("it is not gzip, as its Content-Encoding says: " + err.Error())
+		}
+		return h.bounded(unzipped)
+	default:
+		return nil, badBody(fmt.Sprintf("content encoding %q is not supported: use gzip or none", encoding))
+	}
+}
+
+func (h *handler) bounded(body io.Reader) ([]byte, *connect.Error) {
+	raw, err := io.ReadAll(io.LimitReader(body, h.limit+1))
+	if int64(len(raw)) > h.limit {
+		return nil, fail.TooLarge(h.limit)
+	}
+	if err != nil {
+		return nil, badBody("it could not be read to its end: " + err.Error())
+	}
+	return raw, nil
+}
+
+func badBody(why string) *connect.Error {
+	return fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request body: "+why)
+}
+
+func unknown(w http.ResponseWriter, r *http.Request) {
+	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+		fmt.Sprintf("there is nothing at %s; docs/reference/api.md lists the paths", r.URL.Path)), http.StatusNotFound)
+}
+
+type answerKey struct{}
+
+// answer holds back errors until they can be completed.
+type answer struct {
+	http.ResponseWriter
+
+	begun   bool // a status was set
+	reached bool // the request was read and a method called
+	status  int  // of a held error
+	body    bytes.Buffer
+}
+
+// Unwrap gives http.ResponseController the writer with the deadlines.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader holds errors.
+func (a *answer) WriteHeader(status int) {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	if status >= http.StatusBadRequest {
+		a.status = status
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes to the body that is held or sent.
+func (a *answer) Write(p []byte) (int, error) {
+	a.begun = true
+	if a.status != 0 {
+		return a.body.Write(p)
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Flush sends what is not held; Vanguard needs a writer that can.
+func (a *answer) Flush() {
+	if f, ok := a.ResponseWriter.(http.Flusher); ok && a.begun && a.status == 0 {
+		f.Flush()
+	}
+}
+
+func (a *answer) finish(r *http.Request) {
+	if a.status == 0 {
+		return
+	}
+	var s struct {
+		Message string            `json:"message"`
+		Details []json.RawMessage `json:"details"`
+	}
+	err := json.Unmarshal(a.body.Bytes(), &s)
+	if err == nil && len(s.Details) > 0 {
+		a.Header().Set("Content-Type", "application/json")
+		a.Header().Del("Content-Length")
+		a.ResponseWriter.WriteHeader(a.status)
+		_, _ = a.ResponseWriter.Write(append(a.body.Bytes(), '\n')) // the caller hung up
+		return
+	}
+	status := a.status
+	var e *connect.Error
+	switch {
+	case status == http.StatusMethodNotAllowed:
+		e = fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+			fmt.Sprintf("method %s is not allowed here: use %s", r.Method, a.Header().Get("Allow")))
+	case a.reached:
+		e, status = fail.Internal(), http.StatusInternalServerError
+	case err == nil:
+		e, status = fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request: "+s.Message), http.StatusBadRequest
+	default:
+		e = fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request: "+strings.TrimSpace(a.body.String()))
+	}
+	fail.WriteREST(a.ResponseWriter, e, status)
+}
+
+// unlessFailed calls next only with a request that Vanguard could read: reading the body runs the transcoding, and
+// when that fails Vanguard has begun the answer by then.
+func unlessFailed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := r.Context().Value(answerKey{}).(*answer)
+		if !ok {
+			http.Error(w, errNoAnswer.Error(), http.StatusInternalServerError)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if a.begun {
+			return
+		}
+		if err != nil {
+			fail.WriteREST(a, badBody(err.Error()), http.StatusBadRequest)
+			return
+		}
+		a.reached = true
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+var errNoAnswer = errors.New("the transcoder was not called through this package's handler")

@@ -1,0 +1,108 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+)
+
+const welcome = `Signalbox
+
+/v1/                    the API over REST, described by openapi.yaml; for example GET /v1/version
+/signalbox.v1.*/        the API over gRPC, gRPC-Web and Connect
+/grpc.reflection.v1.*/  its description, for grpcurl
+/livez /readyz          health
+/metrics                metrics for Prometheus
+`
+
+// routes mounts everything the port serves.
+func (o Options) routes(stop *stopping) (http.Handler, error) {
+	mux := http.NewServeMux()
+	services := o.services(stop)
+	names := make([]string, len(services))
+	for i, s := range services {
+		names[i] = s.Path[1 : len(s.Path)-1]
+		mux.Handle(s.Path, fail.Handler(s.Handler, o.MaxRequestBytes))
+	}
+	restPaths, err := rest.New(services, o.MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/v1/", restPaths)
+
+	limited := connect.WithReadMaxBytes(int(o.MaxRequestBytes))
+	mux.Handle(grpchealth.NewHandler(checker{serving: o.Serving, names: names, stopping: stop}, limited))
+	reflector := grpcreflect.NewStaticReflector(append(names, grpchealth.HealthV1ServiceName)...)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, limited))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limited))
+
+	for path, h := range map[string]http.Handler{"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.Readyz} {
+		if h != nil {
+			mux.Handle("GET "+path, h)
+		}
+	}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, welcome) // the caller hung up
+	})
+	mux.HandleFunc("/", notFound)
+	return mux, nil
+}
+
+// services are the API's, each with the same codecs, limits and interceptors.
+func (o Options) services(stop *stopping) []rest.Service {
+	options := connect.WithHandlerOptions(
+		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.Name)),
+		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
+		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
+		connect.WithCompressMinBytes(compressFrom),
+		connect.WithInterceptors(append(append([]connect.Interceptor{}, o.Interceptors...), &calls{timeout: o.CallTimeout, stopping: stop})...),
+	)
+	var services []rest.Service
+	add := func(path string, h http.Handler) {
+		services = append(services, rest.Service{Path: path, Handler: h})
+	}
+	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue}
+	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects), options))
+	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
+	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
+	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
+	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System), options))
+	return services
+}
+
+// compressFrom is the size from which an answer is compressed for a client that accepts it.
+const compressFrom = 1 << 10
+
+// checker answers grpc.health.v1.Health.
+type checker struct {
+	serving  func(context.Context) bool
+	names    []string
+	stopping *stopping
+}
+
+// Check tells whether a service, or with an empty name the server, can be used.
+func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	known := req.Service == ""
+	for _, name := range c.names {
+		known = known || name == req.Service
+	}
+	if !known {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no service %q here", req.Service))
+	}
+	if c.stopping.begun() || (c.serving != nil && !c.serving(ctx)) {
+		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
+	}
+	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
+}
