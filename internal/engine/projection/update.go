@@ -95,3 +95,28 @@ func deref(t *time.Time) time.Time {
 	}
 	return *t
 }
+
+// Join puts the records of a later execution of a run behind those of an earlier one.
+func Join(earlier, later run.Update) run.Update {
+	if earlier.RunID == "" {
+		return later
+	}
+	merge(&earlier, later)
+	compact(&earlier)
+	return earlier
+}
+
+// Close ends an update with a state that did not come from the interpreter: steps that were open end with it.
+func Close(u run.Update, final run.State) run.Update {
+	if u.State != nil {
+		final.StepsTotal, final.StepsDone, final.StartedAt = u.State.StepsTotal, u.State.StepsTotal, u.State.StartedAt
+	}
+	u.State = &final
+	u.Position++
+	for i := range u.Steps {
+		if s := &u.Steps[i]; s.EndedAt.IsZero() {
+			s.Status, s.WaitingKind, s.WaitUntil, s.EndedAt, s.Position = "canceled", "", time.Time{}, final.EndedAt, u.Position
+		}
+	}
+	return u
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+)
+
+// DocumentSource is where canonical documents are kept, by hash.
+type DocumentSource interface {
+	Document(ctx context.Context, hash string) ([]byte, error)
+}
+
+// maxCached is how many compiled documents a process keeps. Beyond it the cache starts afresh: documents are few, and
+// compiling one takes milliseconds.
+const maxCached = 1000
+
+// Documents compiles documents and keeps them. A hash means the same document for ever, so nothing is ever stale.
+type Documents struct {
+	source DocumentSource
+	limits dsl.Limits
+	flight singleflight.Group
+
+	mu     sync.RWMutex
+	cached map[string]*dsl.Document
+}
+
+var _ flow.Documents = (*Documents)(nil)
+
+// NewDocuments returns an empty cache over a source.
+func NewDocuments(source DocumentSource, limits dsl.Limits) *Documents {
+	// What was accepted under other limits must stay readable; the canonical form is longer than most sources.
+	limits.MaxBytes *= 4
+	return &Documents{source: source, limits: limits, cached: map[string]*dsl.Document{}}
+}
+
+// Document returns the document with this hash.
+func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
+	d.mu.RLock()
+	doc := d.cached[hash]
+	d.mu.RUnlock()
+	if doc != nil {
+		return doc, nil
+	}
+	loaded, err, _ := d.flight.Do(hash, func() (any, error) { return d.load(ctx, hash) })
+	if err != nil {
+		return nil, err
+	}
+	return loaded.(*dsl.Document), nil //nolint:forcetypeassert // load returns nothing else
+}
+
+func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error) {
+	canonical, err := d.source.Document(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits))
+	if doc == nil {
+		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, problems)
+	}
+	if doc.Hash() != hash {
+		return nil, fmt.Errorf("the stored document %q has the hash %q: the store was changed by hand", hash, doc.Hash())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.cached) >= maxCached {
+		d.cached = map[string]*dsl.Document{}
+	}
+	d.cached[hash] = doc
+	return doc, nil
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const (
+	// repairTimeout bounds one repair, the reading of the history included.
+	repairTimeout = 10 * time.Second
+	// maxVerified is how many open runs are remembered as compared.
+	maxVerified = 10_000
+	// maxChain bounds how many executions of one run are read.
+	maxChain = 10_000
+)
+
+// verified is what a run looked like in Temporal when its row was last compared with it.
+type verified struct {
+	executionID string
+	history     int64
+	status      enumspb.WorkflowExecutionStatus
+}
+
+// Repair implements [run.Engine]: it compares a run with Temporal and, when Temporal has moved since they were last
+// compared, interprets the history again and writes what it says. It changes nothing for a run that Temporal does not
+// know.
+func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
+	defer cancel()
+	info, err := e.describe(ctx, r.ID)
+	if err != nil || info == nil {
+		return false, err
+	}
+	seen := verified{executionID: info.GetExecution().GetRunId(), history: info.GetHistoryLength(), status: info.GetStatus()}
+	e.mu.Lock()
+	known := e.verified[r.ID] == seen
+	e.mu.Unlock()
+	if known {
+		return false, nil
+	}
+	update, err := e.rebuild(ctx, r.ID, info)
+	if err != nil {
+		return false, err
+	}
+	if _, err := e.store.ApplyUpdates(ctx, []run.Update{update}); err != nil {
+		return false, fmt.Errorf("writing what Temporal has of run %q: %w", r.ID, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.verified) >= maxVerified {
+		e.verified = map[string]verified{}
+	}
+	e.verified[r.ID] = seen
+	return true, nil
+}
+
+// describe returns what Temporal has of a run's newest execution, nil when it does not know it.
+func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
+	response, err := e.client.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
+	})
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return nil, nil //nolint:nilnil // "not known" is an answer here
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking Temporal for run %q: %w", runID, err)
+	}
+	return response.GetWorkflowExecutionInfo(), nil
+}
+
+// rebuild interprets the histories of all executions of a run again, oldest first.
+func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.WorkflowExecutionInfo) (run.Update, error) {
+	var chain []*historypb.History
+	var ids []string
+	for id := info.GetExecution().GetRunId(); id != "" && len(chain) < maxChain; {
+		history, err := e.history(ctx, runID, id)
+		if err != nil {
+			return run.Update{}, err
+		}
+		chain, ids = append(chain, history), append(ids, id)
+		id = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+	}
+	var whole run.Update
+	for i := len(chain) - 1; i >= 0; i-- {
+		part, err := e.interpret(ctx, flow.Execution{WorkflowID: runID, RunID: ids[i]}, chain[i])
+		if err != nil {
+			return run.Update{}, err
+		}
+		whole = projection.Join(whole, part)
+	}
+	if state := closedFromOutside(info, chain[0]); state != nil {
+		whole = projection.Close(whole, *state)
+	}
+	return whole, nil
+}
+
+func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History) (run.Update, error) {
+	return projection.Rebuild(history, execution, contract.RunWorkflow, logger.ForTemporal(e.log.With("component", "rebuild")),
+		func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, flow.DefaultLimits()).Run })
+}
+
+func (e *Engine) history(ctx context.Context, runID, executionID string) (*historypb.History, error) {
+	history := &historypb.History{}
+	events := e.client.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return nil, fmt.Errorf("reading the history of run %q (execution %q): %w", runID, executionID, err)
+		}
+		history.Events = append(history.Events, event)
+	}
+	if len(history.GetEvents()) == 0 {
+		return nil, fmt.Errorf("reading the history of run %q (execution %q): it is empty", runID, executionID)
+	}
+	return history, nil
+}
+
+// closedFromOutside returns the state of a run whose execution was ended by something else than the interpreter:
+// terminated, or timed out by Temporal.
+func closedFromOutside(info *workflowpb.WorkflowExecutionInfo, history *historypb.History) *run.State {
+	at := info.GetCloseTime().AsTime()
+	state := &run.State{Since: at, StartedAt: info.GetStartTime().AsTime(), EndedAt: at}
+	last := history.GetEvents()[len(history.GetEvents())-1]
+	switch info.GetStatus() { //nolint:exhaustive // the others are the interpreter's own endings, or open
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		state.Status = run.Terminated
+		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
+		state.Error = &run.Problem{
+			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
+			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(), terminated.GetReason()),
+		}
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		state.Status = run.TimedOut
+		state.Error = &run.Problem{
+			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",
+		}
+	default:
+		return nil
+	}
+	return state
+}
