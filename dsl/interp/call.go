@@ -46,9 +46,13 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 		return nil, problem
 	}
 	r.Method = strings.ToUpper(r.Method)
-	if r.URL, problem = m.url(f, b.Endpoint, vars); problem != nil {
+	fuel := m.fuel()
+	url, err := b.URI(f.input, vars, fuel)
+	m.spend(fuel.Used())
+	if problem = expressionError(err, at); problem != nil {
 		return nil, problem
 	}
+	r.URL = url
 	if r.Headers, problem = m.strings(f, b.Headers, vars, "with.headers"); problem != nil {
 		return nil, problem
 	}

@@ -1,0 +1,257 @@
+package interp_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tb is what both *testing.T and *rapid.T are.
+type tb interface {
+	require.TestingT
+	Helper()
+}
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// answer is how the world answers a call, and after how long.
+type answer struct {
+	interp.Result
+	after time.Duration
+	never bool
+}
+
+// world drives a machine with a clock that jumps from event to event.
+type world struct {
+	t      tb
+	doc    *dsl.Document
+	m      *interp.Machine
+	now    time.Time
+	limits interp.Limits
+	origin func(c interp.Call) answer
+	// between runs before every Advance; it may replace the machine.
+	between func(w *world)
+	// cancelAt cancels the run at this moment if it is not zero.
+	cancelAt time.Time
+
+	events  []event
+	effects []interp.Effect
+	calls   []interp.Call
+	steps   map[int64]interp.StepRecord
+	order   []int64 // step numbers as first seen
+	runs    []interp.RunRecord
+	yields  int
+}
+
+type event struct {
+	id interp.EffectID
+	at time.Time
+	// result is nil for a timer.
+	result *interp.Result
+}
+
+func parse(t tb, source string) *dsl.Document {
+	t.Helper()
+	doc, problems := dsl.Parse([]byte(source))
+	require.False(t, problems.HasErrors(), "%v\n%s", problems, source)
+	return doc
+}
+
+// document puts a header before the rest of a document.
+func document(rest string) string {
+	return "document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest
+}
+
+func value(t tb, text string) any {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	v, err := jq.DecodeJSON([]byte(text))
+	require.NoError(t, err)
+	return v
+}
+
+func newWorld(t tb, source, input string) *world {
+	t.Helper()
+	doc := parse(t, source)
+	w := &world{t: t, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}}
+	w.m = interp.New(doc, interp.Start{
+		RunID: "run-1", Input: value(t, input), At: epoch, RuntimeName: "signalbox", RuntimeVersion: "1",
+	}, w.limits)
+	return w
+}
+
+// run drives the machine to its end.
+func (w *world) run() interp.Outcome {
+	w.t.Helper()
+	for range 10_000_000 {
+		if w.between != nil {
+			w.between(w)
+		}
+		w.perform(w.m.Advance(w.now))
+		w.take()
+		if outcome, done := w.m.Done(); done {
+			require.Empty(w.t, w.open(), "the run left steps open")
+			require.Empty(w.t, w.events, "the run left effects open")
+			return outcome
+		}
+		if w.m.Yielded() {
+			w.yields++
+			continue
+		}
+		w.next()
+	}
+	require.Fail(w.t, "the run does not end")
+	return interp.Outcome{}
+}
+
+// next lets the earliest event happen.
+func (w *world) next() {
+	w.t.Helper()
+	if len(w.events) == 0 && w.cancelAt.IsZero() {
+		require.FailNow(w.t, "the run is blocked for ever")
+	}
+	first := -1
+	for i, e := range w.events {
+		if first < 0 || e.at.Before(w.events[first].at) {
+			first = i
+		}
+	}
+	if !w.cancelAt.IsZero() && (first < 0 || !w.events[first].at.Before(w.cancelAt)) {
+		w.now = w.cancelAt
+		w.m.Cancel("asked to", w.now)
+		return
+	}
+	e := w.events[first]
+	w.events = slices.Delete(w.events, first, first+1)
+	if e.at.After(w.now) {
+		w.now = e.at
+	}
+	if e.result == nil {
+		w.m.Fire(e.id, w.now)
+		return
+	}
+	w.m.Complete(e.id, *e.result, w.now)
+}
+
+func (w *world) perform(effects []interp.Effect) {
+	w.effects = append(w.effects, effects...)
+	drop := func(id interp.EffectID) {
+		w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.id == id })
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case interp.StartTimer:
+			w.events = append(w.events, event{id: e.ID, at: e.Deadline})
+		case interp.CancelTimer:
+			drop(e.ID)
+		case interp.Call:
+			w.calls = append(w.calls, e)
+			a := w.origin(e)
+			if a.never {
+				a.after = 1000 * time.Hour
+			}
+			w.events = append(w.events, event{id: e.ID, at: w.now.Add(a.after), result: &a.Result})
+		case interp.CancelCall:
+			drop(e.ID)
+		}
+	}
+}
+
+func (w *world) take() {
+	run, steps := w.m.TakeRecords()
+	if run != nil {
+		w.runs = append(w.runs, *run)
+	}
+	for _, s := range steps {
+		if _, seen := w.steps[s.Number]; !seen {
+			w.order = append(w.order, s.Number)
+		}
+		w.steps[s.Number] = s
+	}
+}
+
+// open lists the paths of steps that have not ended.
+func (w *world) open() []string {
+	var out []string
+	for _, n := range w.order {
+		if s := w.steps[n]; s.EndedAt == nil {
+			out = append(out, s.Path)
+		}
+	}
+	return out
+}
+
+// trace lists the steps in the order of their entry as "path status".
+func (w *world) trace() []string {
+	var out []string
+	for n := int64(1); n <= int64(len(w.steps)); n++ {
+		out = append(out, w.steps[n].Path+" "+string(w.steps[n].Status))
+	}
+	return out
+}
+
+// step finds the record of a step by its path.
+func (w *world) step(path string) interp.StepRecord {
+	w.t.Helper()
+	for n := int64(1); n <= int64(len(w.steps)); n++ {
+		if w.steps[n].Path == path {
+			return w.steps[n]
+		}
+	}
+	require.Failf(w.t, "no such step", "%s in %v", path, w.trace())
+	return interp.StepRecord{}
+}
+
+// completes runs to completion and compares the output.
+func (w *world) completes(want string) {
+	w.t.Helper()
+	o := w.run()
+	require.Equal(w.t, interp.StatusCompleted, o.Status, "%v", o.Error)
+	got, err := jq.EncodeJSON(o.Output)
+	require.NoError(w.t, err)
+	require.JSONEq(w.t, want, string(got))
+}
+
+// fails runs to a failure and returns its problem.
+func (w *world) fails() dsl.Error {
+	w.t.Helper()
+	o := w.run()
+	require.Equal(w.t, interp.StatusFailed, o.Status, "output %v", o.Output)
+	require.NotNil(w.t, o.Error)
+	return *o.Error
+}
+
+func answered(status int) interp.Result {
+	return interp.Result{Error: &dsl.Error{
+		Type: dsl.ErrorTypeCommunication, Status: status, Title: "Bad status", Detail: "the origin said so",
+	}}
+}
+
+func ok(v any) answer { return answer{Result: interp.Result{Value: v}} }
+
+// officialData is the folder with the language's schema, examples and conformance kit.
+func officialData(t *testing.T, part string) string {
+	t.Helper()
+	dir := os.Getenv("OWS_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "open-workflow")
+	}
+	dir = filepath.Join(dir, part)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the official data is missing (set OWS_DIR): %v", err)
+	}
+	return dir
+}
