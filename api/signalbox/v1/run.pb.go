@@ -1163,7 +1163,8 @@ func (x *WatchRunRequest) GetAfterSequence() int64 {
 
 type WatchRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Run   *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// The run as it is now. Only the first message of a watch has its input.
+	Run *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// Steps that changed since the last message, in order of entry.
 	Steps         []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields

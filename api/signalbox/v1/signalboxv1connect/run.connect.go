@@ -59,6 +59,7 @@ type RunServiceClient interface {
 	// ListSteps lists a run's steps in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended.
+	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
 	// A broken watch is resumed with the last sequence seen.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest]) (*connect.ServerStreamForClient[v1.WatchRunResponse], error)
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
@@ -170,6 +171,7 @@ type RunServiceHandler interface {
 	// ListSteps lists a run's steps in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended.
+	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
 	// A broken watch is resumed with the last sequence seen.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest], *connect.ServerStream[v1.WatchRunResponse]) error
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
