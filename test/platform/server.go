@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -177,6 +178,11 @@ func (s *Server) notReady(ctx context.Context, query string) string {
 // Get reads a path of the server over plain HTTP.
 func (s *Server) Get(ctx context.Context, path string) (int, string, error) {
 	return s.Do(ctx, http.MethodGet, path, nil, nil)
+}
+
+// Post sends JSON to a path of the server over plain HTTP.
+func (s *Server) Post(ctx context.Context, path, body string) (int, string, error) {
+	return s.Do(ctx, http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, strings.NewReader(body))
 }
 
 // Do makes a plain HTTP request, as curl would.

@@ -1,0 +1,31 @@
+package integration_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// postStep is a task that posts its input to a URL.
+func postStep(name, url string) string {
+	return "  - " + name + ":\n      call: http\n      with:\n        method: post\n        endpoint: " + url + "\n        body: ${ . }\n"
+}
+
+// getStep is a task that reads a URL.
+func getStep(name, url string) string {
+	return "  - " + name + ":\n      call: http\n      with:\n        method: get\n        endpoint: " + url + "\n"
+}
+
+// version gives a document another version.
+func version(source, version string) string {
+	return strings.Replace(source, "version: '1.0.0'", "version: '"+version+"'", 1)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path) //nolint:gosec // a file this test wrote
+	require.NoError(t, err)
+	return string(data)
+}
