@@ -1,0 +1,261 @@
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/examples/standin"
+)
+
+// TestRuns interprets every example against the stand-in, as their comments tell people to, and compares what comes out.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		example, input string
+		output         string   // of a completed run, or
+		problem        string   // type of a failed one's error
+		calls          []string // that must have been made, in this order, where order is part of the point
+	}{
+		{example: "hello", input: `null`, output: `{"greeting": "Hello, world!"}`},
+		{example: "hello", input: `{"name": "Ada"}`, output: `{"greeting": "Hello, Ada!"}`},
+		{example: "hello", input: `{"nam": "Ada"}`, problem: dsl.ErrorTypeValidation},
+		{
+			example: "order", input: `{"id": "o-1", "sku": "lamp", "quantity": 2, "amount": 59.8}`,
+			output: `{"order": "o-1", "status": "shipped", "payment": "payment-o-1", "shipment": "shipment-o-1"}`,
+			calls:  []string{"POST /reservations", "POST /payments", "POST /payments", "POST /payments", "POST /shipments"},
+		},
+		{
+			example: "order", input: `{"id": "o-2", "sku": "lamp", "quantity": 2, "amount": 59.8, "card": "declined"}`,
+			output: `{"order": "o-2", "status": "rejected", "reason": "the card was declined"}`,
+			calls:  []string{"POST /reservations", "POST /payments", "DELETE /reservations/reservation-lamp"},
+		},
+		{
+			example: "order", input: `{"id": "o-3", "sku": "lamp", "quantity": 2, "amount": 59.8, "country": "XX"}`,
+			output: `{"order": "o-3", "status": "rejected", "reason": "nothing is shipped to this country"}`,
+			calls: []string{
+				"POST /reservations", "POST /payments", "POST /payments", "POST /payments", "POST /shipments",
+				"DELETE /payments/payment-o-3", "DELETE /reservations/reservation-lamp",
+			},
+		},
+		{example: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`, problem: dsl.ErrorTypeCommunication},
+		{
+			example: "price-list", input: `{"skus": ["lamp", "desk"]}`,
+			output: `{"prices": [{"position": 1, "sku": "lamp", "price": 29.9}, {"position": 2, "sku": "desk", "price": 249}], "total": 278.9}`,
+			calls:  []string{"GET /products/lamp", "GET /products/desk"},
+		},
+		{example: "price-list", input: `{"skus": []}`, output: `{"prices": [], "total": 0}`},
+		{example: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`},
+		{example: "race", input: `{"slow": "south", "slowBy": 60000}`, output: `{"provider": "north", "rate": 10.91}`},
+		{example: "enrich", input: `{"customer": "c-7"}`, output: `{"id": "c-7", "name": "Customer c-7", "credit": {"score": 640, "known": true}}`},
+		{example: "enrich", input: `{"customer": "c-0"}`, output: `{"id": "c-0", "name": "Customer c-0", "credit": {"score": null, "known": false}}`},
+		{example: "poll", input: `{"polls": 3}`, output: `{"job": "job-1", "result": "done after 3 polls", "polls": 3}`},
+		{example: "poll", input: `{"polls": 20}`, problem: "https://signalbox.dev/examples/not-ready"},
+		{
+			example: "clean-up", input: `{"olderThanDays": 30}`,
+			output: `{"deleted": ["a.log", "c.log"], "failed": [{"file": "b.log", "status": 423}]}`,
+		},
+		{
+			example: "clean-up", input: `{"stopAfter": 1}`,
+			output: `{"deleted": ["a.log"], "failed": [{"file": "b.log", "status": 423}]}`,
+			calls:  []string{"GET /files", "DELETE /files/a.log", "DELETE /files/b.log"},
+		},
+		{example: "scoring", input: `{"income": 42000, "debt": 6000, "years": 4}`, output: `{"decision": "approved", "score": 86, "limit": 16800}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 500, "years": 6}`, output: `{"decision": "review", "score": 60}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 900, "years": 1}`, output: `{"decision": "declined", "score": 10}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 20000, "years": 1}`, problem: "https://signalbox.dev/examples/implausible"},
+		{
+			example: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel"]}`,
+			output: `{"traveller": "Ada", "bookings": ["flight-1", "hotel-2"]}`,
+		},
+		{
+			example: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel", "moon"]}`, problem: "https://signalbox.dev/examples/not-bookable",
+			calls: []string{
+				"POST /bookings/flight", "POST /bookings/hotel", "POST /bookings/moon",
+				"DELETE /bookings/hotel-2", "DELETE /bookings/flight-1",
+			},
+		},
+		{
+			example: "nightly-report", input: `{"day": "2026-11-20"}`,
+			output: `{"report": "report-2026-11-20", "total": 3300, "missing": ["south"]}`,
+		},
+	}
+	ran := map[string]bool{}
+	for _, tt := range tests {
+		ran[tt.example] = true
+		t.Run(tt.example+" "+tt.input, func(t *testing.T) {
+			t.Parallel()
+			service := standin.New()
+			server := httptest.NewServer(service)
+			t.Cleanup(server.Close)
+			document := parse(t, filepath.Join("workflows", tt.example+".yaml"))
+			outcome := run(t, server.Client().Transport, document, withBase(t, tt.input, server.URL, tt.example))
+			if tt.problem != "" {
+				require.Equal(t, interp.StatusFailed, outcome.Status)
+				require.Equal(t, tt.problem, outcome.Error.Type)
+			} else {
+				require.Nil(t, outcome.Error)
+				output, err := jq.EncodeJSON(outcome.Output)
+				require.NoError(t, err)
+				require.JSONEq(t, tt.output, string(output))
+			}
+			if tt.calls != nil {
+				require.Equal(t, tt.calls, service.Calls())
+			}
+		})
+	}
+	for _, path := range files(t) {
+		name := filepath.Base(path[:len(path)-len(".yaml")])
+		require.True(t, ran[name], "the example %q is not run", name)
+	}
+}
+
+// withBase points an example that calls services at the stand-in.
+func withBase(t *testing.T, input, base, example string) any {
+	t.Helper()
+	value, err := jq.DecodeJSON([]byte(input))
+	require.NoError(t, err)
+	if object, ok := value.(map[string]any); ok && example != "hello" && example != "scoring" {
+		object["base"] = base
+	}
+	return value
+}
+
+// world performs a machine's effects: calls for real, timers by a clock that jumps ahead when nothing else is to do.
+type world struct {
+	http    http.RoundTripper
+	now     time.Time
+	timers  map[interp.EffectID]time.Time
+	calls   map[interp.EffectID]context.CancelFunc
+	results chan result
+}
+
+type result struct {
+	id     interp.EffectID
+	result interp.Result
+}
+
+func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any) interp.Outcome {
+	t.Helper()
+	w := &world{
+		http:    transport,
+		now:     time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC),
+		timers:  map[interp.EffectID]time.Time{},
+		calls:   map[interp.EffectID]context.CancelFunc{},
+		results: make(chan result, 100),
+	}
+	machine := interp.New(document, interp.Start{RunID: "run-1", Input: input, At: w.now}, interp.DefaultLimits())
+	for range 10_000 {
+		w.perform(t.Context(), machine.Advance(w.now))
+		if outcome, done := machine.Done(); done {
+			return outcome
+		}
+		if !machine.Yielded() {
+			w.wait(t, machine)
+		}
+	}
+	t.Fatal("the run does not end")
+	return interp.Outcome{}
+}
+
+func (w *world) perform(ctx context.Context, effects []interp.Effect) {
+	for _, effect := range effects {
+		switch e := effect.(type) {
+		case interp.StartTimer:
+			w.timers[e.ID] = e.Deadline
+		case interp.CancelTimer:
+			delete(w.timers, e.ID)
+		case interp.Call:
+			callCtx, cancel := context.WithCancel(ctx)
+			w.calls[e.ID] = cancel
+			go func() { w.results <- result{e.ID, w.exchange(callCtx, e.HTTP)} }()
+		case interp.CancelCall:
+			w.calls[e.ID]()
+			delete(w.calls, e.ID)
+		}
+	}
+}
+
+// wait takes the next thing that happens: an answer while calls are open, else the earliest timer.
+func (w *world) wait(t *testing.T, machine *interp.Machine) {
+	t.Helper()
+	if len(w.calls) > 0 {
+		r := <-w.results
+		if cancel, open := w.calls[r.id]; open {
+			cancel()
+			delete(w.calls, r.id)
+			machine.Complete(r.id, r.result, w.now)
+		}
+		return
+	}
+	require.NotEmpty(t, w.timers, "the machine waits for nothing")
+	var first interp.EffectID
+	for id, deadline := range w.timers {
+		if first == 0 || deadline.Before(w.timers[first]) {
+			first = id
+		}
+	}
+	w.now = w.timers[first]
+	delete(w.timers, first)
+	machine.Fire(first, w.now)
+}
+
+// exchange is the plainest form of an HTTP call: JSON in, JSON out, another status is a communication error.
+func (w *world) exchange(ctx context.Context, r *interp.HTTPRequest) interp.Result {
+	failed := func(status int, title string) interp.Result {
+		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: title}}
+	}
+	var body []byte
+	if r.HasBody {
+		var err error
+		if body, err = jq.EncodeJSON(r.Body); err != nil {
+			return failed(0, err.Error())
+		}
+	}
+	query := url.Values{}
+	for name, value := range r.Query {
+		query.Set(name, value)
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return failed(0, err.Error())
+	}
+	response, err := w.http.RoundTrip(request)
+	if err != nil {
+		return failed(0, err.Error())
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return failed(0, err.Error())
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		var problem struct {
+			Title string `json:"title"`
+		}
+		if err := json.Unmarshal(text, &problem); err != nil {
+			return failed(response.StatusCode, err.Error())
+		}
+		return failed(response.StatusCode, problem.Title)
+	}
+	if len(text) == 0 {
+		return interp.Result{}
+	}
+	value, err := jq.DecodeJSON(text)
+	if err != nil {
+		return failed(0, err.Error())
+	}
+	return interp.Result{Value: value}
+}

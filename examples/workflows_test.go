@@ -1,0 +1,56 @@
+package examples_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// parse reads one example, which must not have a single problem.
+func parse(t *testing.T, path string) *dsl.Document {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	require.NoError(t, err)
+	document, problems := dsl.Parse(source)
+	require.Empty(t, problems)
+	return document
+}
+
+func files(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("workflows/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	return paths
+}
+
+func TestEveryExampleIsValidAndSaysHowToRunIt(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, path := range files(t) {
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			document := parse(t, path)
+			require.Equal(t, name, document.Name, "the file is named after the workflow")
+			require.Equal(t, "examples", document.Namespace)
+			require.NotEmpty(t, document.Summary)
+
+			source, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, want := range []string{"# Shows:", "# Run:", "# Result:", "signalbox run start " + name} {
+				require.Contains(t, string(source), want)
+			}
+			require.Contains(t, string(page), "(workflows/"+name+".yaml)", "the table of README.md lists every example")
+		})
+	}
+}
