@@ -1,0 +1,248 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// fakeEngine stands where Temporal is: it takes runs, or answers what a test tells it to.
+type fakeEngine struct {
+	mu     sync.Mutex
+	check  func(ctx context.Context) error
+	cancel error
+}
+
+func (e *fakeEngine) Check(ctx context.Context) error {
+	e.mu.Lock()
+	check := e.check
+	e.mu.Unlock()
+	if check == nil {
+		return nil
+	}
+	return check(ctx)
+}
+
+func (e *fakeEngine) failWith(err error) { e.checkWith(func(context.Context) error { return err }) }
+
+func (e *fakeEngine) checkWith(check func(context.Context) error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.check = check
+}
+
+func (e *fakeEngine) Start(_ context.Context, r run.Run) (string, error) {
+	return "execution-" + r.ID, nil
+}
+
+func (e *fakeEngine) Cancel(context.Context, run.Run, string) error { return e.cancel }
+
+func (e *fakeEngine) Repair(context.Context, run.Run) (bool, error) { return false, nil }
+
+// platform is a server over the real services and a real SQLite file.
+type platform struct {
+	t       *testing.T
+	server  *rpc.Server
+	engine  *fakeEngine
+	store   *store.Store
+	runs    *run.Service
+	changes *run.Changes
+	log     *lockedBuffer
+	client  *http.Client
+	base    string
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+const greeting = `document:
+  dsl: 1.0.0
+  namespace: demo
+  name: hello
+  version: 1.0.0
+  title: Greets
+input:
+  schema:
+    document:
+      type: object
+      properties:
+        name: {type: string}
+do:
+  - greet:
+      set:
+        message: ${ "Hello " + .name }
+`
+
+func start(t *testing.T, change func(*rpc.Options)) *platform {
+	t.Helper()
+	ctx := t.Context()
+	p := &platform{t: t, engine: &fakeEngine{}, changes: run.NewChanges(), log: &lockedBuffer{}}
+
+	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true})
+	require.NoError(t, err)
+	require.NoError(t, st.Start(ctx))
+	p.store = st
+
+	limits := dsl.DefaultLimits()
+	projects := project.NewService(st, time.Now)
+	workflows := workflow.NewService(st, st, limits, time.Now)
+	p.runs = run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, run.Options{
+		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now,
+	})
+	opts := rpc.Options{
+		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
+		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
+		TemporalNamespace: "default", TaskQueue: contract.TaskQueue,
+		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
+	}
+	if change != nil {
+		change(&opts)
+	}
+	p.server, err = rpc.NewServer(opts)
+	require.NoError(t, err)
+	log := slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	require.NoError(t, p.server.Start(logger.WithContext(ctx, log)))
+	p.base = "http://" + p.server.Addr().String()
+	transport := &http.Transport{}
+	p.client = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		stopCtx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, p.server.Stop(stopCtx))
+		require.NoError(t, st.Stop(stopCtx))
+	})
+	return p
+}
+
+// answer is what came back over HTTP.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   string
+}
+
+func (p *platform) do(method, path, body string, headers ...string) answer {
+	p.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.base+path, reader)
+	require.NoError(p.t, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+			continue
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := p.client.Do(req)
+	require.NoError(p.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(p.t, err)
+	return answer{t: p.t, status: res.StatusCode, header: res.Header, body: string(text)}
+}
+
+// ok expects success and returns the body as a value; numbers keep their digits.
+func (a answer) ok() map[string]any {
+	a.t.Helper()
+	require.Equal(a.t, http.StatusOK, a.status, a.body)
+	return a.object()
+}
+
+func (a answer) object() map[string]any {
+	a.t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.UseNumber()
+	var v map[string]any
+	require.NoError(a.t, decoder.Decode(&v), a.body)
+	return v
+}
+
+// fails expects a REST error with this status and reason, and returns its line.
+func (a answer) fails(status int, reason string) string {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, a.body)
+	require.Equal(a.t, "application/json", a.header.Get("Content-Type"))
+	var e struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Details []struct {
+			Type   string `json:"@type"`
+			Reason string `json:"reason"`
+			Domain string `json:"domain"`
+		} `json:"details"`
+	}
+	require.NoError(a.t, json.Unmarshal([]byte(a.body), &e), a.body)
+	require.NotZero(a.t, e.Code)
+	require.NotEmpty(a.t, e.Message)
+	require.NotContains(a.t, e.Message, "\n")
+	require.NotEmpty(a.t, e.Details, a.body)
+	require.Equal(a.t, "type.googleapis.com/google.rpc.ErrorInfo", e.Details[0].Type)
+	require.Equal(a.t, reason, e.Details[0].Reason, a.body)
+	require.Equal(a.t, "signalbox", e.Details[0].Domain)
+	return e.Message
+}
+
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// publish publishes the greeting.
+func (p *platform) publish() {
+	p.t.Helper()
+	p.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting)+`}`).ok()
+}
+
+// startRun starts a run over REST and returns its ID.
+func (p *platform) startRun(input string) string {
+	p.t.Helper()
+	res := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":`+input+`}`).ok()
+	return res["run"].(map[string]any)["id"].(string)
+}
