@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultFuel is the budget of one evaluation when the caller gives none: about a tenth of a second of work.
-const DefaultFuel int64 = 2_000_000
+// DefaultFuel is the budget of one evaluation when the caller gives none: a few tenths of a second of work.
+const DefaultFuel int64 = 5_000_000
 
 // ErrFuel is what every error about an exhausted budget wraps; test for it with errors.Is.
 var ErrFuel = errors.New("expression used up its compute budget")
@@ -17,6 +17,8 @@ var ErrFuel = errors.New("expression used up its compute budget")
 // with their data charge in proportion to it. The same expression on the same data always uses the same number
 // of units, on any machine. A Fuel may be shared by several evaluations in a row; it is not safe for concurrent use.
 type Fuel struct {
+	Limits Limits // caps on values; set before use
+
 	limit, used int64
 	closed      chan struct{}
 }
@@ -25,7 +27,7 @@ type Fuel struct {
 func NewFuel(limit int64) *Fuel {
 	closed := make(chan struct{})
 	close(closed)
-	return &Fuel{limit: limit, closed: closed}
+	return &Fuel{Limits: DefaultLimits(), limit: limit, closed: closed}
 }
 
 // Used tells how many units were spent so far; never more than the limit.

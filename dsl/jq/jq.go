@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/itchyny/gojq"
 )
@@ -45,17 +44,23 @@ func Compile(source string, vars []string) (*Program, error) {
 	if err != nil {
 		return nil, parseError(err)
 	}
-	names := make([]string, len(vars))
+	r := &rewriter{source: source, vars: slices.Clone(vars), lib: newLibrary(), used: make(map[string]bool)}
+	safe := r.query(query)
+	if r.err != nil {
+		return nil, r.err
+	}
+	prologue, err := r.lib.prologue(r.used)
+	if err != nil {
+		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
+	}
+	safe = &gojq.Query{FuncDefs: prologue, Term: paren(safe)}
+	names := make([]string, len(vars), len(vars)+1)
 	for i, v := range vars {
 		names[i] = "$" + v
 	}
-	code, err := gojq.Compile(query, gojq.WithVariables(names))
+	code, err := gojq.Compile(safe, append(options(), gojq.WithVariables(append(names, fuelVar)))...)
 	if err != nil {
-		name, _ := strings.CutPrefix(err.Error(), "variable not defined: $")
-		if name == err.Error() {
-			name = ""
-		}
-		return nil, &SyntaxError{Message: err.Error(), Variable: name, Offset: -1}
+		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
 	}
 	return &Program{source: source, vars: slices.Clone(vars), code: code}, nil
 }
@@ -78,7 +83,8 @@ func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 	if fuel == nil {
 		fuel = NewFuel(DefaultFuel)
 	}
-	values := make([]any, len(p.vars))
+	values := make([]any, len(p.vars)+1)
+	values[len(p.vars)] = fuel
 	for i, name := range p.vars {
 		values[i] = vars[name]
 	}
@@ -87,7 +93,11 @@ func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 		return nil, nil
 	}
 	if err, failed := v.(error); failed {
-		return nil, fmt.Errorf("evaluate %q: %w", p.source, err)
+		return nil, fmt.Errorf("evaluate %.200q: %w", p.source, err)
 	}
-	return v, nil
+	result, err := fuel.result(v)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %.200q: the result: %w", p.source, err)
+	}
+	return result, nil
 }

@@ -1,8 +1,150 @@
 package jq
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"slices"
 )
 
+// ErrSize is what every error about a value that is too large or too deep wraps; test for it with errors.Is.
+var ErrSize = errors.New("value is over a limit")
+
+// Limits caps the values expressions make.
+type Limits struct {
+	Bytes int64 // size of a value written out, roughly; parts that are used several times count each time
+	Items int   // length of an array, number of keys of an object
+	Index int   // largest index an expression may name
+	Depth int   // nesting
+	Bits  int   // length of an integer
+}
+
+// DefaultLimits are the limits of a new Fuel.
+func DefaultLimits() Limits {
+	return Limits{Bytes: 16 << 20, Items: 1 << 18, Index: 1 << 18, Depth: maxJSONDepth, Bits: 4096}
+}
+
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+func sizeError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrSize, fmt.Sprintf(format, args...))
+}
+
+const nodeBytes = 16
+
+// gauge measures a value as it would be written out. A value made of shared parts can be exponentially larger than the
+// memory it takes, so it stops at the limit.
+type gauge struct {
+	limits Limits
+	nodes  int64
+	bytes  int64
+	err    error
+	raw    bool // holds numbers as text, NaN or infinities, which values of ours do not
+}
+
+func (g *gauge) walk(v any, depth int) {
+	g.nodes++
+	g.bytes += nodeBytes
+	switch v := v.(type) {
+	case string:
+		g.bytes += int64(len(v))
+	case json.Number:
+		g.bytes += int64(len(v))
+		g.raw = true
+	case float64:
+		g.raw = g.raw || math.IsNaN(v) || math.IsInf(v, 0)
+	case *big.Int:
+		g.bytes += int64(v.BitLen() / 8)
+	case []any:
+		for _, e := range v {
+			if !g.ok(depth) {
+				return
+			}
+			g.walk(e, depth+1)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if !g.ok(depth) {
+				return
+			}
+			g.bytes += int64(len(k))
+			g.walk(e, depth+1)
+		}
+	}
+	g.ok(depth)
+}
+
+func (g *gauge) ok(depth int) bool {
+	// one message for both limits, as which of them is met first depends on the order of a map
+	if g.err == nil && (g.bytes > g.limits.Bytes || depth > g.limits.Depth) {
+		g.err = sizeError("more than %d bytes or nested deeper than %d levels", g.limits.Bytes, g.limits.Depth)
+	}
+	return g.err == nil
+}
+
+// cost is the fuel for one pass over what was measured.
+func (g *gauge) cost() int64 { return 1 + g.nodes/4 + g.bytes/256 }
+
+// deep measures a whole value, charges for it and refuses what is too large. The charge at a refusal is that of the
+// limit, as how far the walk got depends on the order of a map.
+func (f *Fuel) deep(v any) (int64, error) {
+	g := &gauge{limits: f.Limits}
+	err := f.measure(g, v)
+	return g.nodes, err
+}
+
+func (f *Fuel) measure(g *gauge, v any) error {
+	g.walk(v, 0)
+	if g.err != nil {
+		if err := f.charge(f.Limits.Bytes / 256); err != nil {
+			return err
+		}
+		return g.err
+	}
+	return f.charge(g.cost())
+}
+
+// result checks what an expression gives and makes it a value of ours.
+func (f *Fuel) result(v any) (any, error) {
+	g := &gauge{limits: f.Limits}
+	if err := f.measure(g, v); err != nil {
+		return nil, err
+	}
+	if g.raw {
+		return Normalize(v), nil
+	}
+	return v, nil
+}
+
+// length is the size of a value's top level, in items or bytes.
+func length(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v)
+	case []any:
+		return len(v)
+	case map[string]any:
+		return len(v)
+	}
+	return 0
+}
+
+// fits checks the length a value is about to have, and charges for making it.
+func (f *Fuel) fits(v any, n int) error {
+	switch v.(type) {
+	case string:
+		if int64(n) > f.Limits.Bytes {
+			return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
+		}
+		return f.charge(int64(n) / 256)
+	case []any, map[string]any:
+		if n > f.Limits.Items {
+			return sizeError("%d items, the limit is %d", n, f.Limits.Items)
+		}
+		return f.charge(int64(n) / 16)
+	}
+	return nil
+}

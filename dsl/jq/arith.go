@@ -1,0 +1,244 @@
+package jq
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+
+	"github.com/itchyny/gojq"
+)
+
+// arithmetic makes the guard of an operator: small numbers are computed here, everything else is checked and handed
+// to the machine's own operator, so that results and messages are jq's.
+func arithmetic(op string) guardFunc {
+	native := sync.OnceValues(func() (*gojq.Code, error) {
+		query, err := gojq.Parse("$l " + op + " $r")
+		if err != nil {
+			return nil, err
+		}
+		return gojq.Compile(query, gojq.WithVariables([]string{"$l", "$r"}))
+	})
+	return func(_ any, args []any, f *Fuel) (any, error) {
+		l, r := args[0], args[1]
+		if v, ok := small(op, l, r); ok {
+			return v, nil
+		}
+		code, err := native()
+		if err != nil {
+			return nil, err
+		}
+		if err := checkOperands(op, l, r, f); err != nil {
+			return nil, err
+		}
+		v, _ := code.Run(nil, l, r).Next()
+		if err, failed := v.(error); failed {
+			return nil, err
+		}
+		return v, nil
+	}
+}
+
+// small computes with integers far from overflow.
+func small(op string, l, r any) (any, bool) {
+	const limit = 1 << 31
+	a, ok := l.(int)
+	b, also := r.(int)
+	if !ok || !also || a >= limit || a <= -limit || b >= limit || b <= -limit {
+		return nil, false
+	}
+	switch op {
+	case "+":
+		return a + b, true
+	case "-":
+		return a - b, true
+	case "*":
+		return a * b, true
+	}
+	return nil, false
+}
+
+func checkOperands(op string, l, r any, f *Fuel) error {
+	switch op {
+	case "+":
+		if l == nil || r == nil {
+			return nil
+		}
+		return f.fits(l, length(l)+length(r))
+	case "-":
+		if a, ok := l.([]any); ok {
+			_, err := product(a, []any{r}, f)
+			return err
+		}
+	case "*":
+		return checkProduct(l, r, f)
+	case "/":
+		if s, ok := l.(string); ok {
+			return f.fits(s, len(s)+length(r))
+		}
+	}
+	return nil
+}
+
+func checkProduct(l, r any, f *Fuel) error {
+	if _, ok := l.(string); !ok {
+		if _, swapped := r.(string); swapped {
+			l, r = r, l
+		}
+	}
+	switch v := l.(type) {
+	case string:
+		n, ok := gojq.ToFloat64(r)
+		if ok && n > 0 && float64(len(v))*n > float64(f.Limits.Bytes) {
+			return sizeError("a string repeated %v times, the limit is %d bytes", r, f.Limits.Bytes)
+		}
+		if ok && n > 0 {
+			return f.charge(int64(float64(len(v))*n) / 256)
+		}
+	case map[string]any:
+		// merging walks the right side and copies what it meets on the left
+		if _, err := f.deep(r); err != nil {
+			return err
+		}
+		_, err := f.deep(l)
+		return err
+	}
+	if bits(l)+bits(r) > f.Limits.Bits {
+		return sizeError("an integer of %d bits, the limit is %d", bits(l)+bits(r), f.Limits.Bits)
+	}
+	return nil
+}
+
+func bits(v any) int {
+	if n, ok := v.(*big.Int); ok {
+		return n.BitLen()
+	}
+	return 0
+}
+
+// comparison makes the guard of a comparing operator. Only two containers take time to compare.
+func comparison(holds func(int) bool) guardFunc {
+	return func(_ any, args []any, f *Fuel) (any, error) {
+		l, r := args[0], args[1]
+		if container(l) && container(r) {
+			for _, v := range args[:2] {
+				if _, err := f.deep(v); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return holds(gojq.Compare(l, r)), nil
+	}
+}
+
+func container(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
+}
+
+// joinSize checks what join will make.
+func joinSize(v any, args []any, f *Fuel) (any, error) {
+	items, _ := v.([]any)
+	total := max(len(items)-1, 0) * length(args[0])
+	for _, e := range items {
+		if s, ok := e.(string); ok {
+			total += len(s)
+			continue
+		}
+		total += nodeBytes
+	}
+	if err := f.fits(items, len(items)); err != nil {
+		return nil, err
+	}
+	return v, f.fits("", total)
+}
+
+// regex charges for running a regular expression: the machine's take time in proportion to text and pattern. Search for
+// all matches is refused on long texts, as each match takes a few hundred bytes.
+func regex(v any, args []any, f *Fuel) (any, error) {
+	const longestPattern, longestForAll = 1 << 10, 16 << 10
+	pattern, flags := args[0], args[1]
+	if list, ok := pattern.([]any); ok && len(list) > 0 {
+		pattern = list[0]
+		if len(list) > 1 {
+			flags = list[1]
+		}
+	}
+	text, _ := v.(string)
+	re, _ := pattern.(string)
+	if len(re) > longestPattern {
+		return nil, sizeError("a pattern of %d bytes, the limit is %d", len(re), longestPattern)
+	}
+	if s, _ := flags.(string); strings.Contains(s, "g") {
+		if len(text) > longestForAll {
+			return nil, sizeError("a search for all matches in %d bytes, the limit is %d", len(text), longestForAll)
+		}
+		// the machine counts the characters before each match anew
+		if err := f.charge(int64(len(text)) * int64(len(text)) / 512); err != nil {
+			return nil, err
+		}
+	}
+	return v, f.charge(int64(len(re))*4 + int64(len(text))*int64(len(re)+1)/64)
+}
+
+// weave takes a text apart at matches: without replacements into the pieces between them, with replacements into the
+// text that has them in place of the matches.
+func weave(v any, args []any, f *Fuel) (any, error) {
+	text, ok := v.(string)
+	matches, _ := args[0].([]any)
+	if !ok {
+		return nil, fmt.Errorf("cannot search in %s: not a string", gojq.Preview(v))
+	}
+	replacements, replace := args[1].([]any)
+	pieces, err := cut(text, matches)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.fits(pieces, len(pieces)); err != nil || !replace {
+		return pieces, err
+	}
+	if len(replacements) != len(matches) {
+		return nil, fmt.Errorf("a replacement must give one string for each match")
+	}
+	total := len(text)
+	for _, r := range replacements {
+		if _, ok := r.(string); !ok {
+			return nil, fmt.Errorf("a replacement must be a string, got %s", gojq.Preview(r))
+		}
+		total += length(r)
+	}
+	if err := f.fits("", total); err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, total)
+	for i, p := range pieces {
+		s, _ := p.(string)
+		out = append(out, s...)
+		if i < len(replacements) {
+			s, _ = replacements[i].(string)
+			out = append(out, s...)
+		}
+	}
+	return string(out), nil
+}
+
+// cut gives the pieces of a text between matches, whose places count characters.
+func cut(text string, matches []any) ([]any, error) {
+	runes := []rune(text)
+	pieces := make([]any, 0, len(matches)+1)
+	last := 0
+	for _, m := range matches {
+		match, _ := m.(map[string]any)
+		offset, ok := gojq.ToInt(match["offset"])
+		n, also := gojq.ToInt(match["length"])
+		if !ok || !also || offset < last || offset+n > len(runes) {
+			return nil, fmt.Errorf("matches overlap")
+		}
+		pieces = append(pieces, string(runes[last:offset]))
+		last = offset + n
+	}
+	return append(pieces, string(runes[last:])), nil
+}

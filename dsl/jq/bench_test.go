@@ -1,0 +1,40 @@
+package jq_test
+
+import (
+	"testing"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+func BenchmarkCompile(b *testing.B) {
+	for b.Loop() {
+		if _, err := jq.Compile(`.orders | map(select(.total > 10)) | length`, []string{"context", "input"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRunSmall(b *testing.B) {
+	p, err := jq.Compile(`.n + 1`, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	input := map[string]any{"n": 1}
+	for b.Loop() {
+		if _, err := p.Run(input, nil, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMillionUnits(b *testing.B) {
+	p, err := jq.Compile(`def f: f; f`, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := p.Run(nil, nil, jq.NewFuel(1_000_000)); err == nil {
+			b.Fatal("no end")
+		}
+	}
+}

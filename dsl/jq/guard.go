@@ -1,0 +1,250 @@
+package jq
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/itchyny/gojq"
+)
+
+// guardFunc is one of our functions inside the machine: it gets its input, its arguments and the budget.
+type guardFunc func(v any, args []any, f *Fuel) (any, error)
+
+// guards lists our functions by the number of their arguments, the budget not counted.
+func guards() []map[string]guardFunc {
+	return []map[string]guardFunc{
+		{
+			"__touch": touch, "__deep": deepGuard, "__sorted": sorted, "__index": index, "__path": path, "__sumsize": sumSize,
+			"__matrix": matrix, "__digits": digits, "__timeformat": timeFormat, "__fromjson": fromJSON,
+		},
+		{"__product": product, "__joinsize": joinSize, "__walked": walked, "__peek": peek},
+		{
+			"__add": arithmetic("+"), "__sub": arithmetic("-"), "__mul": arithmetic("*"), "__div": arithmetic("/"), "__mod": arithmetic("%"),
+			"__eq": comparison(func(c int) bool { return c == 0 }), "__ne": comparison(func(c int) bool { return c != 0 }),
+			"__lt": comparison(func(c int) bool { return c < 0 }), "__le": comparison(func(c int) bool { return c <= 0 }),
+			"__gt": comparison(func(c int) bool { return c > 0 }), "__ge": comparison(func(c int) bool { return c >= 0 }),
+			"__regex": regex, "__weave": weave, "__put": put,
+		},
+	}
+}
+
+// options makes the machine know our functions.
+func options() []gojq.CompilerOption {
+	var out []gojq.CompilerOption
+	for arity, byName := range guards() {
+		for name, g := range byName {
+			out = append(out, gojq.WithFunction(name, arity+1, arity+1, func(v any, args []any) any {
+				f, ok := args[len(args)-1].(*Fuel)
+				if !ok {
+					return fmt.Errorf("%s runs without a budget", name)
+				}
+				result, err := g(v, args[:len(args)-1], f)
+				if err != nil {
+					return err
+				}
+				return result
+			}))
+		}
+	}
+	for name, get := range map[string]func(any) any{"__draft": newDraft, "__dropped": dropped, "__value": finished} {
+		out = append(out, gojq.WithFunction(name, 0, 0, func(v any, _ []any) any { return get(v) }))
+	}
+	return out
+}
+
+// touch charges for one pass over the top level of a value.
+func touch(v any, _ []any, f *Fuel) (any, error) { return v, f.fits(v, length(v)) }
+
+// deepGuard charges for one pass over a whole value.
+func deepGuard(v any, _ []any, f *Fuel) (any, error) {
+	switch v.(type) {
+	case []any, map[string]any, string:
+		_, err := f.deep(v)
+		return v, err
+	}
+	return v, nil
+}
+
+// sorted charges for comparing the parts of a value with each other.
+func sorted(v any, _ []any, f *Fuel) (any, error) {
+	const comparisons = 16
+	switch v.(type) {
+	case []any, map[string]any:
+		nodes, err := f.deep(v)
+		if err != nil {
+			return nil, err
+		}
+		return v, f.charge(nodes / 4 * comparisons)
+	}
+	return v, nil
+}
+
+// index refuses indices that would make an array huge if something were put there.
+func index(v any, _ []any, f *Fuel) (any, error) {
+	switch n := v.(type) {
+	case int:
+		if n > f.Limits.Index {
+			return nil, sizeError("index %d, the limit is %d", n, f.Limits.Index)
+		}
+	case []any:
+		return nil, fmt.Errorf("an array is not an index; use indices to search for a part of an array")
+	case map[string]any, string, nil, bool:
+	default:
+		if x, ok := gojq.ToFloat64(v); ok && x > float64(f.Limits.Index) {
+			return nil, sizeError("index %v, the limit is %d", v, f.Limits.Index)
+		}
+	}
+	return v, nil
+}
+
+// path checks a path: its length and the indices in it.
+func path(v any, _ []any, f *Fuel) (any, error) {
+	parts, ok := v.([]any)
+	if !ok {
+		return v, nil
+	}
+	if len(parts) > f.Limits.Depth {
+		return nil, sizeError("a path of %d parts, the limit is %d", len(parts), f.Limits.Depth)
+	}
+	for _, p := range parts {
+		if _, err := index(p, nil, f); err != nil {
+			return nil, err
+		}
+		if slice, ok := p.(map[string]any); ok {
+			for _, bound := range slice {
+				if _, err := index(bound, nil, f); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return v, f.charge(int64(len(parts)) / 4)
+}
+
+// walked charges for copying the containers along a path.
+func walked(v any, args []any, f *Fuel) (any, error) {
+	parts, _ := args[0].([]any)
+	for cur, i := v, 0; i < len(parts); i++ {
+		if err := f.fits(cur, length(cur)); err != nil {
+			return nil, err
+		}
+		switch c := cur.(type) {
+		case map[string]any:
+			key, _ := parts[i].(string)
+			cur = c[key]
+		case []any:
+			n, ok := gojq.ToInt(parts[i])
+			if n < 0 {
+				n += len(c)
+			}
+			if !ok || n < 0 || n >= len(c) {
+				return v, nil
+			}
+			cur = c[n]
+		default:
+			return v, nil
+		}
+	}
+	return v, nil
+}
+
+// sumSize checks what add will make.
+func sumSize(v any, _ []any, f *Fuel) (any, error) {
+	items, err := elements(v)
+	if err != nil {
+		return v, nil //nolint:nilerr // the native function has the better message
+	}
+	total, kind := 0, any(nil)
+	for _, e := range items {
+		total += length(e)
+		if length(e) > 0 {
+			kind = e
+		}
+	}
+	if err := f.fits(items, len(items)); err != nil {
+		return nil, err
+	}
+	return v, f.fits(kind, total)
+}
+
+func elements(v any) ([]any, error) {
+	switch v := v.(type) {
+	case []any:
+		return v, nil
+	case map[string]any:
+		out := make([]any, 0, len(v))
+		for _, k := range sortedKeys(v) {
+			out = append(out, v[k])
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("not iterable")
+}
+
+// matrix checks what transpose will make: every row as long as the longest.
+func matrix(v any, _ []any, f *Fuel) (any, error) {
+	rows, _ := v.([]any)
+	widest := 0
+	for _, r := range rows {
+		widest = max(widest, length(r))
+	}
+	return v, f.fits(rows, widest*max(len(rows), 1))
+}
+
+// product charges for comparing every part of one value with every part of another.
+func product(v any, args []any, f *Fuel) (any, error) {
+	if s, ok := v.(string); ok {
+		return v, f.fits(s, len(s)+length(args[0]))
+	}
+	a, err := f.deep(v)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.deep(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return v, f.charge(a * b / 16)
+}
+
+// digits refuses text that would make a huge integer.
+func digits(v any, _ []any, f *Fuel) (any, error) {
+	if s, ok := v.(string); ok && len(s) > maxDigits {
+		return nil, sizeError("a number of %d characters, the limit is %d", len(s), maxDigits)
+	}
+	return v, f.charge(1)
+}
+
+func fromJSON(v any, _ []any, f *Fuel) (any, error) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, fmt.Errorf("fromjson cannot be applied to: %s", gojq.Preview(v))
+	}
+	if err := f.charge(int64(len(s)) / 16); err != nil {
+		return nil, err
+	}
+	out, err := DecodeJSON([]byte(s))
+	if err != nil {
+		return nil, fmt.Errorf("fromjson cannot be applied to %s: %w", gojq.Preview(v), err)
+	}
+	return out, nil
+}
+
+// timeFormat refuses formats with long paddings.
+func timeFormat(v any, _ []any, f *Fuel) (any, error) {
+	const longest, longestPadding = 256, 2
+	s, ok := v.(string)
+	if !ok {
+		return v, nil
+	}
+	run := 0
+	for _, c := range s {
+		if run++; c < '0' || c > '9' {
+			run = 0
+		}
+		if run > longestPadding && strings.Contains(s, "%") || len(s) > longest {
+			return nil, sizeError("the time format %.40q", s)
+		}
+	}
+	return v, f.charge(int64(len(s)))
+}
