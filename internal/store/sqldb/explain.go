@@ -46,8 +46,11 @@ func (d *DB) Explain(caller context.Context, doing string, err error) error {
 	if _, ok := fault.From(err); ok {
 		return err
 	}
-	if caller.Err() != nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(caller))
+	if end := caller.Err(); end != nil {
+		if cause := context.Cause(caller); !errors.Is(cause, end) {
+			return fmt.Errorf("%s: %w: %w", doing, end, cause)
+		}
+		return fmt.Errorf("%s: %w", doing, end)
 	}
 	if bad, ok := badText(err); ok {
 		return fault.New(fault.Invalid, fault.InvalidArgument,

@@ -1,0 +1,413 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func testInsertRun(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	want := newRun("r1", 1)
+	want.Sequence = 1
+	require.Equal(t, want, insert(t, s, newRun("r1", 1)))
+	require.Equal(t, want, get(t, s, "r1"))
+	require.Len(t, audited(t, s, "r1"), 1)
+
+	again := newRun("r2", 2)
+	again.RequestID = want.RequestID
+	stored, made, err := s.InsertRun(ctx, again, entry(audit.RunStart, here, "r2"))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, want, stored)
+	require.Empty(t, audited(t, s, "r2"))
+
+	// Another project has its own request IDs; runs without one never meet.
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	elsewhere := newRun("r3", 3)
+	elsewhere.Project, elsewhere.RequestID = "other", want.RequestID
+	insert(t, s, elsewhere)
+	for _, id := range []string{"r4", "r5"} {
+		r := newRun(id, 4)
+		r.RequestID = ""
+		require.Empty(t, insert(t, s, r).RequestID)
+		require.Empty(t, get(t, s, id).RequestID)
+	}
+
+	nowhere := newRun("r6", 6)
+	nowhere.Project = "none"
+	_, _, err = s.InsertRun(ctx, nowhere, entry(audit.RunStart, "none", "r6"))
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	// The same ID twice is a mistake of ours, not an answer for a caller.
+	twice := newRun("r1", 7)
+	twice.RequestID = "new"
+	_, made, err = s.InsertRun(ctx, twice, entry(audit.RunStart, here, "r1"))
+	require.Error(t, err)
+	require.False(t, made)
+	_, isFault := fault.From(err)
+	require.False(t, isFault)
+	require.Equal(t, want, get(t, s, "r1"))
+}
+
+func testInsertRunAtOnce(t *testing.T, open Opener) {
+	stores := []Store{open(t), open(t)}
+	const rivals = 20
+	var wg sync.WaitGroup
+	got := make([]run.Run, rivals)
+	made := make([]bool, rivals)
+	errs := make([]error, rivals)
+	for i := range rivals {
+		wg.Go(func() {
+			r := newRun(fmt.Sprintf("r%d", i), i)
+			r.RequestID = "same"
+			got[i], made[i], errs[i] = stores[i%2].InsertRun(t.Context(), r, entry(audit.RunStart, here, "same"))
+		})
+	}
+	wg.Wait()
+	count := 0
+	for i := range rivals {
+		require.NoError(t, errs[i])
+		require.Equal(t, got[0], got[i])
+		if made[i] {
+			count++
+		}
+	}
+	require.Equal(t, 1, count)
+	list, err := stores[0].ListRuns(t.Context(), run.Filter{Project: here, Limit: 100})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Len(t, audited(t, stores[0], "same"), 1)
+}
+
+func testRemoveUnstarted(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	refused := entry(audit.RunStartRefused, here, "gone")
+	insert(t, s, newRun("gone", 1))
+	removed, err := s.RemoveUnstarted(ctx, "gone", refused)
+	require.NoError(t, err)
+	require.True(t, removed)
+	_, err = s.GetRun(ctx, here, "gone")
+	requireFault(t, err, fault.NotFound, fault.RunNotFound, "gone")
+	require.Equal(t, audit.RunStartRefused, audited(t, s, "gone")[0].Action)
+	insert(t, s, newRun("gone", 2)) // Its ID and request ID are free again.
+
+	insert(t, s, newRun("handed-over", 1))
+	require.NoError(t, s.MarkHandedOver(ctx, "handed-over", "x", at(2)))
+	insert(t, s, newRun("running", 1))
+	apply(t, s, state("running", 1, run.Running))
+	insert(t, s, newRun("told-of", 1))
+	apply(t, s, run.Update{RunID: "told-of", Position: 1, Steps: []run.Step{{Number: 1, Status: "running", Position: 1}}})
+	for _, id := range []string{"handed-over", "running", "told-of"} {
+		removed, err := s.RemoveUnstarted(ctx, id, entry(audit.RunStartRefused, here, id))
+		require.NoError(t, err, id)
+		require.False(t, removed, id)
+		get(t, s, id)
+		require.Len(t, audited(t, s, id), 1, id)
+	}
+}
+
+func testHandOver(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	insert(t, s, newRun("r1", 1))
+	require.NoError(t, s.MarkHandedOver(ctx, "r1", "execution-1", at(2)))
+	want := newRun("r1", 1)
+	want.QueuedReason, want.StatusAt, want.ExecutionID, want.Sequence = run.QueuedWorker, at(2), "execution-1", 2
+	require.Equal(t, want, get(t, s, "r1"))
+	require.NoError(t, s.MarkHandedOver(ctx, "r1", "execution-2", at(3)))
+	require.Equal(t, want, get(t, s, "r1"))
+
+	// With an eager start the projection may come first.
+	insert(t, s, newRun("r2", 1))
+	apply(t, s, state("r2", 1, run.Completed))
+	before := get(t, s, "r2")
+	require.Empty(t, before.QueuedReason)
+	require.NoError(t, s.MarkHandedOver(ctx, "r2", "execution-2", at(3)))
+	require.Equal(t, before, get(t, s, "r2"))
+}
+
+func testCancel(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	for _, status := range run.Statuses() {
+		id := string(status)
+		insert(t, s, newRun(id, 1))
+		apply(t, s, state(id, 1, status))
+		before := get(t, s, id)
+		r, err := s.MarkCancelRequested(ctx, here, id, "enough", at(5), entry(audit.RunCancel, here, id))
+		require.NoError(t, err)
+		require.Equal(t, get(t, s, id), r)
+		if status.Terminal() {
+			require.Equal(t, before, r)
+			require.Len(t, audited(t, s, id), 1)
+			continue
+		}
+		want := before
+		want.CancelRequested, want.CancelReason, want.Sequence = true, "enough", before.Sequence+1
+		require.Equal(t, want, r)
+		require.Len(t, audited(t, s, id), 2)
+		r, err = s.MarkCancelRequested(ctx, here, id, "once more", at(6), entry(audit.RunCancel, here, id))
+		require.NoError(t, err)
+		require.Equal(t, want, r)
+		require.Len(t, audited(t, s, id), 2)
+		// The flag is beside the state: an update leaves it.
+		apply(t, s, state(id, 9, run.Canceled))
+		r = get(t, s, id)
+		require.True(t, r.CancelRequested)
+		require.Equal(t, run.Canceled, r.Status)
+	}
+}
+
+func testFinishMissing(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	problem := &run.Problem{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
+	for _, status := range run.Statuses() {
+		id := string(status)
+		insert(t, s, newRun(id, 1))
+		u := state(id, 1, status)
+		u.Steps = []run.Step{
+			{Number: 1, Status: "completed", Position: 1, StartedAt: at(1), EndedAt: at(2)},
+			{Number: 2, Status: "waiting", WaitingKind: "timer", WaitUntil: at(99), Position: 1, StartedAt: at(2)},
+		}
+		apply(t, s, u)
+		before, beforeSteps := get(t, s, id), steps(t, s, id)
+		finished, err := s.FinishMissing(ctx, id, run.Failed, problem, at(9), entry("run.finish", here, id))
+		require.NoError(t, err)
+		require.Equal(t, !status.Terminal(), finished)
+		if status.Terminal() {
+			require.Equal(t, before, get(t, s, id))
+			require.Equal(t, beforeSteps, steps(t, s, id))
+			require.Len(t, audited(t, s, id), 1)
+			continue
+		}
+		want := before
+		want.Status, want.QueuedReason, want.WaitingKind, want.Error = run.Failed, "", "", problem
+		want.StatusAt, want.EndedAt, want.Sequence = at(9), at(9), before.Sequence+1
+		require.Equal(t, want, get(t, s, id))
+		after := steps(t, s, id)
+		require.Equal(t, beforeSteps[0], after[0])
+		require.Equal(t, run.Step{
+			Number: 2, Status: "canceled", Position: 1, StartedAt: at(2), EndedAt: at(9), Sequence: want.Sequence,
+		}, after[1])
+		require.Len(t, audited(t, s, id), 2)
+	}
+}
+
+func testRunsNotFound(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	insert(t, s, newRun("r1", 1))
+	e := entry(audit.RunCancel, here, "none")
+	for name, call := range map[string]func() error{
+		"get":           func() error { _, err := s.GetRun(ctx, here, "none"); return err },
+		"steps":         func() error { _, err := s.ListSteps(ctx, here, "none", 0, 1); return err },
+		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.StepCursor{}, 1, 1); return err },
+		"remove":        func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
+		"hand over":     func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
+		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", at(1), e); return err },
+		"finish":        func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
+	} {
+		t.Run(name, func(t *testing.T) { requireFault(t, call(), fault.NotFound, fault.RunNotFound, "none") })
+	}
+	for name, call := range map[string]func(project string) error{
+		"get":    func(p string) error { _, err := s.GetRun(ctx, p, "r1"); return err },
+		"steps":  func(p string) error { _, err := s.ListSteps(ctx, p, "r1", 0, 1); return err },
+		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", at(1), e); return err },
+	} {
+		t.Run(name+" in another project", func(t *testing.T) {
+			requireFault(t, call("other"), fault.NotFound, fault.RunNotFound, "r1")
+			requireFault(t, call("none"), fault.NotFound, fault.ProjectNotFound, "none")
+		})
+	}
+	_, err := s.ListRuns(ctx, run.Filter{Project: "none", Limit: 1})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	require.Empty(t, apply(t, s, state("none", 1, run.Running)), "updates of unknown runs are passed over")
+	require.False(t, get(t, s, "r1").CancelRequested)
+	require.Empty(t, audited(t, s, "none"))
+}
+
+// lister makes runs of all kinds and says by itself which ones a filter matches.
+type lister struct{ runs []run.Run }
+
+func newLister(t *testing.T, s Store) lister {
+	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	var l lister
+	for i := range 48 {
+		// Several share a moment.
+		r := newRun(fmt.Sprintf("r%02d", (i*29)%48), i/3)
+		r.Workflow = []string{hello, "examples/other"}[i%2]
+		r.Version = []string{"1", "2", "3"}[i%3]
+		r.Project = []string{here, here, here, "other"}[i%4]
+		insert(t, s, r)
+		status := run.Statuses()[(i/2)%8]
+		if status != run.Queued {
+			apply(t, s, state(r.ID, 1, status))
+		}
+		full, err := s.GetRun(t.Context(), r.Project, r.ID)
+		require.NoError(t, err)
+		full.Input, full.Output = nil, nil
+		l.runs = append(l.runs, full)
+	}
+	return l
+}
+
+func (l lister) match(f run.Filter) map[string]run.Run {
+	want := map[string]run.Run{}
+	for _, r := range l.runs {
+		status := len(f.Statuses) == 0
+		for _, s := range f.Statuses {
+			status = status || s == r.Status
+		}
+		if status && (f.Project == "" || f.Project == r.Project) && (f.Workflow == "" || f.Workflow == r.Workflow) &&
+			(f.Version == "" || f.Version == r.Version) && (f.RequestID == "" || f.RequestID == r.RequestID) &&
+			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
+			want[r.ID] = r
+		}
+	}
+	return want
+}
+
+func testListRuns(t *testing.T, open Opener) {
+	s := open(t)
+	l := newLister(t, s)
+	statuses := [][]run.Status{nil, {run.Queued}, {run.Failed, run.Running, run.Failed}, run.Statuses(), {"unknown"}}
+	for _, projectName := range []string{here, "other", ""} {
+		for _, workflowName := range []string{"", hello, "none/none"} {
+			for _, versionName := range []string{"", "2"} {
+				for _, list := range statuses {
+					f := run.Filter{Project: projectName, Workflow: workflowName, Version: versionName, Statuses: list}
+					l.check(t, s, f)
+					f.Since, f.Until = at(3), at(9)
+					l.check(t, s, f)
+				}
+			}
+		}
+	}
+	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05"})
+	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05", Statuses: []run.Status{run.Queued, run.Failed}})
+}
+
+// check pages through a list in both directions.
+func (l lister) check(t *testing.T, s Store, f run.Filter) {
+	t.Helper()
+	want := l.match(f)
+	for _, oldest := range []bool{false, true} {
+		for _, limit := range []int{3, 100} {
+			f.OldestFirst, f.Limit, f.After = oldest, limit, nil
+			got := pages(t, s, f, nil)
+			require.Len(t, got, len(want), "%+v", f)
+			for i, r := range got {
+				require.Equal(t, want[r.ID], r)
+				if i > 0 {
+					require.Equal(t, oldest, before(got[i-1], r), "order of %s and %s", got[i-1].ID, r.ID)
+				}
+			}
+		}
+	}
+}
+
+func before(a, b run.Run) bool {
+	if a.CreatedAt.Equal(b.CreatedAt) {
+		return strings.Compare(a.ID, b.ID) < 0
+	}
+	return a.CreatedAt.Before(b.CreatedAt)
+}
+
+// pages reads a list to its end, calling between after each page.
+func pages(t testing.TB, s Store, f run.Filter, between func(page int)) []run.Run {
+	t.Helper()
+	var all []run.Run
+	for n := 0; ; n++ {
+		page, err := s.ListRuns(t.Context(), f)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page), f.Limit)
+		all = append(all, page...)
+		if len(page) < f.Limit {
+			return all
+		}
+		last := page[len(page)-1]
+		f.After = &run.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}
+		if between != nil {
+			between(n)
+		}
+	}
+}
+
+// testRunsPageUnderInserts lists while runs come in and change: what was there at the start is seen exactly once.
+func testRunsPageUnderInserts(t *testing.T, open Opener) {
+	reader, writer := open(t), open(t)
+	for _, oldest := range []bool{false, true} {
+		prefix := fmt.Sprintf("%v", oldest)
+		there := map[string]int{}
+		for i := range 40 {
+			id := fmt.Sprintf("%s-%02d", prefix, i)
+			r := newRun(id, i/4)
+			r.Workflow = "w/" + prefix
+			insert(t, writer, r)
+			there[id] = 0
+		}
+		f := run.Filter{Project: here, Workflow: "w/" + prefix, Limit: 7, OldestFirst: oldest}
+		list := pages(t, reader, f, func(page int) {
+			if page > 6 {
+				return // An endless list is no part of the promise.
+			}
+			for i := range 3 {
+				// Before, among and after those that are listed.
+				r := newRun(fmt.Sprintf("%s-new-%d-%d", prefix, page, i), []int{-1, 5, 20}[i])
+				r.Workflow = "w/" + prefix
+				insert(t, writer, r)
+			}
+			apply(t, writer, state(fmt.Sprintf("%s-%02d", prefix, page), 1, run.Running))
+		})
+		seen := map[string]bool{}
+		for _, r := range list {
+			require.False(t, seen[r.ID], "%s twice", r.ID)
+			seen[r.ID] = true
+		}
+		for id := range there {
+			require.True(t, seen[id], "%s skipped", id)
+		}
+	}
+}
+
+func testSteps(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	insert(t, s, newRun("r1", 1))
+	insert(t, s, newRun("r10", 1))
+	step := func(number, position int64) run.Step {
+		return run.Step{Number: number, Path: fmt.Sprintf("/do/%d", number), Status: "running", Position: position}
+	}
+	numbers := func(list []run.Step, err error) []int64 {
+		require.NoError(t, err)
+		var got []int64
+		for _, t := range list {
+			got = append(got, t.Number)
+		}
+		return got
+	}
+	apply(t, s, run.Update{RunID: "r1", Position: 1, Steps: []run.Step{step(1, 1), step(2, 1), step(3, 1)}})
+	first := get(t, s, "r1").Sequence
+	apply(t, s, run.Update{RunID: "r10", Position: 1, Steps: []run.Step{step(7, 1)}})
+	apply(t, s, run.Update{RunID: "r1", Position: 2, Steps: []run.Step{step(10, 2), step(2, 2)}})
+	second := get(t, s, "r1").Sequence
+	require.Equal(t, first+1, second)
+
+	require.Equal(t, []int64{1, 2, 3, 10}, numbers(s.ListSteps(ctx, here, "r1", 0, 100)))
+	require.Equal(t, []int64{3, 10}, numbers(s.ListSteps(ctx, here, "r1", 2, 100)))
+	require.Equal(t, []int64{2, 3}, numbers(s.ListSteps(ctx, here, "r1", 1, 2)))
+	require.Empty(t, numbers(s.ListSteps(ctx, here, "r1", 10, 100)))
+
+	cursor := func(sequence, number int64) run.StepCursor { return run.StepCursor{Sequence: sequence, Number: number} }
+	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), second, 100)))
+	require.Equal(t, []int64{2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(first, math.MaxInt64), second, 100)))
+	require.Equal(t, []int64{3, 2}, numbers(s.ChangedSteps(ctx, "r1", cursor(first, 1), second, 2)))
+	require.Equal(t, []int64{1, 3}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), first, 100)))
+	require.Empty(t, numbers(s.ChangedSteps(ctx, "r1", cursor(second, 10), second, 100)))
+}

@@ -1,0 +1,173 @@
+// Package storetest is what every store must do, as a suite that a test runs on a real database.
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, func(t testing.TB) storetest.Opener { … })
+//	}
+//
+// Each test gets a database of its own and may open it more than once, as several processes would. [Postgres] makes
+// such databases on a server that the environment names.
+//
+// The suite knows nothing of SQL: what is specific to a database is tested beside it.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// Store is all that the domain packages ask of a store.
+type Store interface {
+	run.Store
+	workflow.Store
+	project.Store
+	audit.Store
+	Ping(ctx context.Context) error
+}
+
+// Opener opens one database, migrated; the store is closed when the test ends.
+type Opener func(t testing.TB) Store
+
+// Run runs the suite. newDatabase makes an empty database for one test.
+func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
+	t.Helper()
+	tests := []struct {
+		name string
+		test func(t *testing.T, open Opener)
+	}{
+		{"projects", testProjects},
+		{"drafts", testDrafts},
+		{"publish", testPublish},
+		{"publish at once", testPublishAtOnce},
+		{"find and list workflows", testListWorkflows},
+		{"list versions", testListVersions},
+		{"pause", testPause},
+		{"delete workflow", testDeleteWorkflow},
+		{"definitions not found", testDefinitionsNotFound},
+		{"insert run", testInsertRun},
+		{"insert run at once", testInsertRunAtOnce},
+		{"remove unstarted", testRemoveUnstarted},
+		{"hand over", testHandOver},
+		{"cancel", testCancel},
+		{"finish missing", testFinishMissing},
+		{"runs not found", testRunsNotFound},
+		{"list runs", testListRuns},
+		{"runs page under inserts", testRunsPageUnderInserts},
+		{"steps", testSteps},
+		{"updates", testUpdates},
+		{"updates are guarded", testUpdatesGuarded},
+		{"terminal stays", testTerminalStays},
+		{"updates in any order", testUpdatesInAnyOrder},
+		{"updates in bulk", testUpdatesInBulk},
+		{"updates from many sides", testUpdatesFromManySides},
+		{"odd text", testOddText},
+		{"exact values", testExactValues},
+		{"audit list", testAuditList},
+		{"audit with its change", testAuditWithItsChange},
+		{"context", testContext},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.test(t, newDatabase(t))
+		})
+	}
+}
+
+const (
+	here  = project.Default
+	hello = "examples/hello"
+)
+
+// at is the n-th moment of a test, to the microsecond.
+func at(n int) time.Time {
+	return time.Date(2026, 3, 29, 1, 59, 59, 123456000, time.UTC).Add(time.Duration(n) * time.Second)
+}
+
+func entry(action, projectName, subject string) audit.Entry {
+	return audit.Entry{
+		Time: at(0), Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: action, Project: projectName, Subject: subject,
+	}
+}
+
+// newRun is a run as the service makes it.
+func newRun(id string, n int) run.Run {
+	return run.Run{
+		ID: id, Project: here, Workflow: hello, Version: "1.0.0", DocumentHash: "sha256:aa", Status: run.Queued,
+		QueuedReason: run.QueuedStarting, StatusAt: at(n), RequestID: "request-" + id, Trigger: run.TriggerAPI, Actor: "ada",
+		CreatedAt: at(n), Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
+	}
+}
+
+func insert(t testing.TB, s Store, r run.Run) run.Run {
+	t.Helper()
+	stored, made, err := s.InsertRun(t.Context(), r, entry(audit.RunStart, r.Project, r.ID))
+	require.NoError(t, err)
+	require.True(t, made)
+	return stored
+}
+
+func apply(t testing.TB, s Store, updates ...run.Update) []run.Transition {
+	t.Helper()
+	transitions, err := s.ApplyUpdates(t.Context(), updates)
+	require.NoError(t, err)
+	return transitions
+}
+
+// state is an update that gives a run a status.
+func state(id string, position int64, status run.Status) run.Update {
+	u := run.Update{
+		RunID: id, ExecutionID: "execution-1", Position: position,
+		State: &run.State{Status: status, Since: at(int(position)), StartedAt: at(1), StepsTotal: position, StepsDone: position - 1},
+	}
+	if status.Terminal() {
+		u.State.EndedAt = at(int(position))
+	}
+	if status == run.Waiting {
+		u.State.WaitingKind = "timer"
+	}
+	return u
+}
+
+func get(t testing.TB, s Store, id string) run.Run {
+	t.Helper()
+	r, err := s.GetRun(t.Context(), here, id)
+	require.NoError(t, err)
+	return r
+}
+
+func steps(t testing.TB, s Store, id string) []run.Step {
+	t.Helper()
+	list, err := s.ListSteps(t.Context(), here, id, 0, 10000)
+	require.NoError(t, err)
+	return list
+}
+
+// requireFault requires a fault whose message names the subject.
+func requireFault(t testing.TB, err error, class fault.Class, reason, subject string) {
+	t.Helper()
+	f, ok := fault.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Equal(t, reason, f.Reason)
+	require.Equal(t, class, f.Class)
+	require.Contains(t, f.Message, fmt.Sprintf("%q", subject))
+}
+
+// audited lists the audit entries of a subject, newest first.
+func audited(t testing.TB, s Store, subject string) []audit.Entry {
+	t.Helper()
+	list, err := s.ListAudit(t.Context(), audit.Filter{Subject: subject, Limit: 1000})
+	require.NoError(t, err)
+	return list
+}
