@@ -44,9 +44,9 @@ func Sleeps(tree Tree, allowed Exceptions) []Finding {
 		"sleeps; wait for the event itself: a channel, a timer, require.Eventually, testing/synctest")
 }
 
-// BackgroundContexts finds contexts that come from nowhere outside main packages and tests.
+// BackgroundContexts finds contexts that come from nowhere outside main packages, tests and kits for tests.
 func BackgroundContexts(tree Tree, allowed Exceptions) []Finding {
-	files := tree.Files(func(f *File) bool { return !f.Test && f.AST.Name.Name != "main" })
+	files := tree.Files(func(f *File) bool { return !f.Test && !f.Kit && f.AST.Name.Name != "main" })
 	return selectors(files, "context", []string{"Background", "TODO"}, allowed,
 		"makes a context from nothing; take the caller's, or context.WithoutCancel of it for clean-up")
 }

@@ -18,6 +18,7 @@ type File struct {
 	AST       *ast.File
 	Source    []byte
 	Test      bool // a _test.go file
+	Kit       bool // of a package that only tests import, by its place: below test, or named …test as httptest is
 	Generated bool // carries the standard header of generated code
 	fset      *token.FileSet
 }
@@ -113,6 +114,7 @@ func (t Tree) add(root, path string) error {
 		AST:       parsed,
 		Source:    source,
 		Test:      strings.HasSuffix(path, "_test.go"),
+		Kit:       strings.HasPrefix(folder, "test/") || strings.HasSuffix(folder, "test"),
 		Generated: ast.IsGenerated(parsed),
 		fset:      fset,
 	})
