@@ -106,6 +106,10 @@ func (c *completer) bare(r *http.Request) *connect.Error {
 	case http.StatusUnsupportedMediaType:
 		return New(connect.CodeInvalidArgument, fault.InvalidArgument,
 			fmt.Sprintf("content type %q is not supported here: use application/json, or a client for Connect, gRPC or gRPC-Web", r.Header.Get("Content-Type")))
+	case http.StatusNotFound:
+		if c.Header().Get("Content-Type") != "application/json" {
+			return New(connect.CodeUnimplemented, reason.Unimplemented, fmt.Sprintf("there is no method %s", r.URL.Path))
+		}
 	case http.StatusHTTPVersionNotSupported:
 		return New(connect.CodeUnimplemented, reason.Unimplemented, "this call needs HTTP/2")
 	}

@@ -50,8 +50,11 @@ func Unmarshal(data []byte, m proto.Message) error {
 
 // plain takes off protojson's prefix, whose space is sometimes a non-breaking one so that nobody compares texts.
 func plain(err error) string {
-	text := strings.TrimPrefix(err.Error(), "proto:")
-	return strings.TrimLeft(text, " \u00a0")
+	text := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
+	if text == "unexpected EOF" {
+		return "the JSON ends before it is complete"
+	}
+	return text
 }
 
 // wrap gives the wire form of JsonValue for an inline value.

@@ -39,7 +39,8 @@ type Service struct {
 func New(services []Service, limit int64) (http.Handler, error) {
 	targets := make([]*vanguard.Service, len(services))
 	for i, s := range services {
-		targets[i] = vanguard.NewService(s.Path, unlessFailed(s.Handler))
+		// Always to binary: passed on as JSON, a body would be read, and refused, by Connect instead.
+		targets[i] = vanguard.NewService(s.Path, unlessFailed(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
 	}
 	transcoder, err := vanguard.NewTranscoder(targets,
 		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return jsoncodec.NewREST() }),
@@ -57,8 +58,14 @@ type handler struct {
 
 // ServeHTTP answers one REST call.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !isJSON(r) {
+		fail.WriteREST(w, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, fmt.Sprintf(
+			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get("Content-Type"))),
+			http.StatusUnsupportedMediaType)
+		return
+	}
 	if e := h.prepare(r); e != nil {
-		fail.Write(w, r, e)
+		fail.WriteREST(w, e, reason.HTTPStatus(e.Code()))
 		return
 	}
 	a := &answer{ResponseWriter: w}
@@ -66,17 +73,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.finish(r)
 }
 
-// prepare reads the body within the limit, plain, and names its content type as Vanguard knows it.
-func (h *handler) prepare(r *http.Request) *connect.Error {
-	if given := r.Header.Get("Content-Type"); given != "" {
-		media, params, err := mime.ParseMediaType(given)
-		charset := strings.ToLower(params["charset"])
-		if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") {
-			return fail.New(connect.CodeInvalidArgument, fault.InvalidArgument,
-				fmt.Sprintf("content type %q is not supported here: send JSON with Content-Type: application/json", given))
-		}
-		r.Header.Set("Content-Type", media)
+// isJSON tells whether the body, if there is one, is said to be JSON, and says so as Vanguard knows it.
+func isJSON(r *http.Request) bool {
+	given := r.Header.Get("Content-Type")
+	if given == "" {
+		return true
 	}
+	media, params, err := mime.ParseMediaType(given)
+	charset := strings.ToLower(params["charset"])
+	if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") {
+		return false
+	}
+	r.Header.Set("Content-Type", media)
+	return true
+}
+
+// prepare reads the body within the limit and makes it plain.
+func (h *handler) prepare(r *http.Request) *connect.Error {
 	body, e := h.read(r)
 	if e != nil {
 		return e

@@ -1,0 +1,220 @@
+package rpc_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+)
+
+func TestRESTErrors(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	const runs, projects = "/v1/projects/default/runs", "/v1/projects"
+	tests := map[string]struct {
+		method, path, body string
+		headers            []string
+		status             int
+		reason             string
+		says               string
+	}{
+		"malformed JSON":           {"POST", runs, `{"workflow":`, nil, 400, fault.InvalidArgument, "ends before it is complete"},
+		"not an object":            {"POST", projects, `[1]`, nil, 400, fault.InvalidArgument, "unexpected token ["},
+		"text after the object":    {"POST", projects, `{} {}`, nil, 400, fault.InvalidArgument, "unexpected token"},
+		"unknown field":            {"POST", runs, `{"workfow":"hello"}`, nil, 400, fault.InvalidArgument, `(line 1:2): unknown field "workfow"`},
+		"wrong type":               {"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, fault.InvalidArgument, "(line 2:13): invalid value for string field workflow"},
+		"field given twice":        {"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "duplicate field"},
+		"not UTF-8":                {"POST", runs, "{\"workflow\":\"\xff\"}", nil, 400, fault.InvalidArgument, "UTF-8"},
+		"empty body":               {"POST", projects, ``, nil, 400, fault.InvalidArgument, "project name"},
+		"unknown parameter":        {"GET", runs + "?colour=red", ``, nil, 400, fault.InvalidArgument, "colour"},
+		"wrong parameter":          {"GET", runs + "?pageSize=many", ``, nil, 400, fault.InvalidArgument, "page_size"},
+		"wrong time":               {"GET", runs + "?since=yesterday", ``, nil, 400, fault.InvalidArgument, "since"},
+		"body on GET":              {"GET", runs, `{}`, nil, 400, fault.InvalidArgument, "no body"},
+		"form":                     {"POST", runs, `workflow=hello`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, fault.InvalidArgument, "Content-Type: application/json"},
+		"other charset":            {"POST", runs, `{}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, fault.InvalidArgument, "latin1"},
+		"unknown encoding":         {"POST", runs, `{}`, []string{"Content-Encoding", "br"}, 400, fault.InvalidArgument, "br"},
+		"not gzip":                 {"POST", runs, `{}`, []string{"Content-Encoding", "gzip"}, 400, fault.InvalidArgument, "gzip"},
+		"unknown path":             {"GET", "/v1/nothing", ``, nil, 404, "UNIMPLEMENTED", "/v1/nothing"},
+		"unknown path elsewhere":   {"GET", "/api/runs", ``, nil, 404, "UNIMPLEMENTED", "GET /"},
+		"unknown verb":             {"POST", "/v1/projects/default/workflows/hello:explode", `{}`, nil, 404, "UNIMPLEMENTED", "explode"},
+		"wrong method":             {"DELETE", runs, ``, nil, 405, "UNIMPLEMENTED", "GET"},
+		"wrong timeout":            {"GET", runs, ``, []string{"X-Server-Timeout", "soon"}, 400, fault.InvalidArgument, "soon"},
+		"page size":                {"GET", runs + "?pageSize=501", ``, nil, 400, fault.InvalidArgument, "1 to 500"},
+		"order":                    {"GET", runs + "?order=random", ``, nil, 400, fault.InvalidArgument, "newest or oldest"},
+		"status":                   {"GET", runs + "?statuses=happy", ``, nil, 400, fault.InvalidArgument, "happy"},
+		"page token":               {"GET", runs + "?pageToken=nonsense", ``, nil, 400, fault.InvalidPageToken, "start again without one"},
+		"project":                  {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, fault.ProjectNotFound, "nowhere"},
+		"project of a check":       {"POST", "/v1/projects/nowhere/workflows:validate", `{"source":"a"}`, nil, 404, fault.ProjectNotFound, "nowhere"},
+		"project of audit":         {"GET", "/v1/projects/nowhere/audit", ``, nil, 404, fault.ProjectNotFound, "nowhere"},
+		"project name":             {"POST", projects, `{"name":"No!"}`, nil, 400, fault.InvalidArgument, "No!"},
+		"project exists":           {"POST", projects, `{"name":"default"}`, nil, 409, fault.ProjectExists, "default"},
+		"workflow":                 {"POST", runs, `{"workflow":"bye"}`, nil, 404, fault.WorkflowNotFound, "bye"},
+		"no workflow":              {"POST", runs, `{}`, nil, 400, fault.InvalidArgument, "NAME"},
+		"version":                  {"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, fault.VersionNotFound, "9.9.9"},
+		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, fault.InvalidInput, "name"},
+		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 429, fault.InputTooLarge, "limit"},
+		"run":                      {"GET", runs + "/none", ``, nil, 404, fault.RunNotFound, "none"},
+		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, fault.InvalidArgument, "nothing to publish"},
+		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "both"},
+		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, fault.InvalidArgument, "no document"},
+		"draft":                    {"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, fault.DraftNotFound, "hello"},
+		"draft and version":        {"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, fault.InvalidArgument, "both"},
+		"diff of nothing":          {"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, fault.InvalidArgument, `"to"`},
+		"version with new content": {"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") + `}`, nil, 409, fault.VersionTaken, "1.0.0"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := p.do(test.method, test.path, test.body, test.headers...)
+			a.t = t
+			require.Contains(t, a.fails(test.status, test.reason), test.says)
+		})
+	}
+}
+
+func TestDocumentWithProblemsNamesEachOfThem(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	wrong := strings.ReplaceAll(greeting, "title:", "titel:") + "  - odd:\n      sett: {a: 1}\n"
+	body := `{"source":` + quoted(wrong) + `}`
+
+	a := p.do("POST", "/v1/projects/default/workflows:publish", body)
+	a.fails(400, fault.InvalidDocument)
+	violations := a.object()["details"].([]any)[1].(map[string]any)["fieldViolations"].([]any)
+	require.Len(t, violations, 2, a.body)
+	require.Contains(t, violations[0].(map[string]any)["description"], "6:3")
+
+	checked := p.do("POST", "/v1/projects/default/workflows:validate", body).ok()
+	require.Equal(t, false, checked["valid"])
+	findings := checked["findings"].([]any)
+	require.Len(t, findings, 2)
+	require.Equal(t, "error", findings[0].(map[string]any)["severity"])
+	require.Equal(t, "6", findings[0].(map[string]any)["line"].(interface{ String() string }).String())
+
+	saved := p.do("POST", "/v1/projects/default/workflows:save", body).ok()
+	require.Len(t, saved["findings"], 2, "a draft may be wrong")
+}
+
+func TestUnavailableSaysWhenToTryAgain(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached").WithRetry(2500 * time.Millisecond))
+	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.fails(503, fault.EngineUnavailable)
+	require.Equal(t, "3", a.header.Get("Retry-After"))
+	require.Contains(t, a.body, `"retryDelay":"2.500s"`)
+	require.Empty(t, p.do("GET", "/v1/projects/default/runs", "").ok()["runs"])
+
+	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))
+	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
+}
+
+func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+
+	p.engine.failWith(errors.New("password=hunter2 refused"))
+	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.fails(500, "INTERNAL")
+	require.NotContains(t, a.body, "hunter2")
+	require.Contains(t, p.log.String(), "hunter2")
+	require.Contains(t, p.log.String(), "procedure=signalbox.v1.RunService/StartRun")
+
+	p.engine.checkWith(func(context.Context) error { panic("lost the plot") })
+	a = p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.fails(500, "INTERNAL")
+	require.NotContains(t, a.body, "plot")
+	require.Contains(t, p.log.String(), "lost the plot")
+}
+
+func TestCallsHaveADeadline(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.CallTimeout = 50 * time.Millisecond })
+	p.publish()
+	p.engine.checkWith(func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).fails(504, "DEADLINE_EXCEEDED")
+	p.engine.checkWith(func(ctx context.Context) error {
+		if _, ok := ctx.Deadline(); !ok {
+			return errors.New("no deadline")
+		}
+		return nil
+	})
+	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).ok()
+}
+
+func TestRequestsAreLimitedBeforeAndAfterDecompression(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.MaxRequestBytes = 10_000 })
+	large := `{"name":"` + strings.Repeat("x", 10_000) + `"}`
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := zip.Write([]byte(large))
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	require.Less(t, packed.Len(), 1000)
+
+	p.do("POST", "/v1/projects", large).fails(429, fault.RequestTooLarge)
+	p.do("POST", "/v1/projects", packed.String(), "Content-Encoding", "gzip").fails(429, fault.RequestTooLarge)
+
+	const connectPath = "/signalbox.v1.ProjectService/CreateProject"
+	for _, body := range [][]string{{large}, {packed.String(), "Content-Encoding", "gzip"}} {
+		a := p.do("POST", connectPath, body[0], body[1:]...)
+		require.Contains(t, a.connectFails(429, "resource_exhausted", fault.RequestTooLarge), "10000")
+	}
+}
+
+func TestNothingRunsForARequestThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.do("POST", "/v1/projects", `{"name":"a","nonsense":1}`).fails(400, fault.InvalidArgument)
+	require.NotContains(t, p.log.String(), "ProjectService", "no method was called")
+	require.Len(t, p.do("GET", "/v1/projects", "").ok()["projects"], 1)
+}
+
+func TestForeignPagesAreKeptOut(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	port := p.base[strings.LastIndex(p.base, ":"):]
+	tests := map[string]struct {
+		headers []string
+		reason  string
+	}{
+		"rebound name":           {[]string{"Host", "evil.example" + port}, "FOREIGN_HOST"},
+		"other address":          {[]string{"Host", "192.168.1.10" + port}, "FOREIGN_HOST"},
+		"name like ours":         {[]string{"Host", "localhost.evil.example"}, "FOREIGN_HOST"},
+		"other origin":           {[]string{"Origin", "https://evil.example"}, "CROSS_ORIGIN"},
+		"opaque origin":          {[]string{"Origin", "null"}, "CROSS_ORIGIN"},
+		"other port":             {[]string{"Origin", "http://127.0.0.1:1"}, "CROSS_ORIGIN"},
+		"cross-site by metadata": {[]string{"Sec-Fetch-Site", "cross-site"}, "CROSS_ORIGIN"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := p.do("POST", "/v1/projects", `{"name":"stolen"}`, test.headers...)
+			a.t = t
+			a.fails(403, test.reason)
+			a = p.do("POST", "/signalbox.v1.ProjectService/CreateProject", `{"name":"stolen"}`, test.headers...)
+			a.t = t
+			a.connectFails(403, "permission_denied", test.reason)
+		})
+	}
+	for _, host := range []string{"localhost", "LOCALHOST" + port, "127.0.0.1", "[::1]" + port, "127.8.8.8"} {
+		require.Equal(t, http.StatusOK, p.do("GET", "/v1/version", "", "Host", host).status, host)
+	}
+	p.do("GET", "/v1/version", "", "Origin", p.base).ok()
+}
