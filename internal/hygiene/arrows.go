@@ -19,7 +19,7 @@ type Rule struct {
 // Ban says what the packages of one subtree must not link, neither directly nor through others.
 type Ban struct {
 	From   string   // a package of the root module and everything below it; empty for the whole module
-	Links  []string // import path prefixes
+	Links  []string // import paths; one that ends with /... means everything below as well, as for the go tool
 	Except []string // subtrees of the root module that may
 	Why    string
 }
@@ -59,14 +59,14 @@ func Arrows() []Rule {
 
 // Bans is what must stay unlinked: P-A1, P-A2, P-A3 of the design.
 func Bans() []Ban {
-	const temporal = "go.temporal.io/"
-	platform := []string{"database/sql", "modernc.org/sqlite", "github.com/jackc/pgx", "connectrpc.com", "github.com/spf13/cobra"}
+	const temporal = "go.temporal.io/..."
+	platform := []string{"database/sql", "modernc.org/sqlite/...", "github.com/jackc/pgx/...", "connectrpc.com/...", "github.com/spf13/cobra"}
 	bans := []Ban{
-		{"", []string{"go.temporal.io/server"}, nil, "only the devserver module embeds a Temporal server"},
+		{"", []string{"go.temporal.io/server/..."}, nil, "only the devserver module embeds a Temporal server"},
 		{"dsl", append([]string{temporal}, platform...), nil, "the language is a library without an engine, a database or a server"},
-		{"internal/cli", append([]string{Module + "/internal/store", Module + "/internal/engine", Module + "/internal/run"}, platform[:3]...),
+		{"internal/cli", append([]string{Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
 			nil, "the command line talks to the API only"},
-		{"internal/store", []string{temporal, "connectrpc.com"}, nil, "rows know nothing of Temporal or of the API"},
+		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
 	}
 	for _, noun := range []string{"run", "workflow", "project", "audit", "auth", "fault"} {
@@ -129,13 +129,13 @@ func Linked(graph Imports, bans []Ban) []Finding {
 	return findings
 }
 
-// pathTo is the shortest chain of imports from a package of ours to any package below the prefixes.
-func pathTo(graph Imports, from string, prefixes []string) []string {
+// pathTo is the shortest chain of imports from a package of ours to any of the patterns.
+func pathTo(graph Imports, from string, patterns []string) []string {
 	start := Module + "/" + from
 	before := map[string]string{start: ""}
 	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
 		pkg := queue[0]
-		if pkg != start && slices.ContainsFunc(prefixes, func(p string) bool { return below(pkg, strings.TrimSuffix(p, "/")) }) {
+		if pkg != start && slices.ContainsFunc(patterns, func(p string) bool { return matches(pkg, p) }) {
 			var chain []string
 			for ; pkg != start; pkg = before[pkg] {
 				chain = append(chain, pkg)
@@ -166,6 +166,11 @@ func ours(graph Imports) []string {
 }
 
 func within(pkg string) (string, bool) { return strings.CutPrefix(pkg, Module+"/") }
+
+func matches(pkg, pattern string) bool {
+	tree, ok := strings.CutSuffix(pattern, "/...")
+	return pkg == tree || ok && below(pkg, tree)
+}
 
 // below tells whether a package is a subtree's root or inside it. Everything is below the empty path.
 func below(pkg, tree string) bool {

@@ -115,18 +115,21 @@ func TestLinked(t *testing.T) {
 	t.Parallel()
 	const m = hygiene.Module + "/"
 	bans := []hygiene.Ban{
-		{From: "dsl", Links: []string{"go.temporal.io/"}, Except: []string{"dsl/run"}, Why: "no engine"},
-		{Links: []string{"go.temporal.io/server"}, Why: "no server"},
+		{From: "dsl", Links: []string{"go.temporal.io/...", "database/sql"}, Except: []string{"dsl/run"}, Why: "no engine"},
+		{Links: []string{"go.temporal.io/server/..."}, Why: "no server"},
 	}
 	graph := hygiene.Imports{
 		m + "dsl":                   {"fmt", "example.com/a"},
 		m + "dsl/run":               {"go.temporal.io/sdk/client"},
 		m + "internal/x":            {m + "internal/y"},
 		m + "internal/y":            {"go.temporal.io/server/temporal"},
+		m + "dsl/small":             {"database/sql/driver"},
+		m + "dsl/sql":               {"database/sql"},
 		"example.com/a":             {"go.temporal.io/sdk/client"},
 		"go.temporal.io/sdk/client": {"example.com/a"}, // a circle, as tests of the standard library have them
 	}
 	require.Equal(t, `dsl: links example.com/a → go.temporal.io/sdk/client: no engine
+dsl/sql: links database/sql: no engine
 internal/x: links `+m+`internal/y → go.temporal.io/server/temporal: no server
 internal/y: links go.temporal.io/server/temporal: no server
 `, render(hygiene.Linked(graph, bans)))
