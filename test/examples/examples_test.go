@@ -1,0 +1,171 @@
+// Package examples_test runs every file of examples/workflows on the real platform, against the stand-in of the services
+// they call, and compares what comes out: output or problem, the calls made, the steps recorded.
+package examples_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/examples/standin"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const (
+	folder = "../../examples/workflows"
+	// limit covers the real waits and delays of the examples on a busy machine.
+	limit = 90 * time.Second
+)
+
+var dev *platform.Shared[*platform.Server]
+
+func TestMain(m *testing.M) {
+	os.Exit(platform.Main(m, func(s *platform.Suite) {
+		dev = platform.Share(s, func(t platform.T) *platform.Server {
+			absolute, err := filepath.Abs(folder)
+			if err != nil {
+				t.Fatalf("find the examples: %v", err)
+			}
+			return platform.StartDev(t, "--publish", absolute)
+		})
+	}))
+}
+
+// example is one run of one file. Its input is given the stand-in's address as base.
+type example struct {
+	file, input string
+	output      string   // of a completed run, or
+	problem     string   // the type of a failed one's error
+	calls       []string // in order, where order is the point
+}
+
+func cases() []example {
+	return []example{
+		{
+			file: "hello", input: `{"name": "Ada"}`, output: `{"greeting": "Hello, Ada!"}`,
+		},
+		{
+			file: "order", input: `{"id": "o-1", "sku": "lamp", "quantity": 2, "amount": 59.8}`,
+			output: `{"order": "o-1", "status": "shipped", "payment": "payment-o-1", "shipment": "shipment-o-1"}`,
+			calls:  []string{"POST /reservations", "POST /payments", "POST /payments", "POST /payments", "POST /shipments"},
+		},
+		{
+			file: "order", input: `{"id": "o-3", "sku": "lamp", "quantity": 2, "amount": 59.8, "country": "XX"}`,
+			output: `{"order": "o-3", "status": "rejected", "reason": "nothing is shipped to this country"}`,
+			calls: []string{
+				"POST /reservations", "POST /payments", "POST /payments", "POST /payments", "POST /shipments",
+				"DELETE /payments/payment-o-3", "DELETE /reservations/reservation-lamp",
+			},
+		},
+		{
+			file: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`, problem: dsl.ErrorTypeCommunication,
+		},
+		{
+			file: "price-list", input: `{"skus": ["lamp", "desk"]}`,
+			output: `{"prices": [{"position": 1, "sku": "lamp", "price": 29.9}, {"position": 2, "sku": "desk", "price": 249}], "total": 278.9}`,
+			calls:  []string{"GET /products/lamp", "GET /products/desk"},
+		},
+		{
+			file: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`,
+		},
+		{
+			file: "enrich", input: `{"customer": "c-7"}`,
+			output: `{"id": "c-7", "name": "Customer c-7", "credit": {"score": 640, "known": true}}`,
+		},
+		{
+			file: "enrich", input: `{"customer": "c-0"}`,
+			output: `{"id": "c-0", "name": "Customer c-0", "credit": {"score": null, "known": false}}`,
+		},
+		{
+			file: "poll", input: `{"polls": 3}`, output: `{"job": "job-1", "result": "done after 3 polls", "polls": 3}`,
+		},
+		{
+			file: "clean-up", input: `{"olderThanDays": 30}`,
+			output: `{"deleted": ["a.log", "c.log"], "failed": [{"file": "b.log", "status": 423}]}`,
+		},
+		{
+			file: "scoring", input: `{"income": 42000, "debt": 6000, "years": 4}`,
+			output: `{"decision": "approved", "score": 86, "limit": 16800}`,
+		},
+		{
+			file: "scoring", input: `{"income": 1000, "debt": 20000, "years": 1}`,
+			problem: "https://signalbox.dev/examples/implausible",
+		},
+		{
+			file: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel", "moon"]}`,
+			problem: "https://signalbox.dev/examples/not-bookable",
+			calls: []string{
+				"POST /bookings/flight", "POST /bookings/hotel", "POST /bookings/moon",
+				"DELETE /bookings/hotel-2", "DELETE /bookings/flight-1",
+			},
+		},
+		{
+			file: "nightly-report", input: `{"day": "2026-11-20"}`,
+			output: `{"report": "report-2026-11-20", "total": 3300, "missing": ["south"]}`,
+		},
+	}
+}
+
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for _, e := range cases() {
+		t.Run(e.file+" "+e.input, func(t *testing.T) {
+			t.Parallel()
+			service := standin.New()
+			server := httptest.NewServer(service)
+			t.Cleanup(server.Close)
+			s := dev.Get(t)
+			id := s.Start(t, e.file, withBase(t, e, server.URL)).GetId()
+
+			if e.problem != "" {
+				run := s.Await(t, id, limit, "failed")
+				require.Equal(t, e.problem, run.GetError().GetType())
+				require.NotEmpty(t, run.GetError().GetInstance())
+			} else {
+				require.JSONEq(t, e.output, s.Await(t, id, limit, "completed").GetOutput().GetJson())
+			}
+			if e.calls != nil {
+				require.Equal(t, e.calls, service.Calls())
+			}
+			steps := platform.Statuses(s.Steps(t, id))
+			require.NotEmpty(t, steps)
+			for _, status := range steps {
+				// Nothing is left open in a run that has ended.
+				require.False(t, strings.HasSuffix(status, ":running") || strings.HasSuffix(status, ":waiting"), status)
+			}
+		})
+	}
+}
+
+func TestEveryExampleIsRun(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		require.True(t, slices.ContainsFunc(cases(), func(e example) bool { return e.file == name }), "%s is not run", name)
+	}
+}
+
+// withBase points an example that calls services at the stand-in.
+func withBase(t *testing.T, e example, base string) string {
+	t.Helper()
+	if e.file == "hello" || e.file == "scoring" {
+		return e.input // their schemas know no base
+	}
+	var input map[string]any
+	require.NoError(t, json.Unmarshal([]byte(e.input), &input))
+	input["base"] = base
+	out, err := json.Marshal(input)
+	require.NoError(t, err)
+	return string(out)
+}

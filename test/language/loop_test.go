@@ -1,0 +1,145 @@
+package language_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/origin"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const count = "        - add:\n            set: ${ { sum: ((.sum // 0) + $n) } }\n"
+
+// P-L5: history grows with effects, not with steps.
+func TestPureStepsLeaveNoHistory(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	var tasks strings.Builder
+	for i := range 100 {
+		tasks.WriteString("  - step" + itoa(i) + ":\n      set: ${ { n: ((.n // 0) + 1) } }\n")
+	}
+	id := s.Start(t, s.Publish(t, platform.Document("hundred", tasks.String())), "{}").GetId()
+	require.JSONEq(t, `{"n":100}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
+	require.LessOrEqual(t, events(t, s, id), 8)
+	requireOnce(t, s.Steps(t, id))
+	require.Len(t, s.Steps(t, id), 100)
+}
+
+// P-L4 for loops that compute: any length, continuing as new before an execution's compute grows too big to replay.
+func TestLongLoop(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	n := size(5_000, 100_000)
+	id := s.Start(t, s.Publish(t, platform.Document("long", loop(n, count))), "{}").GetId()
+	began := time.Now()
+	run := s.Await(t, id, 15*time.Minute, "completed")
+	t.Logf("%d items in %s", n, time.Since(began).Round(time.Millisecond))
+	require.JSONEq(t, `{"sum":`+itoa(n*(n-1)/2)+`}`, run.GetOutput().GetJson())
+	require.EqualValues(t, n+1, run.GetStepsTotal())
+	require.EqualValues(t, n+1, run.GetStepsDone())
+	steps := s.Steps(t, id)
+	require.Len(t, steps, n+1)
+	requireOnce(t, steps)
+}
+
+// P-L4 for loops with safe calls.
+func TestLoopOfSafeCalls(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	o := origin.New(t)
+	o.Answer("GET /item", 200, `{"ok":true}`)
+	n := size(1_000, 100_000)
+	id := s.Start(t, s.Publish(t, platform.Document("safe", loop(n, call("get", o.URL+"/item")))), "{}").GetId()
+	began := time.Now()
+	run := s.Await(t, id, 15*time.Minute, "completed")
+	t.Logf("%d safe calls in %s", n, time.Since(began).Round(time.Millisecond))
+	require.EqualValues(t, n+1, run.GetStepsDone())
+	// A local activity that is done again, when its workflow task was lost, is what safe methods allow.
+	require.GreaterOrEqual(t, len(o.Calls("GET /item")), n)
+}
+
+// An execution with many events goes on as a new one, and nothing is lost or done twice on the way.
+func TestContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	o := origin.New(t)
+	o.Handle("POST /item", func(c origin.Call) origin.Answer { return origin.Answer{Status: 200, Body: c.Body} })
+	n := size(1_500, 20_000)
+	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: ${ { n: $n } }\n"
+	last := "  - last:\n      set: ${ { last: .n } }\n"
+	id := s.Start(t, s.Publish(t, platform.Document("continued", loop(n, tasks)+last)), "{}").GetId()
+	began := time.Now()
+	run := s.Await(t, id, 15*time.Minute, "completed")
+	t.Logf("%d calls in %s", n, time.Since(began).Round(time.Millisecond))
+	require.JSONEq(t, `{"last":`+itoa(n-1)+`}`, run.GetOutput().GetJson())
+
+	require.Greater(t, executions(t, platform.DialTemporal(t, s.temporal.Address), id), 1)
+	calls := o.Calls("POST /item")
+	require.Len(t, calls, n)
+	keys := map[string]bool{}
+	for i, c := range calls {
+		require.JSONEq(t, `{"n":`+itoa(i)+`}`, c.Body)
+		require.False(t, keys[c.IdempotencyKey], "the key %q was used twice", c.IdempotencyKey)
+		keys[c.IdempotencyKey] = true
+	}
+	steps := s.Steps(t, id)
+	require.Len(t, steps, n+2)
+	requireOnce(t, steps)
+}
+
+func TestWorkerKilledInALoop(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	o := origin.New(t)
+	reached := make(chan struct{}, 1000)
+	o.Handle("POST /item", func(c origin.Call) origin.Answer {
+		reached <- struct{}{}
+		return origin.Answer{Status: 200, Body: c.Body}
+	})
+	const n = 150
+	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: ${ { n: $n } }\n"
+	id := s.Start(t, s.Publish(t, platform.Document("killed", loop(n, tasks))), "{}").GetId()
+	for _, after := range []int{30, 50} {
+		for range after {
+			<-reached
+		}
+		s.restart(t)
+	}
+	s.Await(t, id, 3*time.Minute, "completed")
+	steps := s.Steps(t, id)
+	require.Len(t, steps, n+1)
+	requireOnce(t, steps)
+	bodies := map[string]string{}
+	for _, c := range o.Calls("POST /item") {
+		if body, again := bodies[c.IdempotencyKey]; again {
+			require.Equal(t, body, c.Body, "one key for two requests")
+		}
+		bodies[c.IdempotencyKey] = c.Body
+	}
+	require.Len(t, bodies, n, "each item under one key, however often it was sent")
+}
+
+func TestCancelInALoop(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	o := origin.New(t)
+	reached := make(chan struct{}, 1_000_000)
+	o.Handle("POST /item", func(origin.Call) origin.Answer {
+		reached <- struct{}{}
+		return origin.Answer{Status: 200, Body: `{}`}
+	})
+	id := s.Start(t, s.Publish(t, platform.Document("stopped", loop(100_000, call("post", o.URL+"/item")))), "{}").GetId()
+	for range 20 {
+		<-reached
+	}
+	require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", id, "--reason", "enough").Code)
+	s.Await(t, id, soon, "canceled")
+	made := len(o.Calls("POST /item"))
+	require.Less(t, made, 10_000)
+	for _, step := range s.Steps(t, id) {
+		require.Contains(t, []string{"completed", "canceled"}, step.GetStatus(), step.GetPath())
+	}
+}
