@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type auditFlags struct {
+	action, subject, actor, since, until string
+	limit                                int
+}
+
+func auditCommand(s *session.Session) *cobra.Command {
+	noun := session.Noun("audit", "Read the audit log", "Every call that changes something leaves an entry that nobody can change.")
+	var flags auditFlags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List audit entries, newest first",
+		Example: `  signalbox audit list --action run.cancel --since 7d`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listAudit(cmd.Context(), s, flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.action, "action", "", "only this `action`, for example run.start")
+	cmd.Flags().StringVar(&flags.subject, "subject", "", "only this `subject`: a run's ID, a workflow's or a project's name")
+	cmd.Flags().StringVar(&flags.actor, "actor", "", "only this `actor`")
+	cmd.Flags().StringVar(&flags.since, "since", "", "only the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&flags.until, "until", "", "only before this `time`")
+	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	s.BindClient(cmd)
+	noun.AddCommand(cmd)
+	return noun
+}
+
+func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error {
+	if flags.limit < 0 {
+		return exit.Usagef("--limit: %d is less than none; 0 means all", flags.limit)
+	}
+	since, err := s.Time("since", flags.since)
+	if err != nil {
+		return err
+	}
+	until, err := s.Time("until", flags.until)
+	if err != nil {
+		return err
+	}
+	entries, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Audit().ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
+			Project: s.Project(), PageSize: size, PageToken: token,
+			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: timestamp(since), Until: timestamp(until),
+		}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list the audit log")
+		}
+		return response.Msg.GetEntries(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), entries)
+	}
+	if len(entries) == 0 {
+		s.Note("no entries")
+		return nil
+	}
+	rows := make([][]string, len(entries))
+	for i, entry := range entries {
+		rows[i] = []string{
+			fmt.Sprint(entry.GetId()), moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
+			entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetDetail().GetJson(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+DETAIL"), rows)
+}
+
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

@@ -1,0 +1,85 @@
+// Package cli is the command line of Signalbox: a client of the API like any other, plus what needs no server.
+//
+//	os.Exit(cli.Run(ctx, cli.Options{Version: version, Stdin: os.Stdin, …}, os.Args[1:]))
+//
+// Nouns come first, then verbs. Data goes to standard output, progress and errors to standard error, one line each.
+// Package exit has the exit codes, package session the settings that all commands share, packages runcmd and
+// workflowcmd the two big nouns. Whoever composes the program adds commands of its own (server, migrate, dev) in
+// Options.Commands; their errors are printed and turned into exit codes like everybody's.
+//
+// It opens no database and speaks to no Temporal.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Options are the program's surroundings and what its composer adds.
+type Options struct {
+	// Version of the program; empty: what the build recorded of the module.
+	Version string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Env     config.Environment
+	// ConfigLayers are the configuration's lower layers, for check-config.
+	ConfigLayers []config.Layer
+	// Commands are added to the root.
+	Commands []*cobra.Command
+}
+
+// New returns the root command.
+func New(options Options) *cobra.Command {
+	root, _ := build(options)
+	return root
+}
+
+func build(options Options) (*cobra.Command, *session.Session) {
+	s := session.New(session.Streams{
+		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: time.Now,
+	})
+	root := session.Noun("signalbox", "Run declarative workflows on Temporal, and keep every one of them accounted for", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
+
+Commands are a noun, then a verb. They talk to the server at --address (`+session.AddressVariable+`, or the current context;
+default `+session.DefaultAddress+`) and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unavailable; waiting for a run ends with 10 when it
+failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
+	root.SilenceErrors = true // Run prints them
+	root.SilenceUsage = true
+	root.SetIn(options.Stdin)
+	root.SetOut(options.Stdout)
+	root.SetErr(options.Stderr)
+	root.SetFlagErrorFunc(session.FlagError)
+	root.AddCommand(
+		workflowcmd.New(s), runcmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
+	)
+	root.AddCommand(options.Commands...)
+	root.InitDefaultCompletionCmd()
+	return root, s
+}
+
+// Run runs one command line to its end and returns the exit code. The context's end is an interrupt.
+func Run(ctx context.Context, options Options, args []string) int {
+	root, s := build(options)
+	defer s.Close()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if line := exit.Line(err); line != "" {
+		_, _ = fmt.Fprintln(options.Stderr, "error: "+strings.TrimRight(line, "\n")) // nothing is left to tell it to
+	}
+	return exit.Code(err)
+}

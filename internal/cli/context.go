@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// listed is the JSON of one context.
+type listed struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+	contexts.Context
+}
+
+func contextCommand(s *session.Session) *cobra.Command {
+	noun := session.Noun("context", "Name servers, and choose the one that commands talk to",
+		`Contexts are kept in ~/.config/signalbox/config.yaml ($XDG_CONFIG_HOME/signalbox/config.yaml where that is set). A flag
+or a variable (`+session.AddressVariable+`, `+session.ProjectVariable+`) wins over the current context.`)
+	noun.AddCommand(contextListCommand(s), contextUseCommand(s), contextSetCommand(s), contextDeleteCommand(s))
+	return noun
+}
+
+func contextListCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List contexts",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			file, err := contexts.Load(contexts.Path(s.Env))
+			if err != nil {
+				return err
+			}
+			found := []listed{}
+			rows := [][]string{}
+			for _, name := range file.Names() {
+				item := listed{Name: name, Current: name == file.Current, Context: file.Contexts[name]}
+				found = append(found, item)
+				mark := ""
+				if item.Current {
+					mark = "*"
+				}
+				rows = append(rows, []string{mark, name, item.Address, item.Project})
+			}
+			if s.Format().Structured() {
+				return output.Value(s.Out, s.Format(), found)
+			}
+			if len(found) == 0 {
+				s.Note("no contexts; make one: signalbox context set NAME --address HOST:PORT")
+				return nil
+			}
+			return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("CURRENT", "NAME", "ADDRESS", "PROJECT"), rows)
+		},
+	}
+	s.BindOutput(cmd)
+	return cmd
+}
+
+func contextUseCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "use NAME",
+		Short:             "Choose the current context",
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: completeContexts(s),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changeContexts(s, func(file *contexts.File) error {
+				if _, ok := file.Contexts[args[0]]; !ok {
+					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
+				}
+				file.Current = args[0]
+				s.Note("commands talk to %s now", file.Contexts[args[0]].Address)
+				return nil
+			})
+		},
+	}
+}
+
+func contextSetCommand(s *session.Session) *cobra.Command {
+	var change contexts.Context
+	cmd := &cobra.Command{
+		Use:               "set NAME",
+		Short:             "Make a context, or change what is given of it; the first one becomes current",
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: completeContexts(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeContexts(s, func(file *contexts.File) error {
+				item := file.Contexts[args[0]]
+				if cmd.Flags().Changed("address") {
+					item.Address = change.Address
+				}
+				if cmd.Flags().Changed("project") {
+					item.Project = change.Project
+				}
+				if err := session.CheckAddress(item.Address); err != nil {
+					return err
+				}
+				if file.Contexts == nil {
+					file.Contexts = map[string]contexts.Context{}
+				}
+				file.Contexts[args[0]] = item
+				if file.Current == "" {
+					file.Current = args[0]
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")
+	cmd.Flags().StringVar(&change.Project, "project", "", "the `project` meant there; empty: "+session.DefaultProject)
+	return cmd
+}
+
+func contextDeleteCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete NAME",
+		Short:             "Forget a context",
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: completeContexts(s),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changeContexts(s, func(file *contexts.File) error {
+				if _, ok := file.Contexts[args[0]]; !ok {
+					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
+				}
+				delete(file.Contexts, args[0])
+				if file.Current == args[0] {
+					file.Current = ""
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func changeContexts(s *session.Session, change func(*contexts.File) error) error {
+	path := contexts.Path(s.Env)
+	file, err := contexts.Load(path)
+	if err != nil {
+		return err
+	}
+	if err := change(&file); err != nil {
+		return err
+	}
+	return file.Save(path)
+}
+
+func completeContexts(s *session.Session) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		file, err := contexts.Load(contexts.Path(s.Env))
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return file.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}

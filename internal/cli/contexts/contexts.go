@@ -1,0 +1,115 @@
+// Package contexts keeps named servers in a file of the user's, so that nobody types an address twice.
+//
+// The file is YAML at $XDG_CONFIG_HOME/signalbox/config.yaml, or ~/.config/signalbox/config.yaml, and readable by its
+// owner only:
+//
+//	current: production
+//	contexts:
+//	  production: {address: https://signalbox.example, project: orders}
+//
+// It holds no secrets. A missing file is an empty one.
+package contexts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Context is one server, and the project meant there.
+type Context struct {
+	Address string `json:"address" yaml:"address"`
+	Project string `json:"project,omitempty" yaml:"project,omitempty"`
+}
+
+// File is the user's contexts.
+type File struct {
+	Current  string             `yaml:"current,omitempty"`
+	Contexts map[string]Context `yaml:"contexts,omitempty"`
+}
+
+// Path returns where the file is, or "" where the environment names no home.
+func Path(env config.Environment) string {
+	if base := env["XDG_CONFIG_HOME"]; base != "" {
+		return filepath.Join(base, "signalbox", "config.yaml")
+	}
+	if home := env["HOME"]; home != "" {
+		return filepath.Join(home, ".config", "signalbox", "config.yaml")
+	}
+	if profile := env["AppData"]; profile != "" {
+		return filepath.Join(profile, "signalbox", "config.yaml")
+	}
+	return ""
+}
+
+// Load reads the file.
+func Load(path string) (File, error) {
+	if path == "" {
+		return File{}, nil
+	}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("read the contexts: %w", err)
+	}
+	var file File
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return File{}, fmt.Errorf("read the contexts in %s: %w; correct or remove the file", path, err)
+	}
+	return file, nil
+}
+
+// Save writes the file in one step: a reader sees the old or the new content, never half of it.
+func (f File) Save(path string) error {
+	if path == "" {
+		return errors.New("save the contexts: neither XDG_CONFIG_HOME nor HOME is set, so there is no place for them")
+	}
+	content, err := yaml.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("save the contexts: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("save the contexts: %w", err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".config-*")
+	if err != nil {
+		return fmt.Errorf("save the contexts: %w", err)
+	}
+	_, writeErr := temporary.Write(content)
+	if err := errors.Join(writeErr, temporary.Close()); err != nil {
+		return errors.Join(fmt.Errorf("save the contexts: %w", err), os.Remove(temporary.Name()))
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return errors.Join(fmt.Errorf("save the contexts: %w", err), os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+// Chosen returns the current context, or an empty one where none was chosen.
+func (f File) Chosen() (Context, error) {
+	if f.Current == "" {
+		return Context{}, nil
+	}
+	chosen, ok := f.Contexts[f.Current]
+	if !ok {
+		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"signalbox context use NAME\"", f.Current)
+	}
+	return chosen, nil
+}
+
+// Names returns the contexts' names in order.
+func (f File) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }

@@ -1,0 +1,120 @@
+package exit
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+)
+
+// Call is a call of the API that failed: what was being done, and where. Hint is what to do about it, where that is
+// more than the answer says.
+type Call struct {
+	What    string
+	Address string
+	Err     error
+	Hint    string
+}
+
+// Error returns the line.
+func (c *Call) Error() string {
+	line := c.Err.Error()
+	var answer *connect.Error
+	if errors.As(c.Err, &answer) {
+		line = describe(answer, c.Address)
+	}
+	if c.Hint != "" {
+		line += "; " + c.Hint
+	}
+	return c.What + ": " + line
+}
+
+// Unwrap returns the answer.
+func (c *Call) Unwrap() error { return c.Err }
+
+// Reason returns the machine-readable reason of the server's answer, or "".
+func Reason(err error) string {
+	var answer *connect.Error
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	for _, detail := range answer.Details() {
+		if value, err := detail.Value(); err == nil {
+			if info, ok := value.(*errdetails.ErrorInfo); ok {
+				return info.GetReason()
+			}
+		}
+	}
+	return ""
+}
+
+// describe writes the server's answer on one line: its message, the fields at fault, the reason, when to try again.
+func describe(answer *connect.Error, address string) string {
+	var line strings.Builder
+	line.WriteString(message(answer, address))
+	var reason string
+	for _, detail := range answer.Details() {
+		value, err := detail.Value()
+		if err != nil {
+			continue // a detail of a newer server
+		}
+		switch value := value.(type) {
+		case *errdetails.ErrorInfo:
+			reason = value.GetReason()
+		case *errdetails.BadRequest:
+			for _, violation := range value.GetFieldViolations() {
+				line.WriteString("; " + violation.GetField() + ": " + violation.GetDescription())
+			}
+		case *errdetails.RetryInfo:
+			if wait := value.GetRetryDelay().AsDuration(); wait > 0 {
+				line.WriteString("; try again in " + wait.Round(time.Millisecond).String())
+			}
+		}
+	}
+	if reason != "" {
+		line.WriteString(" [" + reason + "]")
+	}
+	return strings.ReplaceAll(line.String(), "\n", " ")
+}
+
+func message(answer *connect.Error, address string) string {
+	if unreachable(answer) {
+		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"signalbox dev\" starts one here, --address names another"
+	}
+	switch answer.Code() {
+	case connect.CodeDeadlineExceeded:
+		return "no answer from " + address + " in time; try again, or allow more with --timeout"
+	case connect.CodeCanceled:
+		return "interrupted"
+	case connect.CodeUnimplemented:
+		return answer.Message() + "; the server does not know this call: is it Signalbox, and as new as this command?"
+	case connect.CodeUnknown:
+		if answer.Message() != "" && len(answer.Details()) == 0 {
+			return answer.Message() + "; what answers at " + address + " may not be Signalbox, check --address"
+		}
+	}
+	if answer.Message() == "" {
+		return answer.Code().String()
+	}
+	return answer.Message()
+}
+
+// unreachable tells a server that is not there from one that says it is unavailable.
+func unreachable(answer *connect.Error) bool {
+	var op *net.OpError
+	return answer.Code() == connect.CodeUnavailable && errors.As(answer, &op)
+}
+
+// rootCause is the innermost text: "connection refused" instead of four layers of wrapping.
+func rootCause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// fault is the JSON of one configuration problem.
+type fault struct {
+	Path    string `json:"path,omitempty"`
+	Source  string `json:"source,omitempty"`
+	Message string `json:"message"`
+}
+
+func checkConfigCommand(s *session.Session, layers []config.Layer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check-config",
+		Short: "Check the configuration of a server, and report all problems at once",
+		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
+printed with the key, where its value came from and what to do. Nothing is started or connected to. Exits with 1
+when there is a problem.`,
+		Example: `  signalbox check-config --config signalbox.yaml`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
+			return printProblems(s, err)
+		},
+	}
+	config.BindFlags(cmd.Flags())
+	s.BindOutput(cmd)
+	return cmd
+}
+
+func printProblems(s *session.Session, err error) error {
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	if s.Format().Structured() {
+		faults := make([]fault, len(problems))
+		for i, p := range problems {
+			faults[i] = fault(p)
+		}
+		if err := output.Value(s.Out, s.Format(), faults); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range problems {
+			if _, err := fmt.Fprintln(s.Out, p); err != nil {
+				return err
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return exit.Silently(exit.Failed)
+	}
+	s.Note("no problems")
+	return nil
+}
+
+// build is the JSON of "version".
+type buildInfo struct {
+	Version  string      `json:"version"`
+	Commit   string      `json:"commit,omitempty"`
+	Modified bool        `json:"modified,omitempty"`
+	Go       string      `json:"go"`
+	Platform string      `json:"platform"`
+	Server   *serverInfo `json:"server,omitempty"`
+}
+
+type serverInfo struct {
+	Version     string `json:"version"`
+	Interpreter int32  `json:"interpreter"`
+	ServerID    string `json:"serverId"`
+}
+
+func versionCommand(s *session.Session, version string) *cobra.Command {
+	var server bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program, and with --server the server's",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printVersion(cmd.Context(), s, thisBuild(version), server)
+		},
+	}
+	cmd.Flags().BoolVar(&server, "server", false, "ask the server for its version too")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
+	if server {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.System().GetVersion(ctx, connect.NewRequest(&signalboxv1.GetVersionRequest{}))
+		if err != nil {
+			return s.Failed(err, "ask for the server's version")
+		}
+		info.Server = &serverInfo{
+			Version: response.Msg.GetVersion(), Interpreter: response.Msg.GetInterpreter(), ServerID: response.Msg.GetServerId(),
+		}
+	}
+	if s.Format().Structured() {
+		return output.Value(s.Out, s.Format(), info)
+	}
+	line := fmt.Sprintf("signalbox %s (%s, %s)", info.Version, info.Go, info.Platform)
+	if info.Commit != "" {
+		line = fmt.Sprintf("signalbox %s (commit %s, %s, %s)", info.Version, info.Commit, info.Go, info.Platform)
+	}
+	if info.Server != nil {
+		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter, info.Server.ServerID)
+	}
+	_, err := fmt.Fprintln(s.Out, line)
+	return err
+}
+
+func thisBuild(version string) buildInfo {
+	info := buildInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return info
+	}
+	if info.Version == "" {
+		info.Version = build.Main.Version
+	}
+	for _, setting := range build.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			info.Commit = setting.Value
+		case "vcs.modified":
+			info.Modified = setting.Value == "true"
+		}
+	}
+	return info
+}

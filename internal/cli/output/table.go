@@ -1,0 +1,197 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Column is one column of a table. Wide columns are printed in the format Wide only.
+type Column struct {
+	Name string
+	Wide bool
+}
+
+// Columns makes columns of names; those that begin with "+" are wide.
+func Columns(names ...string) []Column {
+	columns := make([]Column, len(names))
+	for i, name := range names {
+		trimmed, wide := strings.CutPrefix(name, "+")
+		columns[i] = Column{Name: trimmed, Wide: wide}
+	}
+	return columns
+}
+
+// Style says how a terminal shows things; the zero value is plain text.
+type Style struct{ Color bool }
+
+// ANSI's colours.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+	faint  = "2"
+)
+
+func (s Style) paint(code, text string) string {
+	if !s.Color || code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Faint shows text that matters less.
+func (s Style) Faint(text string) string { return s.paint(faint, text) }
+
+// Status colours the word of a status by what it means; other words stay plain.
+func (s Style) Status(word string) string { return s.paint(statusColor(word), word) }
+
+// Diff colours one line of a unified diff.
+func (s Style) Diff(line string) string {
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return s.paint(green, line)
+	case strings.HasPrefix(line, "-"):
+		return s.paint(red, line)
+	case strings.HasPrefix(line, "@@"):
+		return s.paint(blue, line)
+	default:
+		return line
+	}
+}
+
+func statusColor(word string) string {
+	switch word {
+	case "completed", "published", "ok":
+		return green
+	case "failed", "timed_out", "error":
+		return red
+	case "canceled", "terminated", "waiting", "paused", "warning":
+		return yellow
+	case "running":
+		return blue
+	case "queued", "skipped", "draft":
+		return faint
+	default:
+		return ""
+	}
+}
+
+// Rows prints a table. Each row has a cell for each column.
+func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]string) error {
+	var kept []int
+	for i, column := range columns {
+		if !column.Wide || format == Wide {
+			kept = append(kept, i)
+		}
+	}
+	widths := make([]int, len(columns))
+	for _, i := range kept {
+		widths[i] = utf8.RuneCountInString(columns[i].Name)
+		for _, row := range rows {
+			row[i] = Visible(row[i])
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	var text strings.Builder
+	line := func(cell func(i int) (plain, shown string)) {
+		for at, i := range kept {
+			plain, shown := cell(i)
+			text.WriteString(shown)
+			if at < len(kept)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(plain)+2))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	line(func(i int) (string, string) { return columns[i].Name, style.Faint(columns[i].Name) })
+	for _, row := range rows {
+		line(func(i int) (string, string) { return row[i], style.Status(row[i]) })
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// Field is one line of a Card. Fields without a value are left out.
+type Field struct{ Name, Value string }
+
+// Card prints the fields of one thing, one per line; a value of several lines stands below its name.
+func Card(w io.Writer, style Style, fields []Field) error {
+	width := 0
+	for _, field := range fields {
+		if field.Value != "" {
+			width = max(width, len(field.Name))
+		}
+	}
+	var text strings.Builder
+	for _, field := range fields {
+		switch {
+		case field.Value == "":
+		case strings.Contains(field.Value, "\n"):
+			fmt.Fprintf(&text, "%s\n", style.Faint(field.Name))
+			for line := range strings.SplitSeq(strings.TrimRight(field.Value, "\n"), "\n") {
+				fmt.Fprintf(&text, "  %s\n", Visible(line))
+			}
+		default:
+			name := field.Name + strings.Repeat(" ", width-len(field.Name))
+			fmt.Fprintf(&text, "%s  %s\n", style.Faint(name), style.Status(Visible(field.Value)))
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// Visible replaces control characters, which a terminal would obey, by their escapes. Tabs become spaces.
+func Visible(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) && utf8.ValidString(text) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\t':
+			out.WriteByte(' ')
+		case r == '\n':
+			out.WriteString(`\n`)
+		case unicode.IsControl(r):
+			fmt.Fprintf(&out, `\x%02x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// Age writes how long ago something was, with one unit: "12s", "5m", "3h", "4d".
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// Took writes a duration to three digits or so: "3ms", "1.25s", "4m10s".
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
+	}
+}

@@ -1,0 +1,136 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// A view shows a run's changes as they arrive. Lost and found come in pairs, around a time without a server.
+type view interface {
+	update(message *signalboxv1.WatchRunResponse)
+	lost(address string)
+	found()
+	done()
+}
+
+// follower follows one run to its end, across broken streams and restarts of the server.
+type follower struct {
+	session *session.Session
+	project string
+	id      string
+	view    view
+
+	sequence int64 // of the last change seen; a new stream begins after it
+	away     bool  // whether the view was told that the server is
+	tries    int   // in a row without an answer
+}
+
+// untilEnd returns the finished run, with input and output.
+func (f *follower) untilEnd(ctx context.Context) (*signalboxv1.Run, error) {
+	defer f.view.done()
+	for {
+		over, err := f.stream(ctx)
+		if over {
+			var run *signalboxv1.Run
+			if run, err = f.fetch(ctx); err == nil && ended(run.GetStatus()) {
+				return run, nil
+			}
+		}
+		if err := f.pause(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stream shows changes until the stream ends; over says that the run has.
+func (f *follower) stream(ctx context.Context) (over bool, err error) {
+	stream, err := f.session.Runs().WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{
+		Project: f.project, Id: f.id, AfterSequence: f.sequence,
+	}))
+	if err != nil {
+		return false, err
+	}
+	for stream.Receive() {
+		f.answered()
+		message := stream.Msg()
+		f.sequence = max(f.sequence, message.GetRun().GetSequence())
+		for _, step := range message.GetSteps() {
+			f.sequence = max(f.sequence, step.GetSequence())
+		}
+		f.view.update(message)
+		over = over || ended(message.GetRun().GetStatus())
+	}
+	return over || stream.Err() == nil, errors.Join(stream.Err(), stream.Close())
+}
+
+func (f *follower) fetch(ctx context.Context) (*signalboxv1.Run, error) {
+	ctx, cancel := f.session.Deadline(ctx)
+	defer cancel()
+	response, err := f.session.Runs().GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: f.project, Id: f.id}))
+	if err != nil {
+		return nil, err
+	}
+	f.answered()
+	return response.Msg.GetRun(), nil
+}
+
+func (f *follower) answered() {
+	f.tries = 0
+	if f.away {
+		f.away = false
+		f.view.found()
+	}
+}
+
+// pause decides whether to go on after err (nil: the stream merely ended), and waits before it does.
+func (f *follower) pause(ctx context.Context, err error) error {
+	if ctx.Err() == nil && err != nil {
+		if !passing(err) {
+			return f.session.Failed(err, "wait for run %q", f.id)
+		}
+		if !f.away {
+			f.away = true
+			f.view.lost(f.session.Address())
+		}
+	}
+	timer := time.NewTimer(backoff(f.tries))
+	defer timer.Stop()
+	f.tries++
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return f.givenUp(ctx)
+	}
+}
+
+// givenUp explains the end of waiting: the run does not end with it.
+func (f *follower) givenUp(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return exit.Errorf(exit.RunTimedOut, "wait for run %q: it has not ended within --timeout; it goes on: signalbox run watch %s", f.id, f.id)
+	}
+	return exit.Errorf(exit.Interrupted, "interrupted; run %q goes on: \"signalbox run watch %s\" watches it, \"signalbox run cancel %s\" cancels it", f.id, f.id, f.id)
+}
+
+// passing tells faults of the way to the server, which go away, from the server's answer, which stays.
+func passing(err error) bool {
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound, connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodePermissionDenied,
+		connect.CodeUnauthenticated, connect.CodeUnimplemented, connect.CodeOutOfRange:
+		return false
+	default:
+		return true
+	}
+}
+
+// backoff grows from a tenth of a second to five.
+func backoff(tries int) time.Duration {
+	return min(100*time.Millisecond<<min(tries, 10), 5*time.Second)
+}

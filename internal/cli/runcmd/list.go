@@ -1,0 +1,117 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type listFlags struct {
+	statuses                                     []string
+	workflow, version, since, until, request, by string
+	limit                                        int
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, newest first",
+		Example: `  signalbox run list --status running,waiting
+  signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return list(cmd.Context(), s, flags)
+		},
+	}
+	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`, separated by commas")
+	cmd.Flags().StringVar(&flags.workflow, "workflow", "", "only runs of this workflow, by `name`")
+	cmd.Flags().StringVar(&flags.version, "version", "", "only runs of this `version`")
+	cmd.Flags().StringVar(&flags.since, "since", "", "only runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&flags.until, "until", "", "only runs created before this `time`")
+	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
+	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
+	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp))                  // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // as above
+	s.BindClient(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, flags listFlags) error {
+	request, err := listRequest(s, flags)
+	if err != nil {
+		return err
+	}
+	runs, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		request.PageSize, request.PageToken = size, token
+		response, err := s.Runs().ListRuns(ctx, connect.NewRequest(request))
+		if err != nil {
+			return nil, "", s.Failed(err, "list runs")
+		}
+		return response.Msg.GetRuns(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), runs)
+	}
+	if len(runs) == 0 {
+		s.Note("no runs")
+		return nil
+	}
+	rows := make([][]string, len(runs))
+	for i, run := range runs {
+		rows[i] = []string{
+			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run),
+			fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
+			moment(run.GetCreateTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "+BECAUSE", "STEPS", "TOOK", "AGE", "+CREATED", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
+}
+
+func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	wanted, err := words("status", flags.statuses, statuses())
+	if err != nil {
+		return nil, err
+	}
+	if flags.by != "newest" && flags.by != "oldest" {
+		return nil, exit.Usagef("--order: %q is neither newest nor oldest", flags.by)
+	}
+	if flags.limit < 0 {
+		return nil, exit.Usagef("--limit: %d is less than none; 0 means all", flags.limit)
+	}
+	since, err := s.Time("since", flags.since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.Time("until", flags.until)
+	if err != nil {
+		return nil, err
+	}
+	return &signalboxv1.ListRunsRequest{
+		Project: s.Project(), Statuses: wanted, Workflow: flags.workflow, Version: flags.version,
+		Since: timestamp(since), Until: timestamp(until), RequestId: flags.request, Order: flags.by,
+	}, nil
+}
+
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

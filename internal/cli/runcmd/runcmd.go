@@ -1,0 +1,79 @@
+// Package runcmd is the noun "run" of the command line: start, list, show, steps, watch, cancel.
+//
+// It talks to the RunService only. Waiting and watching follow the server's stream and pick it up again where it
+// broke, so a server may restart meanwhile; a run never ends because its watcher does.
+package runcmd
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// The words of a run's life.
+const (
+	statusQueued     = "queued"
+	statusRunning    = "running"
+	statusWaiting    = "waiting"
+	statusCompleted  = "completed"
+	statusFailed     = "failed"
+	statusCanceled   = "canceled"
+	statusTerminated = "terminated"
+	statusTimedOut   = "timed_out"
+)
+
+func statuses() []string {
+	return []string{
+		statusQueued, statusRunning, statusWaiting,
+		statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut,
+	}
+}
+
+func ended(status string) bool {
+	switch status {
+	case statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome is the exit code of having waited for a run.
+func outcome(status string) error {
+	switch status {
+	case statusFailed:
+		return exit.Silently(exit.RunFailed)
+	case statusCanceled, statusTerminated:
+		return exit.Silently(exit.RunCanceled)
+	case statusTimedOut:
+		return exit.Silently(exit.RunTimedOut)
+	default:
+		return nil
+	}
+}
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("run", "Start, watch and cancel runs", "")
+	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), stepsCommand(s), watchCommand(s), cancelCommand(s))
+	return noun
+}
+
+// words splits comma-separated flag values and checks them against the known ones.
+func words(flag string, values, known []string) ([]string, error) {
+	var out []string
+	for _, value := range values {
+		found := false
+		for _, word := range known {
+			found = found || word == value
+		}
+		if !found {
+			return nil, exit.Usagef("--%s: %q is not one of %s", flag, value, strings.Join(known, ", "))
+		}
+		out = append(out, value)
+	}
+	return out, nil
+}

@@ -1,0 +1,131 @@
+package runcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func showCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "show ID",
+		Short:             "Show one run with its input, output or error",
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Runs().GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: args[0]}))
+			if err != nil {
+				return s.Failed(err, "show run %q", args[0])
+			}
+			return printRun(s, response.Msg.GetRun())
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func printRun(s *session.Session, run *signalboxv1.Run) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), run)
+	}
+	return output.Card(s.Out, s.Style(), runFields(run, s.Format() == output.Wide))
+}
+
+func runFields(run *signalboxv1.Run, wide bool) []output.Field {
+	fields := []output.Field{
+		{Name: "id", Value: run.GetId()},
+		{Name: "workflow", Value: run.GetWorkflow()},
+		{Name: "version", Value: run.GetVersion()},
+		{Name: "status", Value: run.GetStatus()},
+		{Name: "because", Value: statusDetail(run)},
+		{Name: "steps", Value: steps(run)},
+		{Name: "created", Value: moment(run.GetCreateTime())},
+		{Name: "started", Value: moment(run.GetStartTime())},
+		{Name: "ended", Value: moment(run.GetEndTime())},
+		{Name: "took", Value: took(run)},
+	}
+	if wide {
+		temporal := run.GetTemporal()
+		fields = append(fields,
+			output.Field{Name: "project", Value: run.GetProject()},
+			output.Field{Name: "request id", Value: run.GetRequestId()},
+			output.Field{Name: "trigger", Value: run.GetTrigger()},
+			output.Field{Name: "actor", Value: run.GetActor()},
+			output.Field{Name: "document", Value: run.GetDocumentHash()},
+			output.Field{Name: "namespace", Value: temporal.GetNamespace()},
+			output.Field{Name: "task queue", Value: temporal.GetTaskQueue()},
+			output.Field{Name: "execution", Value: strings.Trim(temporal.GetWorkflowId()+" "+temporal.GetRunId(), " ")},
+		)
+	}
+	if problem := run.GetError(); problem != nil {
+		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
+			output.Field{Name: "error type", Value: problem.GetType()})
+	}
+	return append(fields, value("input", run.GetInput()), value("output", run.GetOutput()))
+}
+
+// statusDetail says what a status is due to: why it is queued, what it waits for, that it is being canceled.
+func statusDetail(run *signalboxv1.Run) string {
+	var parts []string
+	switch run.GetStatus() {
+	case statusQueued:
+		if reason := run.GetQueuedReason(); reason != "" {
+			parts = append(parts, reason)
+		}
+	case statusWaiting:
+		if kind := run.GetWaitingKind(); kind != "" {
+			parts = append(parts, kind)
+		}
+	}
+	if run.GetCancelRequested() {
+		text := "cancel requested"
+		if run.GetCancelReason() != "" {
+			text += ": " + run.GetCancelReason()
+		}
+		parts = append(parts, text)
+	}
+	return output.Visible(strings.Join(parts, ", "))
+}
+
+func steps(run *signalboxv1.Run) string {
+	return fmt.Sprintf("%d of %d done", run.GetStepsDone(), run.GetStepsTotal())
+}
+
+func moment(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339)
+}
+
+func took(run *signalboxv1.Run) string {
+	if run.GetEndTime() == nil || run.GetCreateTime() == nil {
+		return ""
+	}
+	return output.Took(run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()))
+}
+
+// value shows JSON: short on its line, long indented below its name. An absent value is left out.
+func value(name string, v *signalboxv1.JsonValue) output.Field {
+	text := v.GetJson()
+	if v == nil || len(text) <= 80 {
+		return output.Field{Name: name, Value: text}
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(text), "", "  "); err != nil {
+		return output.Field{Name: name, Value: text}
+	}
+	return output.Field{Name: name, Value: pretty.String()}
+}

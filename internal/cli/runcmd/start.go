@@ -1,0 +1,107 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type startFlags struct {
+	input, version, requestID string
+	wait                      bool
+}
+
+func startCommand(s *session.Session) *cobra.Command {
+	var flags startFlags
+	cmd := &cobra.Command{
+		Use:   "start NAME",
+		Short: "Start a run of a published workflow",
+		Long: `Start a run of a published workflow and print it. NAME is "namespace/name", or "name" alone where that is
+unambiguous.
+
+With --wait the command returns when the run has ended, prints it with its output or error, and exits with 0 when it
+completed, 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out. A server that goes away
+meanwhile is waited for. Ctrl-C ends the waiting, not the run.
+
+The same request ID starts only one run, however often the command is repeated.`,
+		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
+  signalbox run start shop/order --input order.json --request-id order-4711
+  jq .order big.json | signalbox run start order --input - --wait -o json`,
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: s.CompleteWorkflows,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return start(cmd.Context(), s, args[0], flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.input, "input", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; none is null")
+	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run; the newest published one when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func start(ctx context.Context, s *session.Session, name string, flags startFlags) error {
+	request := &signalboxv1.StartRunRequest{
+		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID,
+	}
+	if flags.input != "" {
+		input, err := readInput(flags.input, s.In)
+		if err != nil {
+			return err
+		}
+		request.Input = &signalboxv1.JsonValue{Json: input}
+	}
+	if request.GetRequestId() == "" {
+		request.RequestId = uuid.NewString()
+	}
+	patience, stop := s.Patience(ctx)
+	defer stop()
+	call, cancel := s.Deadline(patience)
+	defer cancel()
+	response, err := s.Runs().StartRun(call, connect.NewRequest(request))
+	if err != nil {
+		hint := ""
+		if unknownOutcome(ctx, err) {
+			hint = "whether the run was started is not known: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
+		}
+		return s.FailedHint(err, hint, "start a run of %q", name)
+	}
+	run := response.Msg.GetRun()
+	if !response.Msg.GetCreated() {
+		s.Note("request %s had started this run before", request.GetRequestId())
+	}
+	if !flags.wait {
+		if s.Format() == output.Table {
+			s.Note("watch it: signalbox run watch %s", run.GetId())
+		}
+		return printRun(s, run)
+	}
+	s.Note("run %s started; waiting for its end", run.GetId())
+	follow := &follower{session: s, id: run.GetId(), project: run.GetProject(), view: newLines(s.Err, s.ErrStyle())}
+	finished, err := follow.untilEnd(patience)
+	if err != nil {
+		return err
+	}
+	if err := printRun(s, finished); err != nil {
+		return err
+	}
+	return outcome(finished.GetStatus())
+}
+
+// unknownOutcome tells a request that may have arrived from one that was answered or never sent.
+func unknownOutcome(ctx context.Context, err error) bool {
+	var answer *connect.Error
+	if ctx.Err() != nil || !errors.As(err, &answer) {
+		return true
+	}
+	return answer.Code() == connect.CodeDeadlineExceeded ||
+		answer.Code() == connect.CodeUnavailable && len(answer.Details()) == 0 && !session.Unreached(err)
+}

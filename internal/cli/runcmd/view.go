@@ -1,0 +1,211 @@
+package runcmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+)
+
+// lines is the view of logs and pipes: one line for each change, never taken back.
+type lines struct {
+	w     io.Writer
+	style output.Style
+	run   string           // the run's last line, so that it is not repeated
+	steps map[int64]string // each step's last status
+}
+
+func newLines(w io.Writer, style output.Style) *lines {
+	return &lines{w: w, style: style, steps: map[int64]string{}}
+}
+
+func (l *lines) print(text string) {
+	_, _ = io.WriteString(l.w, text+"\n") // a reader that hung up does not end the run
+}
+
+func (l *lines) update(message *signalboxv1.WatchRunResponse) {
+	for _, step := range message.GetSteps() {
+		if status := stepStatus(step); l.steps[step.GetNumber()] != status {
+			l.steps[step.GetNumber()] = status
+			l.print(stepLine(step, l.style))
+		}
+	}
+	if run := message.GetRun(); run != nil {
+		if line := runLine(run, l.style); line != l.run {
+			l.run = line
+			l.print(line)
+		}
+	}
+}
+
+func (l *lines) lost(address string) {
+	l.print("connection lost; waiting for Signalbox at " + address + " (the run goes on)")
+}
+func (l *lines) found() { l.print("connected again") }
+func (l *lines) done()  {}
+
+// screen is the view of a terminal: the newest steps and the run's status, redrawn in place.
+type screen struct {
+	w     io.Writer
+	style output.Style
+	width int
+
+	run    string
+	notice string
+	steps  []*signalboxv1.Step // in order of entry
+	drawn  int                 // lines on the screen that the next drawing replaces
+}
+
+// screenSteps is how many steps are shown; older ones are counted.
+const screenSteps = 15
+
+func newScreen(w io.Writer, style output.Style, width int) *screen {
+	return &screen{w: w, style: style, width: width}
+}
+
+func (s *screen) update(message *signalboxv1.WatchRunResponse) {
+	for _, step := range message.GetSteps() {
+		s.put(step)
+	}
+	if run := message.GetRun(); run != nil {
+		s.run = runLine(run, output.Style{})
+	}
+	s.draw()
+}
+
+// put replaces the step of the same number. Changes are to new steps mostly, so it looks from the end.
+func (s *screen) put(step *signalboxv1.Step) {
+	at := len(s.steps)
+	for at > 0 && s.steps[at-1].GetNumber() > step.GetNumber() {
+		at--
+	}
+	if at > 0 && s.steps[at-1].GetNumber() == step.GetNumber() {
+		s.steps[at-1] = step
+		return
+	}
+	s.steps = append(s.steps, nil)
+	copy(s.steps[at+1:], s.steps[at:])
+	s.steps[at] = step
+}
+
+func (s *screen) lost(address string) {
+	s.notice = "connection lost; waiting for Signalbox at " + address + " (the run goes on)"
+	s.draw()
+}
+
+func (s *screen) found() {
+	s.notice = ""
+	s.draw()
+}
+
+func (s *screen) done() {}
+
+func (s *screen) draw() {
+	shown := s.steps
+	var text strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA\x1b[J", s.drawn) // up, and clear to the end
+	}
+	var rows []string
+	if hidden := len(shown) - screenSteps; hidden > 0 {
+		rows = append(rows, fmt.Sprintf("… %d earlier steps", hidden))
+		shown = shown[hidden:]
+	}
+	for _, step := range shown {
+		rows = append(rows, stepLine(step, output.Style{}))
+	}
+	rows = append(rows, s.run)
+	if s.notice != "" {
+		rows = append(rows, s.notice)
+	}
+	for _, row := range rows {
+		text.WriteString(s.paint(cut(row, s.width)) + "\n")
+	}
+	s.drawn = len(rows)
+	_, _ = io.WriteString(s.w, text.String())
+}
+
+// paint colours a line's status after cutting, so that no escape is cut in two. Statuses stand in the second word.
+func (s *screen) paint(row string) string {
+	words := strings.SplitAfterN(row, " ", 3)
+	if len(words) < 3 {
+		return row
+	}
+	status := strings.TrimSpace(words[1])
+	return words[0] + s.style.Status(status) + words[1][len(status):] + words[2]
+}
+
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:max(0, width-1)]) + "…"
+}
+
+func runLine(run *signalboxv1.Run, style output.Style) string {
+	line := "run " + style.Status(run.GetStatus())
+	if detail := statusDetail(run); detail != "" {
+		line += " (" + detail + ")"
+	}
+	line += " " + output.Visible(run.GetWorkflow()) + " " + output.Visible(run.GetVersion())
+	if problem := run.GetError(); problem != nil {
+		line += ": " + problemLine(problem)
+	}
+	return line
+}
+
+func stepLine(step *signalboxv1.Step, style output.Style) string {
+	line := fmt.Sprintf("%d %s %s %s", step.GetNumber(), style.Status(step.GetStatus()), step.GetKind(), output.Visible(step.GetPath()))
+	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
+		line += " (" + step.GetWaitingKind() + until(step) + ")"
+	}
+	if tries := len(step.GetAttempts()); tries > 1 {
+		line += fmt.Sprintf(" try %d", tries)
+	}
+	if took := stepTook(step); took != "" {
+		line += " " + took
+	}
+	if problem := step.GetError(); problem != nil {
+		line += ": " + problemLine(problem)
+	}
+	return line
+}
+
+// stepStatus is everything about a step that is worth a new line.
+func stepStatus(step *signalboxv1.Step) string {
+	return fmt.Sprint(step.GetStatus(), step.GetWaitingKind(), len(step.GetAttempts()))
+}
+
+func until(step *signalboxv1.Step) string {
+	if step.GetWaitUntil() == nil {
+		return ""
+	}
+	return " until " + step.GetWaitUntil().AsTime().Format("15:04:05Z07:00")
+}
+
+func stepTook(step *signalboxv1.Step) string {
+	if step.GetStartTime() == nil || step.GetEndTime() == nil {
+		return ""
+	}
+	return output.Took(step.GetEndTime().AsTime().Sub(step.GetStartTime().AsTime()))
+}
+
+func problemLine(problem *signalboxv1.Problem) string {
+	line := problem.GetTitle()
+	if line == "" {
+		line = problem.GetType()
+	}
+	if problem.GetStatus() != 0 {
+		line = fmt.Sprintf("%d %s", problem.GetStatus(), line)
+	}
+	if problem.GetDetail() != "" {
+		line += ": " + problem.GetDetail()
+	}
+	if problem.GetInstance() != "" {
+		line += " (at " + problem.GetInstance() + ")"
+	}
+	return output.Visible(line)
+}

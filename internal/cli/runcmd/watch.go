@@ -1,0 +1,77 @@
+package runcmd
+
+import (
+	"context"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func watchCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch ID",
+		Short: "Watch a run's steps until it ends",
+		Long: `Watch a run's steps as they happen, and exit as its end says: 0 completed, 10 failed, 11 canceled or terminated,
+12 timed out. On a terminal the newest steps are redrawn in place; elsewhere there is one line for each change. With
+-o json there is one JSON object per line: the run, and the steps that changed. A server that goes away is waited
+for. Ctrl-C ends the watching, not the run.`,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return watch(cmd.Context(), s, args[0])
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func watch(ctx context.Context, s *session.Session, id string) error {
+	patience, stop := s.Patience(ctx)
+	defer stop()
+	call, cancel := s.Deadline(patience)
+	defer cancel()
+	// Asking first tells a wrong ID and a server that is not there at once, instead of waiting for them.
+	if _, err := s.Runs().GetRun(call, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: id})); err != nil {
+		return s.Failed(err, "watch run %q", id)
+	}
+	follow := &follower{session: s, id: id, project: s.Project(), view: watchView(s)}
+	finished, err := follow.untilEnd(patience)
+	if err != nil {
+		return err
+	}
+	return outcome(finished.GetStatus())
+}
+
+func watchView(s *session.Session) view {
+	switch {
+	case s.Format().Structured():
+		return &records{w: s.Out, format: s.Format(), lines: newLines(s.Err, s.ErrStyle())}
+	case session.IsTerminal(s.Out):
+		return newScreen(s.Out, s.Style(), session.Width(s.Out))
+	default:
+		return newLines(s.Out, s.Style())
+	}
+}
+
+// records is the view of programs: each message of the server as it is, a line of JSON or a YAML document. What is
+// not data goes to the lines.
+type records struct {
+	*lines
+
+	w      io.Writer
+	format output.Format
+}
+
+func (r *records) update(message *signalboxv1.WatchRunResponse) {
+	if r.format == output.JSON {
+		_ = output.Line(r.w, message) // a reader that hung up does not end the run
+		return
+	}
+	_, _ = io.WriteString(r.w, "---\n")
+	_ = output.Message(r.w, r.format, message) // as above
+}

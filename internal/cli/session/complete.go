@@ -1,0 +1,56 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+)
+
+// completionTimeout keeps a shell from hanging on a server that is slow or away: better no proposals.
+const completionTimeout = time.Second
+
+const completionLimit = 100
+
+// CompleteWorkflows proposes workflow names for the first argument.
+func (s *Session) CompleteWorkflows(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 || s.Check() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	response, err := s.Workflows().ListWorkflows(ctx, connect.NewRequest(&signalboxv1.ListWorkflowsRequest{
+		Project: s.Project(), PageSize: completionLimit, Text: typed,
+	}))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, workflow := range response.Msg.GetWorkflows() {
+		names = append(names, cobra.CompletionWithDesc(workflow.GetName(), workflow.GetTitle()))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteRuns proposes the newest runs' IDs for the first argument.
+func (s *Session) CompleteRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 || s.Check() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	response, err := s.Runs().ListRuns(ctx, connect.NewRequest(&signalboxv1.ListRunsRequest{
+		Project: s.Project(), PageSize: completionLimit,
+	}))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []cobra.Completion
+	for _, run := range response.Msg.GetRuns() {
+		ids = append(ids, cobra.CompletionWithDesc(run.GetId(), run.GetWorkflow()+" "+run.GetStatus()))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

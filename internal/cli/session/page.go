@@ -1,0 +1,55 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+// pageSize is asked for where a list is longer; servers allow 500.
+const pageSize = 200
+
+// Pages collects a list page by page, up to limit items; 0 means all.
+func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, error)) ([]T, error) {
+	all := []T{}
+	token := ""
+	for {
+		size := pageSize
+		if limit > 0 {
+			size = min(size, limit-len(all))
+		}
+		page, next, err := fetch(int32(size), token) //nolint:gosec // at most pageSize
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if next == "" || limit > 0 && len(all) >= limit {
+			return all, nil
+		}
+		token = next
+	}
+}
+
+// Time reads a flag that is a moment (RFC 3339, or a day) or a time before now ("2h", "7d"). Empty is the zero time.
+func (s *Session) Time(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	ago, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var n int
+		n, err = strconv.Atoi(days)
+		ago = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || ago < 0 {
+		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\") or a moment (2026-01-31T12:00:00Z)", flag, text)
+	}
+	return s.Now().Add(-ago), nil
+}

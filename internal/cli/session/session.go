@@ -1,0 +1,297 @@
+// Package session is what every command that talks to a server shares: where the server is, which project is
+// meant, how to print, and the streams.
+//
+//	s := session.New(streams)
+//	s.BindClient(cmd)                  // --address, --project, --timeout, -o
+//	ctx, cancel := s.Deadline(cmd.Context())
+//	response, err := s.Runs().GetRun(ctx, …)
+//	return s.Failed(err, "show run %q", id)
+//
+// A flag wins over a variable, a variable over the context chosen in the file of package contexts, that over the
+// default. The package prints nothing by itself.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Defaults where neither flag, variable nor context says otherwise.
+const (
+	DefaultAddress = "127.0.0.1:8080"
+	DefaultProject = "default"
+	DefaultTimeout = 30 * time.Second
+)
+
+// Variables of the command line's own settings.
+const (
+	AddressVariable = config.Prefix + "ADDRESS"
+	ProjectVariable = config.Prefix + "PROJECT"
+)
+
+// Streams are the process's surroundings.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer // data
+	Err io.Writer // progress and errors
+	Env config.Environment
+	Now func() time.Time
+}
+
+// Session is one invocation's settings and connection.
+type Session struct {
+	Streams
+
+	address, project, format string
+	timeout                  time.Duration
+	timeoutSet               bool
+	client                   *http.Client
+}
+
+// New returns a session whose flags are not bound yet.
+func New(streams Streams) *Session {
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   2,
+		IdleConnTimeout:       time.Minute,
+		ExpectContinueTimeout: time.Second,
+	}
+	return &Session{
+		Streams: streams,
+		format:  string(output.Table),
+		client:  &http.Client{Transport: transport},
+	}
+}
+
+// Close lets go of the connections.
+func (s *Session) Close() { s.client.CloseIdleConnections() }
+
+// BindOutput adds -o to a command.
+func (s *Session) BindOutput(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.format, "output", "o", string(output.Table), "`format` of the output: table, wide, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	inner := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if !s.Format().Known() {
+			return exit.Usagef("%q is no output format; use table, wide, json or yaml", s.format)
+		}
+		if inner != nil {
+			return inner(cmd, args)
+		}
+		return nil
+	}
+}
+
+// BindServer adds --address, --timeout and -o to a command that concerns no project.
+func (s *Session) BindServer(cmd *cobra.Command) {
+	s.BindOutput(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&s.address, "address", "", "Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
+	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout, "give up after this long; waiting and watching have no limit unless one is given")
+	inner := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		s.timeoutSet = flags.Changed("timeout")
+		if err := s.Check(); err != nil {
+			return err
+		}
+		return inner(cmd, args)
+	}
+}
+
+// BindClient adds the flags of BindServer and --project.
+func (s *Session) BindClient(cmd *cobra.Command) {
+	s.BindServer(cmd)
+	cmd.Flags().StringVar(&s.project, "project", "", "`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
+}
+
+// Format returns what to print.
+func (s *Session) Format() output.Format { return output.Format(s.format) }
+
+// Project returns the project's name.
+func (s *Session) Project() string {
+	return first(s.project, s.Env[ProjectVariable], s.context().Project, DefaultProject)
+}
+
+// Address returns the server's address as it was given.
+func (s *Session) Address() string {
+	return first(s.address, s.Env[AddressVariable], s.context().Address, DefaultAddress)
+}
+
+// context returns the chosen context, and an empty one where there is none; Check reports a broken file.
+func (s *Session) context() contexts.Context {
+	chosen, _ := s.chosen() //nolint:errcheck // see above
+	return chosen
+}
+
+func (s *Session) chosen() (contexts.Context, error) {
+	file, err := contexts.Load(contexts.Path(s.Env))
+	if err != nil {
+		return contexts.Context{}, err
+	}
+	return file.Chosen()
+}
+
+func first(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// Check reports settings that cannot work, before anything is sent.
+func (s *Session) Check() error {
+	if s.address == "" && s.Env[AddressVariable] == "" {
+		if _, err := s.chosen(); err != nil {
+			return exit.Usagef("%w", err)
+		}
+	}
+	return CheckAddress(s.Address())
+}
+
+// CheckAddress reports text that cannot be a server's address.
+func CheckAddress(address string) error {
+	if _, err := baseURL(address); err != nil {
+		return exit.Usagef("%q is no address of a server: %w; write host:port, for example %s, or a URL", address, err, DefaultAddress)
+	}
+	return nil
+}
+
+func baseURL(address string) (string, error) {
+	text := address
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", errors.Unwrap(err) // without "parse", which repeats the text
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("the scheme is %q, not http or https", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return "", errors.New("the host is missing")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// url is only called after Check.
+func (s *Session) url() string {
+	base, err := baseURL(s.Address())
+	if err != nil {
+		return "http://invalid.invalid"
+	}
+	return base
+}
+
+// Runs returns the client of the RunService.
+func (s *Session) Runs() signalboxv1connect.RunServiceClient {
+	return signalboxv1connect.NewRunServiceClient(s.client, s.url())
+}
+
+// Workflows returns the client of the WorkflowService.
+func (s *Session) Workflows() signalboxv1connect.WorkflowServiceClient {
+	return signalboxv1connect.NewWorkflowServiceClient(s.client, s.url())
+}
+
+// Projects returns the client of the ProjectService.
+func (s *Session) Projects() signalboxv1connect.ProjectServiceClient {
+	return signalboxv1connect.NewProjectServiceClient(s.client, s.url())
+}
+
+// Audit returns the client of the AuditService.
+func (s *Session) Audit() signalboxv1connect.AuditServiceClient {
+	return signalboxv1connect.NewAuditServiceClient(s.client, s.url())
+}
+
+// System returns the client of the SystemService.
+func (s *Session) System() signalboxv1connect.SystemServiceClient {
+	return signalboxv1connect.NewSystemServiceClient(s.client, s.url())
+}
+
+// Deadline bounds one call by --timeout.
+func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// Patience bounds a wait: by --timeout only where one was given.
+func (s *Session) Patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.timeoutSet {
+		return context.WithTimeout(ctx, s.timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// Failed says what was being done when a call failed; nil stays nil.
+func (s *Session) Failed(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return s.FailedHint(err, "", what, args...)
+}
+
+// FailedHint is Failed with what to do about it.
+func (s *Session) FailedHint(err error, hint, what string, args ...any) error {
+	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint}
+}
+
+// Note prints a line of progress, for people.
+func (s *Session) Note(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.Err, format+"\n", args...) // nothing is left to tell it to
+}
+
+// Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
+func (s *Session) Style() output.Style { return output.Style{Color: s.colored(s.Out)} }
+
+// ErrStyle is Style for progress.
+func (s *Session) ErrStyle() output.Style { return output.Style{Color: s.colored(s.Err)} }
+
+func (s *Session) colored(w io.Writer) bool {
+	return s.Env["NO_COLOR"] == "" && s.Env["TERM"] != "dumb" && IsTerminal(w)
+}
+
+// IsTerminal tells whether a person looks at what is written to w.
+func IsTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Width returns how many columns the terminal behind w has, 80 where that cannot be told.
+func Width(w io.Writer) int {
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
+}
+
+// Age writes how long ago t was.
+func (s *Session) Age(t time.Time) string { return output.Age(s.Now().Sub(t)) }
+
+// Unreached tells whether err is a server that could not be connected to, so that nothing was sent.
+func Unreached(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

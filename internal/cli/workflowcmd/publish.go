@@ -1,0 +1,147 @@
+package workflowcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// invalidDocument is the server's reason for refusing a document whose problems "validate" would list.
+const invalidDocument = "INVALID_DOCUMENT"
+
+func saveCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save a file as its workflow's draft",
+		Long: `Save a file (- for standard input) as the draft of the workflow it names. A draft may have problems; they are
+printed, and only publishing refuses them.`,
+		Args: session.Args(1, 1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return save(cmd.Context(), s, args[0])
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func save(ctx context.Context, s *session.Session, file string) error {
+	doc, err := readDocument(file, s.In)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Workflows().SaveDraft(ctx, connect.NewRequest(&signalboxv1.SaveDraftRequest{
+		Project: s.Project(), Source: string(doc.source),
+	}))
+	if err != nil {
+		return refusedDocument(s, err, "save", doc)
+	}
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), response.Msg)
+	}
+	noteFindings(s, doc.name, response.Msg.GetFindings())
+	return output.Card(s.Out, s.Style(), workflowFields(response.Msg.GetWorkflow()))
+}
+
+func publishCommand(s *session.Session) *cobra.Command {
+	var draft string
+	cmd := &cobra.Command{
+		Use:   "publish FILE",
+		Short: "Publish a file, or a stored draft, as an immutable version",
+		Long: `Publish a file (- for standard input), or with --draft the stored draft of a workflow, as an immutable version. The
+version is the one the document names. Publishing the same content again changes nothing; other content under a
+published version is refused.`,
+		Example: `  signalbox workflow publish order.yaml
+  signalbox workflow publish --draft shop/order`,
+		Args: session.Args(0, 1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (draft == "") == (len(args) == 0) {
+				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"", cmd.CommandPath())
+			}
+			if draft != "" {
+				return publish(cmd.Context(), s, document{name: "the draft of " + draft}, draft)
+			}
+			doc, err := readDocument(args[0], s.In)
+			if err != nil {
+				return err
+			}
+			if len(doc.source) == 0 { // the API takes an empty source for "the draft"
+				return wrongDocument("publish", doc, check(doc).Findings)
+			}
+			return publish(cmd.Context(), s, doc, "")
+		},
+	}
+	cmd.Flags().StringVar(&draft, "draft", "", "publish the stored draft of this workflow, by `name`")
+	_ = cmd.RegisterFlagCompletionFunc("draft", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return s.CompleteWorkflows(cmd, nil, typed)
+	}) // the flag is there
+	s.BindClient(cmd)
+	return cmd
+}
+
+func publish(ctx context.Context, s *session.Session, doc document, draft string) error {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Workflows().PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+		Project: s.Project(), Source: string(doc.source), Workflow: draft,
+	}))
+	if err != nil {
+		return refusedDocument(s, err, "publish", doc)
+	}
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), response.Msg)
+	}
+	noteFindings(s, doc.name, response.Msg.GetFindings())
+	if !response.Msg.GetCreated() {
+		s.Note("this content was published before; nothing changed")
+	}
+	version := response.Msg.GetVersion()
+	return output.Card(s.Out, s.Style(), []output.Field{
+		{Name: "workflow", Value: response.Msg.GetWorkflow().GetName()},
+		{Name: "version", Value: version.GetVersion()},
+		{Name: "hash", Value: version.GetHash()},
+		{Name: "state", Value: response.Msg.GetWorkflow().GetState()},
+	})
+}
+
+// refusedDocument is the error of a document the server did not take. Its problems are told where they stand in the
+// file, as "validate" tells them; the server's own list has no file names.
+func refusedDocument(s *session.Session, err error, what string, doc document) error {
+	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
+		if findings := check(doc).Findings; len(findings) > 0 {
+			return wrongDocument(what, doc, findings)
+		}
+	}
+	return s.Failed(err, "%s %s", what, doc.name)
+}
+
+// wrongDocument is one line for one problem, and a line for each of several.
+func wrongDocument(what string, doc document, findings []finding) error {
+	if len(findings) == 1 {
+		return exit.Errorf(exit.Failed, "%s %s", what, findings[0].line(doc.name, output.Style{}))
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s: %s", what, doc.name, count(len(findings), "problem"))
+	for _, f := range findings {
+		text.WriteString("\n" + f.line(doc.name, output.Style{}))
+	}
+	return exit.Errorf(exit.Failed, "%s", text.String())
+}
+
+func noteFindings(s *session.Session, file string, findings []*signalboxv1.Finding) {
+	for _, f := range findings {
+		s.Note("%s", finding{
+			Severity: f.GetSeverity(), Code: f.GetCode(), Message: f.GetMessage(),
+			Line: int(f.GetLine()), Column: int(f.GetColumn()), Suggestion: f.GetSuggestion(),
+		}.line(file, s.ErrStyle()))
+	}
+}

@@ -1,0 +1,129 @@
+package workflowcmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// checked is what "validate" found in one file: the JSON of its output.
+type checked struct {
+	File     string    `json:"file"`
+	Valid    bool      `json:"valid"`
+	Workflow string    `json:"workflow,omitempty"`
+	Version  string    `json:"version,omitempty"`
+	Hash     string    `json:"hash,omitempty"`
+	Findings []finding `json:"findings"`
+}
+
+// finding has the shape of the API's Finding.
+type finding struct {
+	Severity   string `json:"severity"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	Path       string `json:"path,omitempty"`
+	Line       int    `json:"line"`
+	Column     int    `json:"column"`
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+func validateCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check workflow files, without a server",
+		Long: `Check workflow files, or all YAML and JSON files in folders, and print every problem as
+file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings
+alone do not count.`,
+		Example: `  signalbox workflow validate order.yaml
+  signalbox workflow validate examples/workflows -o json`,
+		Args: session.Args(1, -1, "FILE..."),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return validate(s, args)
+		},
+	}
+	s.BindOutput(cmd)
+	return cmd
+}
+
+func validate(s *session.Session, args []string) error {
+	files, err := workflowFiles(args)
+	if err != nil {
+		return err
+	}
+	results := make([]checked, len(files))
+	problems := 0
+	for i, file := range files {
+		doc, err := readDocument(file, s.In)
+		if err != nil {
+			return err
+		}
+		results[i] = check(doc)
+		problems += len(results[i].Findings)
+	}
+	if s.Format().Structured() {
+		if err := output.Value(s.Out, s.Format(), results); err != nil {
+			return err
+		}
+	} else if err := printFindings(s, results); err != nil {
+		return err
+	}
+	s.Note("%s, %s", count(len(files), "file"), count(problems, "problem"))
+	for _, result := range results {
+		if !result.Valid {
+			return exit.Silently(exit.Failed)
+		}
+	}
+	return nil
+}
+
+func check(doc document) checked {
+	parsed, problems := dsl.Parse(doc.source)
+	result := checked{File: doc.name, Valid: !problems.HasErrors(), Findings: []finding{}}
+	if parsed != nil {
+		result.Workflow, result.Version, result.Hash = parsed.Namespace+"/"+parsed.Name, parsed.Version, parsed.Hash()
+	}
+	for _, p := range problems {
+		result.Findings = append(result.Findings, finding{
+			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
+			Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
+		})
+	}
+	return result
+}
+
+func printFindings(s *session.Session, results []checked) error {
+	var text strings.Builder
+	for _, result := range results {
+		for _, f := range result.Findings {
+			text.WriteString(f.line(result.File, s.Style()) + "\n")
+		}
+	}
+	_, err := s.Out.Write([]byte(text.String()))
+	return err
+}
+
+// line is the form editors and CI systems turn into links.
+func (f finding) line(file string, style output.Style) string {
+	code := f.Code
+	if f.Severity == string(dsl.SeverityWarning) {
+		code = style.Status(f.Severity) + ": " + code
+	}
+	line := fmt.Sprintf("%s:%d:%d: %s: %s", file, max(1, f.Line), max(1, f.Column), code, output.Visible(f.Message))
+	if f.Suggestion != "" {
+		line += " (" + output.Visible(f.Suggestion) + ")"
+	}
+	return line
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,132 @@
+// Package workflowcmd is the noun "workflow" of the command line: validate, save, publish, list, show, versions, diff,
+// pause, unpause, delete.
+//
+// "validate" checks files here, on package dsl, and needs no server; the others talk to the WorkflowService only.
+package workflowcmd
+
+import (
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("workflow", "Check, publish and look after workflow definitions", "")
+	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), versionsCommand(s),
+		diffCommand(s), pauseCommand(s), unpauseCommand(s), deleteCommand(s))
+	return noun
+}
+
+// printWorkflow prints one workflow's record.
+func printWorkflow(s *session.Session, workflow *signalboxv1.Workflow) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), workflow)
+	}
+	return output.Card(s.Out, s.Style(), workflowFields(workflow))
+}
+
+func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
+	draft := ""
+	if workflow.GetHasDraft() {
+		draft = "differs from the newest version"
+	}
+	return []output.Field{
+		{Name: "workflow", Value: workflow.GetName()},
+		{Name: "title", Value: workflow.GetTitle()},
+		{Name: "summary", Value: workflow.GetSummary()},
+		{Name: "state", Value: workflow.GetState()},
+		{Name: "because", Value: workflow.GetPauseReason()},
+		{Name: "latest", Value: workflow.GetLatestVersion()},
+		{Name: "draft", Value: draft},
+		{Name: "created", Value: moment(workflow.GetCreateTime())},
+		{Name: "updated", Value: moment(workflow.GetUpdateTime())},
+	}
+}
+
+func moment(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339)
+}
+
+func pauseCommand(s *session.Session) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:               "pause NAME",
+		Short:             "Refuse new runs of a workflow; open runs go on",
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: s.CompleteWorkflows,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Workflows().PauseWorkflow(ctx, connect.NewRequest(&signalboxv1.PauseWorkflowRequest{
+				Project: s.Project(), Workflow: args[0], Reason: reason,
+			}))
+			if err != nil {
+				return s.Failed(err, "pause workflow %q", args[0])
+			}
+			return printWorkflow(s, response.Msg.GetWorkflow())
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log and whoever starts the workflow")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func unpauseCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "unpause NAME",
+		Short:             "Let new runs of a workflow start again",
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: s.CompleteWorkflows,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Workflows().UnpauseWorkflow(ctx, connect.NewRequest(&signalboxv1.UnpauseWorkflowRequest{
+				Project: s.Project(), Workflow: args[0],
+			}))
+			if err != nil {
+				return s.Failed(err, "unpause workflow %q", args[0])
+			}
+			return printWorkflow(s, response.Msg.GetWorkflow())
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func deleteCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a workflow; its finished runs stay readable",
+		Long: `Delete a workflow with its draft, and hide its versions. Refused while runs of it are open. Finished runs stay
+readable.`,
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: s.CompleteWorkflows,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			_, err := s.Workflows().DeleteWorkflow(ctx, connect.NewRequest(&signalboxv1.DeleteWorkflowRequest{
+				Project: s.Project(), Workflow: args[0],
+			}))
+			if err != nil {
+				return s.Failed(err, "delete workflow %q", args[0])
+			}
+			if s.Format().Structured() {
+				return output.Value(s.Out, s.Format(), map[string]string{"deleted": args[0]})
+			}
+			s.Note("workflow %q is deleted", args[0])
+			return nil
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
