@@ -125,7 +125,7 @@ func (w *world) next() {
 	}
 	first := -1
 	for i, e := range w.events {
-		if first < 0 || e.at.Before(w.events[first].at) {
+		if f := first; f < 0 || e.at.Before(w.events[f].at) || e.at.Equal(w.events[f].at) && e.id < w.events[f].id {
 			first = i
 		}
 	}

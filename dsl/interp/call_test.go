@@ -1,0 +1,293 @@
+package interp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+func TestCallMapsItsRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - send:
+      input: {from: .order}
+      call: http
+      timeout: {after: {seconds: 20}}
+      with:
+        method: post
+        endpoint: {uri: 'https://shop/{id}/lines{?page}'}
+        headers: {X-Order: '${ .id }', X-Count: '${ .n }', X-None: '${ null }'}
+        query: {q: '${ .name }'}
+        body: {name: '${ .name }', literal: 'not ${ .name }', workflow: '${ $workflow.id }'}
+        output: response
+        redirect: true`), `{"order": {"id": "a/b", "page": 2, "n": 3, "name": "x y"}, "secret": 1}`)
+	w.origin = func(interp.Call) answer { return ok(map[string]any{"statusCode": 200}) }
+	w.completes(`{"statusCode": 200}`)
+	require.Len(t, w.calls, 1)
+	c := w.calls[0]
+	require.Equal(t, &interp.HTTPRequest{
+		Method: "POST", URL: "https://shop/a%2Fb/lines?page=2",
+		Headers: map[string]string{"X-Order": "a/b", "X-Count": "3"},
+		Query:   map[string]string{"q": "x y"},
+		Body:    map[string]any{"name": "x y", "literal": "not ${ .name }", "workflow": "run-1"},
+		HasBody: true, Output: dsl.OutputResponse, Redirect: true,
+	}, c.HTTP)
+	require.Equal(t, int64(1), c.StepNumber)
+	require.Equal(t, epoch.Add(20*time.Second), c.Deadline)
+	require.Regexp(t, `^run-1-[0-9a-f]{16}$`, c.Key)
+}
+
+func TestDataIsNeverATemplate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`do: [{c: {call: http, with: {method: get, endpoint: '${ .url }', headers: {A: '${ .evil }'}}}}]`),
+		`{"url": "https://x/{id}", "id": "leak", "evil": "${ .id }"}`)
+	w.origin = func(interp.Call) answer { return ok(1) }
+	w.completes(`1`)
+	require.Equal(t, "https://x/{id}", w.calls[0].HTTP.URL)
+	require.Equal(t, "${ .id }", w.calls[0].HTTP.Headers["A"])
+}
+
+func TestBadRequestsAreExpressionErrors(t *testing.T) {
+	t.Parallel()
+	for name, with := range map[string]string{
+		"headers are no object":  `{method: get, endpoint: 'http://x', headers: '${ 5 }'}`,
+		"a header is an object":  `{method: get, endpoint: 'http://x', headers: {A: '${ {} }'}}`,
+		"the query is no object": `{method: get, endpoint: 'http://x', query: '${ [] }'}`,
+		"the endpoint is null":   `{method: get, endpoint: '${ .none }'}`,
+		"an object in the URI":   `{method: get, endpoint: 'http://x/{o}'}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, document(`do: [{c: {call: http, with: `+with+`}}]`), `{"o": {}}`)
+			got := w.fails()
+			require.Equal(t, dsl.ErrorTypeExpression, got.Type)
+			require.Equal(t, "/do/0/c", got.Instance)
+		})
+	}
+}
+
+func TestCallFailureIsTheStandardError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`do: [{o: {do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`), ``)
+	w.origin = func(interp.Call) answer { return answer{Result: answered(404), after: time.Second} }
+	got := w.fails()
+	require.Equal(t, dsl.Error{
+		Type: dsl.ErrorTypeCommunication, Status: 404, Title: "Bad status", Detail: "the origin said so", Instance: "/do/0/o/do/0/c",
+	}, got)
+	s := w.step("/do/0/o/do/0/c")
+	ended := epoch.Add(time.Second)
+	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got}}, withInstance(s.Attempts, got.Instance))
+}
+
+func withInstance(list []interp.AttemptRecord, instance string) []interp.AttemptRecord {
+	for i := range list {
+		if list[i].Error != nil {
+			e := *list[i].Error
+			e.Instance = instance
+			list[i].Error = &e
+		}
+	}
+	return list
+}
+
+const retrying = `
+do:
+  - t:
+      try: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}]
+      catch: {errors: {with: {type: '` + dsl.ErrorTypeCommunication + `'}}, retry: `
+
+func TestRetryDelays(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, policy string
+		failures     int
+		want         []time.Duration // gaps between the calls
+		caught       bool
+	}{
+		{"constant", `{delay: {seconds: 3}, limit: {attempt: {count: 5}}}`, 3, []time.Duration{3, 3, 3}, false},
+		{"linear", `{delay: {seconds: 3}, backoff: {linear: {}}, limit: {attempt: {count: 5}}}`, 3, []time.Duration{3, 6, 9}, false},
+		{"exponential", `{delay: {seconds: 3}, backoff: {exponential: {}}, limit: {attempt: {count: 5}}}`, 4, []time.Duration{3, 6, 12, 24}, false},
+		{"limited by count", `{delay: {seconds: 1}, limit: {attempt: {count: 2}}}`, 9, []time.Duration{1, 1}, true},
+		{"limited by time", `{delay: {seconds: 4}, limit: {duration: {seconds: 10}}}`, 9, []time.Duration{4, 4}, true},
+		{"when", `{when: $error.status == 503, delay: {seconds: 1}}`, 9, nil, true},
+		{"exceptWhen", `{exceptWhen: $error.status == 500, delay: {seconds: 1}}`, 9, nil, true},
+		{"no delay", `{limit: {attempt: {count: 2}}}`, 9, []time.Duration{0, 0}, true},
+		{"delay from data", `{delay: '${ .pause }', limit: {attempt: {count: 1}}}`, 1, []time.Duration{7}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: '${ $error.status }'}}}]}`), `{"pause": "PT7S"}`)
+			var at []time.Time
+			w.origin = func(interp.Call) answer {
+				if at = append(at, w.now); len(at) <= tt.failures {
+					return answer{Result: answered(500)}
+				}
+				return ok(map[string]any{"caught": nil})
+			}
+			want := `{"caught": null}`
+			if tt.caught {
+				want = `{"caught": 500}`
+			}
+			w.completes(want)
+			var gaps []time.Duration
+			for i := 1; i < len(at); i++ {
+				gaps = append(gaps, at[i].Sub(at[i-1])/time.Second)
+			}
+			require.Equal(t, tt.want, gaps)
+			require.Len(t, w.step("/do/0/t").Attempts, len(at))
+			require.Equal(t, len(at), w.step("/do/0/t").Attempt)
+		})
+	}
+}
+
+func TestJitterIsInRangeAndTheSameEveryTime(t *testing.T) {
+	t.Parallel()
+	source := document(retrying + `{delay: {seconds: 1}, jitter: {from: {milliseconds: 100}, to: {milliseconds: 900}}, limit: {attempt: {count: 30}}}}`)
+	gaps := func() []time.Duration {
+		w := newWorld(t, source, `{}`)
+		var at []time.Time
+		w.origin = func(interp.Call) answer {
+			at = append(at, w.now)
+			return answer{Result: answered(500)}
+		}
+		w.fails()
+		var out []time.Duration
+		for i := 1; i < len(at); i++ {
+			out = append(out, at[i].Sub(at[i-1]))
+		}
+		return out
+	}
+	first := gaps()
+	require.Len(t, first, 30)
+	distinct := map[time.Duration]bool{}
+	for _, g := range first {
+		require.GreaterOrEqual(t, g, 1100*time.Millisecond)
+		require.LessOrEqual(t, g, 1900*time.Millisecond)
+		distinct[g] = true
+	}
+	require.Greater(t, len(distinct), 20)
+	require.Equal(t, first, gaps())
+}
+
+func TestAttemptDurationEndsOneTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - t:
+      try: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}]
+      catch: {errors: {with: {status: 408}}, retry: {delay: {seconds: 1}, limit: {attempt: {count: 3, duration: {seconds: 2}}}}}`), ``)
+	w.origin = func(interp.Call) answer {
+		if len(w.calls) < 3 {
+			return answer{never: true}
+		}
+		return answer{Result: ok("at last").Result, after: time.Second}
+	}
+	w.completes(`"at last"`)
+	require.Len(t, w.calls, 3)
+	require.Equal(t, w.calls[0].Key, w.calls[2].Key, "nobody knows whether the first two were served")
+	require.Equal(t, epoch.Add(7*time.Second), w.now)
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	source := document(`
+do:
+  - l:
+      for: {each: x, in: '[1,2]'}
+      do:
+        - t:
+            try: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}]
+            catch: {retry: {limit: {attempt: {count: 1}}}}
+  - again: {call: http, with: {method: post, endpoint: 'http://x'}}
+  - s: {set: {n: '${ (.n // 0) + 1 }'}}
+  - more: {switch: [{yes: {when: .n == 1, then: again}}]}`)
+	keys := func(unanswered bool) []string {
+		w := newWorld(t, source, `{}`)
+		w.origin = func(interp.Call) answer {
+			if len(w.calls) == 1 {
+				r := answered(500)
+				r.Unanswered = unanswered
+				return answer{Result: r}
+			}
+			return ok(map[string]any{"n": len(w.calls) - 4})
+		}
+		w.run()
+		var out []string
+		for _, c := range w.calls {
+			out = append(out, c.Key)
+		}
+		return out
+	}
+	unknown, known := keys(true), keys(false)
+	require.Len(t, unknown, 5)
+	require.Equal(t, unknown[0], unknown[1], "a repetition of an unanswered call")
+	require.NotEqual(t, known[0], known[1], "a new call after an answer")
+	require.Equal(t, unknown[2:], known[2:])
+	distinct := map[string]bool{}
+	for _, k := range known {
+		distinct[k] = true
+	}
+	require.Len(t, distinct, 5, "iterations and jumps back make other calls")
+}
+
+func TestRacesCancelTheirLosers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - f:
+      fork:
+        compete: true
+        branches:
+          - slow: {do: [{c: {call: http, with: {method: get, endpoint: 'http://slow'}}}]}
+          - fast: {call: http, with: {method: get, endpoint: 'http://fast'}}
+          - timer: {wait: {hours: 1}}`), `{}`)
+	w.origin = func(c interp.Call) answer {
+		if c.HTTP.URL == "http://fast" {
+			return answer{Result: ok("fast").Result, after: time.Second}
+		}
+		return answer{never: true}
+	}
+	w.completes(`"fast"`)
+	require.Equal(t, []string{
+		"/do/0/f completed", "/do/0/f/fork/branches/0/slow canceled", "/do/0/f/fork/branches/1/fast completed",
+		"/do/0/f/fork/branches/2/timer canceled", "/do/0/f/fork/branches/0/slow/do/0/c canceled",
+	}, w.trace())
+	require.Contains(t, w.effects, interp.Effect(interp.CancelCall{ID: w.calls[1].ID}))
+}
+
+func TestHoldKeepsCallsFromStarting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - f:
+      fork:
+        branches:
+          - a: {for: {in: '[1,2,3,4,5]'}, do: [{c: {call: http, with: {method: get, endpoint: 'http://a'}}}]}
+          - b: {for: {in: '[1,2,3,4,5]'}, do: [{c: {call: http, with: {method: get, endpoint: 'http://b'}}}]}`), `{}`)
+	w.origin = func(c interp.Call) answer {
+		if c.HTTP.URL == "http://a" {
+			return answer{Result: ok("a").Result, after: 2 * time.Second}
+		}
+		return answer{Result: ok("b").Result, after: 3 * time.Second}
+	}
+	moves := 0
+	w.between = func(w *world) {
+		if len(w.calls) >= 3 && moves == 0 {
+			w.m.Hold()
+		}
+		if w.m.InFlight() > 0 || len(w.calls) < 3 || moves > 0 {
+			return
+		}
+		moves++
+		w.restore()
+	}
+	w.completes(`["a", "b"]`)
+	require.Equal(t, 1, moves)
+	require.Len(t, w.calls, 10)
+}

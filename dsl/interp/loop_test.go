@@ -1,0 +1,75 @@
+package interp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+// The tests below bound the work of long loops. The bounds are wide: they fail on quadratic work, not on a slow machine.
+
+const items = 100_000
+
+func TestLongLoop(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	w := newWorld(t, document(`
+do:
+  - l:
+      for: {each: x, in: '[range(100000)]'}
+      do: [{a: {set: {last: '${ $x }', n: '${ (.n // 0) + 1 }'}}}]`), `{}`)
+	w.completes(`{"last": 99999, "n": 100000}`)
+	require.Positive(t, w.yields)
+	require.Len(t, w.steps, items+1)
+	require.Empty(t, w.effects)
+	require.Less(t, time.Since(begun), 60*time.Second)
+	t.Logf("%d iterations in %v, %d units of fuel, %d yields", items, time.Since(begun), w.m.Spent(), w.yields)
+}
+
+// What a run holds but an iteration does not touch must not cost anything per iteration.
+func TestLongLoopOverLargeInput(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	w := newWorld(t, document(`
+do:
+  - l:
+      for: {each: x, in: '.list'}
+      while: $x != null
+      do: [{a: {if: $x >= 0, set: {last: '${ $x + ($workflow.input.list | length) }'}}}]`), `{}`)
+	list := make([]any, items)
+	for i := range list {
+		list[i] = i
+	}
+	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"list": list}, At: epoch}, w.limits)
+	w.completes(`{"last": 199999}`)
+	require.Equal(t, []string{"input"}, w.steps[1].Truncated)
+	require.Less(t, time.Since(begun), 60*time.Second)
+	t.Logf("%d iterations in %v, %d units of fuel", items, time.Since(begun), w.m.Spent())
+}
+
+func TestLongLoopOfCallsMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - l:
+      for: {each: x, in: '[range(20000)]'}
+      do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]`), `{}`)
+	w.origin = func(interp.Call) answer { return ok(len(w.calls)) }
+	moves, largest := 0, 0
+	w.between = func(w *world) {
+		if len(w.calls)%4000 == 3999 && w.m.InFlight() == 0 {
+			snapshot, err := w.m.Snapshot()
+			require.NoError(t, err)
+			largest = max(largest, len(snapshot))
+			w.restore()
+			moves++
+		}
+	}
+	w.completes(`20000`)
+	require.Equal(t, 5, moves)
+	require.Less(t, largest, 200_000)
+	t.Logf("the largest snapshot has %d bytes", largest)
+}
