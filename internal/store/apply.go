@@ -25,14 +25,14 @@ func (s *Store) ApplyUpdates(ctx context.Context, updates []run.Update) (transit
 				outcomes = append(outcomes, advance(row, g.updates))
 			}
 		}
-		touched, err := writeSteps(ctx, c, groups, rows)
+		touched, err := s.writeSteps(ctx, c, groups, rows)
 		if err != nil {
 			return err
 		}
 		for i := range outcomes {
 			outcomes[i].steps = touched[outcomes[i].before.id]
 		}
-		transitions, err = writeRuns(ctx, c, outcomes)
+		transitions, err = s.writeRuns(ctx, c, outcomes)
 		return err
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates)
 			ids[i] = g.id
 		}
 		found, err := collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
-created_at, started_at FROM runs WHERE id IN `+tuples(1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
 			ids, scanRow)
 		if err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ type newStep struct {
 }
 
 // writeSteps writes the steps that are beyond the stored ones, and returns the runs of which any was.
-func writeSteps(
+func (s *Store) writeSteps(
 	ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
 ) (map[string]bool, error) {
 	var steps []newStep
@@ -103,7 +103,7 @@ func writeSteps(
 		}
 		written, err := collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
 waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output)
-VALUES `+tuples(len(part), stepColumns)+`
+VALUES `+tuples(s.db.Dialect(), len(part), stepColumns)+`
 ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
 kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
 wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
@@ -139,7 +139,7 @@ func (n newStep) values() ([]any, error) {
 }
 
 // writeRuns writes the rows that changed, and returns their changes of status.
-func writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome) ([]run.Transition, error) {
+func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome) ([]run.Transition, error) {
 	var states, moved []outcome
 	var transitions []run.Transition
 	for _, o := range outcomes {
@@ -159,10 +159,10 @@ func writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome) ([]run.Tra
 			})
 		}
 	}
-	if err := updateMany(ctx, c, stateColumns(), states, stateValues); err != nil {
+	if err := updateMany(ctx, c, s.db.Dialect(), stateColumns(), states, stateValues); err != nil {
 		return nil, err
 	}
-	if err := updateMany(ctx, c, movedColumns(), moved, movedValues); err != nil {
+	if err := updateMany(ctx, c, s.db.Dialect(), movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
 	return transitions, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"math/bits"
-	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -37,36 +36,35 @@ const (
 type column struct{ name, kind string }
 
 // tuples returns rows of placeholders, "($1, $2), ($3, $4)", counted from $1.
-func tuples(rows, columns int) string {
+func tuples(d sqldb.Dialect, rows, columns int) string {
 	var b strings.Builder
 	for r := range rows {
 		if r > 0 {
 			b.WriteString(", ")
 		}
-		tuple(&b, r*columns, columns)
+		tuple(&b, d, r*columns, columns)
 	}
 	return b.String()
 }
 
-func tuple(b *strings.Builder, before, columns int) {
+func tuple(b *strings.Builder, d sqldb.Dialect, before, columns int) {
 	b.WriteByte('(')
 	for i := range columns {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteByte('$')
-		b.WriteString(strconv.Itoa(before + i + 1))
+		b.WriteString(d.Mark(before + i + 1))
 	}
 	b.WriteByte(')')
 }
 
 // updateText is a statement that updates so many runs, each with values of its own; the first column is the key. Only
 // the first row of the values has types: the others follow it.
-func updateText(columns []column, rows int) string {
+func updateText(d sqldb.Dialect, columns []column, rows int) string {
 	var names, sets, first []string
 	for i, c := range columns {
 		names = append(names, c.name)
-		first = append(first, "CAST($"+strconv.Itoa(i+1)+" AS "+c.kind+")")
+		first = append(first, "CAST("+d.Mark(i+1)+" AS "+c.kind+")")
 		if i > 0 {
 			sets = append(sets, c.name+" = v."+c.name)
 		}
@@ -74,7 +72,7 @@ func updateText(columns []column, rows int) string {
 	var rest strings.Builder
 	for r := 1; r < rows; r++ {
 		rest.WriteString(", ")
-		tuple(&rest, r*len(columns), len(columns))
+		tuple(&rest, d, r*len(columns), len(columns))
 	}
 	return "WITH v (" + strings.Join(names, ", ") + ") AS (VALUES (" + strings.Join(first, ", ") + ")" + rest.String() +
 		") UPDATE runs SET " + strings.Join(sets, ", ") + " FROM v WHERE runs.id = v.id"
@@ -82,7 +80,7 @@ func updateText(columns []column, rows int) string {
 
 // updateMany writes the columns of many runs.
 func updateMany[T any](
-	ctx context.Context, c sqldb.Conn, columns []column, list []T, values func(T) ([]any, error),
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, columns []column, list []T, values func(T) ([]any, error),
 ) error {
 	for part := range chunks(list) {
 		args := make([]any, 0, len(part)*len(columns))
@@ -93,7 +91,7 @@ func updateMany[T any](
 			}
 			args = append(args, row...)
 		}
-		if _, err := c.ExecContext(ctx, updateText(columns, len(part)), args...); err != nil {
+		if _, err := c.ExecContext(ctx, updateText(d, columns, len(part)), args...); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,7 @@
 package sqldb
 
+import "strconv"
+
 // Dialect is what differs between the databases' SQL. Whatever is not here is the same text for both.
 type Dialect struct {
 	// Driver is the kind of database.
@@ -7,6 +9,9 @@ type Dialect struct {
 	// LockRows ends a SELECT whose rows the transaction is going to change. SQLite has one writer at a time, and needs
 	// no such thing.
 	LockRows string
+	// Mark is the n-th placeholder, from 1, of a statement that uses each once and in order. SQLite takes "$1" for a
+	// name, which it looks up in a list: with the thousands of a bulk statement that is most of the work.
+	Mark func(n int) string
 	// TableExists takes a table's name as $1 and counts the tables of that name.
 	TableExists string
 }
@@ -14,6 +19,7 @@ type Dialect struct {
 func sqliteDialect() Dialect {
 	return Dialect{
 		Driver:      SQLite,
+		Mark:        func(int) string { return "?" },
 		TableExists: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 	}
 }
@@ -22,6 +28,7 @@ func postgresDialect() Dialect {
 	return Dialect{
 		Driver:      Postgres,
 		LockRows:    " FOR UPDATE",
+		Mark:        func(n int) string { return "$" + strconv.Itoa(n) },
 		TableExists: `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`,
 	}
 }

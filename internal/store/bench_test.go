@@ -1,0 +1,157 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+)
+
+// databases are those that the benchmarks compare; one that is not there is skipped.
+func databases() map[string]func(testing.TB) store.Options {
+	return map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres}
+}
+
+func benchRun(i int) run.Run {
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Second)
+	id := fmt.Sprintf("run-%08d", i)
+	return run.Run{
+		ID: id, Project: "default", Workflow: fmt.Sprintf("examples/w%d", i%10), Version: "1.0.0", DocumentHash: "sha256:aa",
+		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: created, RequestID: id, Trigger: run.TriggerAPI,
+		CreatedAt: created, Input: json.RawMessage(`{"customer":"ada","items":[1,2,3]}`),
+	}
+}
+
+func benchInsert(b testing.TB, s storetest.Store, i int) string {
+	r := benchRun(i)
+	_, _, err := s.InsertRun(b.Context(), r, audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
+	require.NoError(b, err)
+	return r.ID
+}
+
+// benchUpdate is what one workflow task of a small run brings: two steps and a state.
+func benchUpdate(id string, position int64, status run.Status) run.Update {
+	now := time.Unix(1767225600+position, 0)
+	u := run.Update{
+		RunID: id, ExecutionID: "0197a6a0-0000-7000-8000-000000000000", Position: position,
+		State: &run.State{Status: status, Since: now, StartedAt: now, StepsTotal: position, StepsDone: position},
+	}
+	for n := range int64(2) {
+		u.Steps = append(u.Steps, run.Step{
+			Number: 2*position + n, Path: "/do/0/charge", Pointer: "/do/0/charge", Task: "charge", Kind: "call", Status: "completed",
+			StartedAt: now, EndedAt: now, Position: position, Input: json.RawMessage(`{"amount":12}`), Output: json.RawMessage(`{"ok":true}`),
+		})
+	}
+	return u
+}
+
+// BenchmarkApplyUpdates writes 100 updates of 100 runs, with 200 steps, in each call.
+func BenchmarkApplyUpdates(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			const runs = 100
+			ids := make([]string, runs)
+			for i := range ids {
+				ids[i] = benchInsert(b, s, i)
+			}
+			position := int64(0)
+			for b.Loop() {
+				position++
+				updates := make([]run.Update, runs)
+				for i, id := range ids {
+					updates[i] = benchUpdate(id, position, run.Running)
+				}
+				_, err := s.ApplyUpdates(b.Context(), updates)
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(2*runs*b.N)/b.Elapsed().Seconds(), "steps/s")
+		})
+	}
+}
+
+// BenchmarkStartRun inserts a run and marks it as handed over, from several sides at once.
+func BenchmarkStartRun(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			ids := make(chan int, 64)
+			done := make(chan struct{})
+			go func() {
+				defer close(ids)
+				for i := 0; ; i++ {
+					select {
+					case ids <- i:
+					case <-done:
+						return
+					}
+				}
+			}()
+			b.SetParallelism(8)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					id := benchInsert(b, s, <-ids)
+					require.NoError(b, s.MarkHandedOver(b.Context(), id, "execution", time.Unix(1767225600, 0)))
+				}
+			})
+			close(done)
+		})
+	}
+}
+
+// BenchmarkListRuns reads a page of 50 out of 10,000 runs.
+func BenchmarkListRuns(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			const runs, batch = 10_000, 500
+			var updates []run.Update
+			for i := range runs {
+				id := benchInsert(b, s, i)
+				// Of a hundred runs one fails and one is still running.
+				status := run.Completed
+				switch i % 100 {
+				case 7:
+					status = run.Failed
+				case 8:
+					status = run.Running
+				}
+				updates = append(updates, benchUpdate(id, 1, status))
+				if len(updates) == batch {
+					_, err := s.ApplyUpdates(b.Context(), updates)
+					require.NoError(b, err)
+					updates = updates[:0]
+				}
+			}
+			middle := benchRun(runs / 2)
+			for _, f := range []struct {
+				name   string
+				filter run.Filter
+			}{
+				{"newest", run.Filter{}},
+				{"middle", run.Filter{After: &run.Cursor{CreatedAt: middle.CreatedAt, ID: middle.ID}}},
+				{"failed", run.Filter{Statuses: []run.Status{run.Failed}}},
+				{"open", run.Filter{Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}},
+				{"workflow", run.Filter{Workflow: "examples/w3"}},
+				{"workflow-failed", run.Filter{Workflow: "examples/w7", Statuses: []run.Status{run.Failed}}},
+				{"request", run.Filter{RequestID: middle.RequestID}},
+			} {
+				b.Run(f.name, func(b *testing.B) {
+					f.filter.Project, f.filter.Limit = "default", 50
+					for b.Loop() {
+						_, err := s.ListRuns(b.Context(), f.filter)
+						require.NoError(b, err)
+					}
+				})
+			}
+		})
+	}
+}
