@@ -105,3 +105,16 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
 		fmt.Sprintf("there is nothing at %s; GET / tells where things are", r.URL.Path)), http.StatusNotFound)
 }
+
+// readOnly refuses what would change something.
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+			fmt.Sprintf("method %s is not allowed here: use GET", r.Method)), http.StatusMethodNotAllowed)
+	})
+}

@@ -30,7 +30,7 @@ func TestRESTErrors(t *testing.T) {
 	}{
 		"malformed JSON":           {"POST", runs, `{"workflow":`, nil, 400, fault.InvalidArgument, "ends before it is complete"},
 		"not an object":            {"POST", projects, `[1]`, nil, 400, fault.InvalidArgument, "unexpected token ["},
-		"text after the object":    {"POST", projects, `{} {}`, nil, 400, fault.InvalidArgument, "unexpected token"},
+		"text after the object":    {"POST", projects, `{} {}`, nil, 400, fault.InvalidArgument, "after top-level value"},
 		"unknown field":            {"POST", runs, `{"workfow":"hello"}`, nil, 400, fault.InvalidArgument, `(line 1:2): unknown field "workfow"`},
 		"wrong type":               {"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, fault.InvalidArgument, "(line 2:13): invalid value for string field workflow"},
 		"field given twice":        {"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "duplicate field"},

@@ -49,13 +49,13 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 
 	for path, h := range map[string]http.Handler{"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.Readyz} {
 		if h != nil {
-			mux.Handle("GET "+path, h)
+			mux.Handle(path, readOnly(h))
 		}
 	}
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("/{$}", readOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, welcome) // the caller hung up
-	})
+	})))
 	mux.HandleFunc("/", notFound)
 	return mux, nil
 }

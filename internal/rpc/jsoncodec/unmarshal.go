@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,49 +14,56 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// errNotPlain says that the text does not have the shape its message wants. What exactly is wrong with it is left to
-// protojson, which reads the same text.
-var errNotPlain = errors.New("not the shape of its message")
-
 // Unmarshal reads one JSON object into m, which is reset first. Errors are one line with line and column.
 func Unmarshal(data []byte, m proto.Message) error {
+	if err := checkSyntax(data); err != nil {
+		return err
+	}
+	d := m.ProtoReflect().Descriptor()
+	if !holdsJSONValue(d, nil) {
+		return plain(protojson.Unmarshal(data, m))
+	}
+	err := protojson.Unmarshal(rewrite(data, d, wrap), m)
+	if err == nil {
+		return nil
+	}
+	// Wrapped values stand wider than what the caller sent; the error's column must be the caller's.
+	if again := protojson.Unmarshal(rewrite(data, d, blank), m.ProtoReflect().New().Interface()); again != nil {
+		err = again
+	}
+	return plain(err)
+}
+
+func checkSyntax(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return errors.New("the body is empty: send a JSON object, at least {}")
 	}
 	if !utf8.Valid(data) {
 		return errors.New("the body is not valid UTF-8")
 	}
-	text := data
-	if holdsJSONValue(m.ProtoReflect().Descriptor(), nil) {
-		wrapped, err := rewrite(data, m.ProtoReflect().Descriptor(), wrap)
-		switch {
-		case errors.Is(err, errNotPlain):
-		case err != nil:
-			return err
-		default:
-			text = wrapped
-		}
-	}
-	err := protojson.Unmarshal(text, m)
-	if err == nil {
+	var value json.RawMessage
+	err := json.Unmarshal(data, &value)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
 		return nil
+	case !errors.As(err, &syntax):
+		return err
+	case syntax.Offset >= int64(len(data)) && strings.HasPrefix(syntax.Error(), "unexpected end"):
+		return errors.New("the JSON ends before it is complete")
 	}
-	if blanked, rewriteErr := rewrite(data, m.ProtoReflect().Descriptor(), blank); rewriteErr == nil {
-		// Wrapped values stand wider than what the caller sent; the error's column must be the caller's.
-		if again := protojson.Unmarshal(blanked, m.ProtoReflect().New().Interface()); again != nil {
-			err = again
-		}
-	}
-	return errors.New(plain(err))
+	before := data[:max(0, syntax.Offset-1)]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Errorf("(line %d:%d): not JSON: %w", line, column, err)
 }
 
 // plain takes off protojson's prefix, whose space is sometimes a non-breaking one so that nobody compares texts.
-func plain(err error) string {
-	text := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
-	if text == "unexpected EOF" {
-		return "the JSON ends before it is complete"
+func plain(err error) error {
+	if err == nil {
+		return nil
 	}
-	return text
+	return errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0"))
 }
 
 // wrap gives the wire form of JsonValue for an inline value.
@@ -66,160 +75,99 @@ func wrap(dst, raw []byte) []byte {
 
 // blank gives an empty message that takes the value's room, line by line (two columns at the least).
 func blank(dst, raw []byte) []byte {
-	dst = append(dst, "{}"...)
-	for _, r := range string(raw[min(2, len(raw)):]) {
-		if r == '\n' {
-			dst = append(dst, '\n')
-		} else {
-			dst = append(dst, ' ')
+	dst = append(dst, '{')
+	if len(raw) > 1 {
+		for _, r := range string(raw[1 : len(raw)-1]) {
+			if r != '\n' {
+				r = ' '
+			}
+			dst = append(dst, byte(r))
 		}
 	}
-	return dst
+	return append(dst, '}')
 }
 
-// rewrite copies a message's JSON, with replace applied to every value that stands where a JsonValue belongs.
-func rewrite(data []byte, d protoreflect.MessageDescriptor, replace func(dst, raw []byte) []byte) ([]byte, error) {
-	if isJSONValue(d) {
-		value := bytes.TrimSpace(data)
-		if !json.Valid(value) {
-			return nil, errNotPlain
-		}
-		return replace(make([]byte, 0, len(value)+16), value), nil
-	}
-	w := rewriter{src: data, dec: json.NewDecoder(bytes.NewReader(data)), replace: replace}
-	if err := w.message(d); err != nil {
-		return nil, err
-	}
-	return append(w.dst, data[w.copied:]...), nil
+// rewrite copies a message's valid JSON, with replace applied to every value that stands where a JsonValue belongs.
+// Everything else stays as it is, so that protojson finds and names whatever is wrong with it.
+func rewrite(data []byte, d protoreflect.MessageDescriptor, replace func(dst, raw []byte) []byte) []byte {
+	w := rewriter{src: data, replace: replace}
+	begin := len(data) - len(bytes.TrimLeft(data, " \t\r\n"))
+	w.value(d, begin, len(bytes.TrimRight(data, " \t\r\n")))
+	return append(w.dst, data[w.copied:]...)
 }
 
-// rewriter walks tokens and copies everything between the values that it replaces as it stands, so that whatever
-// else is wrong with the text is still there for protojson to name.
 type rewriter struct {
 	src     []byte
-	dec     *json.Decoder
 	dst     []byte
-	copied  int
+	copied  int // how far of src dst goes
 	replace func(dst, raw []byte) []byte
 }
 
-func (w *rewriter) message(d protoreflect.MessageDescriptor) error {
-	return w.members(func(name string) error {
+// value rewrites src[begin:end], which stands where a message of this type belongs.
+func (w *rewriter) value(d protoreflect.MessageDescriptor, begin, end int) {
+	if isJSONValue(d) {
+		w.dst = append(w.dst, w.src[w.copied:begin]...)
+		w.dst = w.replace(w.dst, w.src[begin:end])
+		w.copied = end
+		return
+	}
+	if w.src[begin] != '{' {
+		return
+	}
+	w.each(begin, end, func(name string, begin, end int) {
 		field := d.Fields().ByJSONName(name)
 		if field == nil {
 			field = d.Fields().ByName(protoreflect.Name(name))
 		}
-		switch {
-		case field == nil:
-			return w.skip()
-		case field.IsMap():
-			return w.mapField(field.MapValue())
-		case field.IsList():
-			return w.list(field)
-		default:
-			return w.value(field)
+		if field != nil {
+			w.field(field, begin, end)
 		}
 	})
 }
 
-// members calls value for each member of the object that comes next; a null in its place has none.
-func (w *rewriter) members(value func(name string) error) error {
-	opening, err := w.dec.Token()
-	if err != nil {
-		return errNotPlain
-	}
-	if opening == nil {
-		return nil
-	}
-	if opening != json.Delim('{') {
-		return errNotPlain
-	}
-	for w.dec.More() {
-		key, err := w.dec.Token()
-		if err != nil {
-			return errNotPlain
-		}
-		name, ok := key.(string)
-		if !ok {
-			return errNotPlain
-		}
-		if err := value(name); err != nil {
-			return err
-		}
-	}
-	return w.closing()
-}
-
-func (w *rewriter) mapField(element protoreflect.FieldDescriptor) error {
-	if !holds(element) {
-		return w.skip()
-	}
-	return w.members(func(string) error { return w.value(element) })
-}
-
-func (w *rewriter) list(field protoreflect.FieldDescriptor) error {
-	if !holds(field) {
-		return w.skip()
-	}
-	opening, err := w.dec.Token()
-	if err != nil {
-		return errNotPlain
-	}
-	if opening == nil {
-		return nil
-	}
-	if opening != json.Delim('[') {
-		return errNotPlain
-	}
-	for w.dec.More() {
-		if err := w.value(field); err != nil {
-			return err
-		}
-	}
-	return w.closing()
-}
-
-func (w *rewriter) value(field protoreflect.FieldDescriptor) error {
+func (w *rewriter) field(field protoreflect.FieldDescriptor, begin, end int) {
+	element, opening := field.Message(), byte(0)
 	switch {
-	case !holds(field):
-		return w.skip()
-	case isJSONValue(field.Message()):
-		return w.swap()
-	default:
-		return w.message(field.Message())
+	case field.IsMap():
+		element, opening = field.MapValue().Message(), '{'
+	case field.IsList():
+		opening = '['
+	}
+	if element == nil || !holdsJSONValue(element, nil) {
+		return
+	}
+	if opening == 0 {
+		w.value(element, begin, end)
+		return
+	}
+	if w.src[begin] == opening {
+		w.each(begin, end, func(_ string, begin, end int) { w.value(element, begin, end) })
 	}
 }
 
-func (w *rewriter) swap() error {
-	var raw json.RawMessage
-	if err := w.dec.Decode(&raw); err != nil {
-		return errNotPlain
+// each calls fn with the places of the elements of the object or list src[begin:end]; an object's have names.
+func (w *rewriter) each(begin, end int, fn func(name string, begin, end int)) {
+	decoder := json.NewDecoder(bytes.NewReader(w.src[begin:end]))
+	opening, err := decoder.Token()
+	if err != nil {
+		return
 	}
-	end := int(w.dec.InputOffset())
-	begin := end - len(raw)
-	w.dst = append(w.dst, w.src[w.copied:begin]...)
-	w.dst = w.replace(w.dst, raw)
-	w.copied = end
-	return nil
-}
-
-func (w *rewriter) skip() error {
-	var raw json.RawMessage
-	if err := w.dec.Decode(&raw); err != nil {
-		return errNotPlain
+	for decoder.More() {
+		name := ""
+		if opening == json.Delim('{') {
+			key, err := decoder.Token()
+			if err != nil {
+				return
+			}
+			name, _ = key.(string)
+		}
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return
+		}
+		stop := begin + int(decoder.InputOffset())
+		fn(name, stop-len(raw), stop)
 	}
-	return nil
-}
-
-func (w *rewriter) closing() error {
-	if _, err := w.dec.Token(); err != nil {
-		return errNotPlain
-	}
-	return nil
-}
-
-func holds(field protoreflect.FieldDescriptor) bool {
-	return field.Message() != nil && holdsJSONValue(field.Message(), nil)
 }
 
 // holdsJSONValue tells whether a message of this type can hold a JsonValue at any depth.
@@ -227,10 +175,8 @@ func holdsJSONValue(d protoreflect.MessageDescriptor, seen []protoreflect.FullNa
 	if isJSONValue(d) {
 		return true
 	}
-	for _, name := range seen {
-		if name == d.FullName() {
-			return false
-		}
+	if slices.Contains(seen, d.FullName()) {
+		return false
 	}
 	seen = append(seen, d.FullName())
 	for i := range d.Fields().Len() {

@@ -1,0 +1,143 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+)
+
+func bare(t *testing.T, address string) *rpc.Server {
+	t.Helper()
+	s, err := rpc.NewServer(rpc.Options{Address: address, TaskQueue: contract.TaskQueue})
+	require.NoError(t, err)
+	return s
+}
+
+func TestPortInUseIsNamed(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	s := bare(t, taken.Addr().String())
+	err = s.Start(t.Context())
+	require.ErrorContains(t, err, taken.Addr().String())
+	require.ErrorContains(t, err, "another program uses the port")
+	require.Nil(t, s.Addr())
+	require.NoError(t, s.Stop(t.Context()), "nothing was left behind")
+}
+
+func TestAddressOfAnotherMachineIsNamed(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, bare(t, "192.0.2.1:0").Start(t.Context()), "192.0.2.1")
+	require.ErrorContains(t, bare(t, "nonsense").Start(t.Context()), "nonsense")
+}
+
+func TestStartsOnce(t *testing.T) {
+	t.Parallel()
+	s := bare(t, "127.0.0.1:0")
+	require.NoError(t, s.Start(t.Context()))
+	require.ErrorContains(t, s.Start(t.Context()), "started before")
+	require.NoError(t, s.Stop(t.Context()))
+}
+
+func TestTheEndOfStartsContextStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := bare(t, "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, s.Start(ctx))
+	cancel()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Get("http://" + s.Addr().String() + "/v1/version")
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.NoError(t, s.Stop(t.Context()))
+}
+
+func TestWhatElseThePortServes(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	home := p.do("GET", "/", "")
+	require.Equal(t, http.StatusOK, home.status)
+	require.Contains(t, home.body, "/readyz")
+	require.Equal(t, "alive", p.do("GET", "/livez", "").body)
+	p.do("GET", "/metrics", "").fails(404, "UNIMPLEMENTED")
+	p.do("POST", "/livez", "{}").fails(405, "UNIMPLEMENTED")
+}
+
+func TestStopCutsCallsThatOutlastItsBudget(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	entered := make(chan struct{})
+	ended := make(chan error, 1)
+	p.engine.checkWith(func(ctx context.Context) error {
+		close(entered)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	})
+	answered := make(chan error, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, p.base+"/v1/projects/default/runs",
+			http.NoBody)
+		req.Body = io.NopCloser(strings.NewReader(`{"workflow":"hello","input":{}}`))
+		req.Header.Set("Content-Type", "application/json")
+		res, err := p.client.Do(req)
+		if err == nil {
+			res.Body.Close()
+		}
+		answered <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := p.server.Stop(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "cut off")
+	require.True(t, errors.Is(<-ended, context.Canceled))
+	<-answered
+}
+
+func TestPagesAreStableAndTokensAreBoundToFilters(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	seen := map[string]bool{}
+	for range 5 {
+		p.startRun(`{}`)
+	}
+	path, pages := "/v1/projects/default/runs?pageSize=2", 0
+	token := ""
+	for {
+		a := p.do("GET", path+token, "").ok()
+		pages++
+		for _, r := range a["runs"].([]any) {
+			id := r.(map[string]any)["id"].(string)
+			require.False(t, seen[id], "no run is shown twice")
+			seen[id] = true
+		}
+		next, more := a["nextPageToken"].(string)
+		if !more {
+			break
+		}
+		token = "&pageToken=" + next
+		p.startRun(`{}`) // newer than the first page: must not appear, and must not push others out
+	}
+	require.Equal(t, 3, pages)
+	require.Len(t, seen, 5)
+	p.do("GET", path+token+"&statuses=failed", "").fails(400, "INVALID_PAGE_TOKEN")
+	p.do("GET", "/v1/projects/default/audit?pageSize=2"+token, "").fails(400, "INVALID_PAGE_TOKEN")
+	p.do("GET", path+token+"&pageSize=3", "").ok()
+}
