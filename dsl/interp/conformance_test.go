@@ -62,9 +62,11 @@ type scenario struct {
 // report is what require needs of a scenario: its failures become the error of the step.
 type report struct{ errs []string }
 
-func (r *report) Errorf(format string, args ...any) { r.errs = append(r.errs, fmt.Sprintf(format, args...)) }
-func (r *report) Helper()                           {}
-func (r *report) FailNow()                          { panic(strings.Join(r.errs, "\n")) }
+func (r *report) Errorf(format string, args ...any) {
+	r.errs = append(r.errs, fmt.Sprintf(format, args...))
+}
+func (r *report) Helper()  {}
+func (r *report) FailNow() { panic(strings.Join(r.errs, "\n")) }
 
 func (s *scenario) steps(sc *godog.ScenarioContext) {
 	sc.Step(`^a workflow with definition:$`, func(d *godog.DocString) { s.source = d.Content })

@@ -58,6 +58,7 @@ func (d *driver) run() (json.RawMessage, error) {
 			d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
 		}
 		if snapshot := d.moveOn(); snapshot != nil {
+			d.publish() // what settled since the last Advance is in no later execution
 			return nil, d.continueAsNew(snapshot)
 		}
 		d.perform(d.machine.Advance(workflow.Now(d.ctx)))

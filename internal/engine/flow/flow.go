@@ -75,7 +75,7 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	if malformed != nil {
 		machine.Abort(dsl.Error{
 			Type: dsl.ErrorTypeValidation, Status: 400, Title: "Validation failed", Instance: "/input",
-			Detail: "the workflow's input is not JSON: " + malformed.Error(),
+			Detail: "the workflow's input cannot be read: " + malformed.Error(),
 		}, now)
 	}
 	return machine

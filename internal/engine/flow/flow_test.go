@@ -1,0 +1,468 @@
+package flow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type library map[string]*dsl.Document
+
+func (l library) Document(_ context.Context, hash string) (*dsl.Document, error) {
+	if doc, ok := l[hash]; ok {
+		return doc, nil
+	}
+	return nil, fmt.Errorf("no document %q", hash)
+}
+
+// ledger keeps records as a store would: the last one per step.
+type ledger struct {
+	mu        sync.Mutex
+	positions []int64
+	runs      []interp.RunRecord
+	steps     map[int64]interp.StepRecord
+}
+
+func (l *ledger) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.positions = append(l.positions, position)
+	if run != nil {
+		l.runs = append(l.runs, *run)
+	}
+	if l.steps == nil {
+		l.steps = map[int64]interp.StepRecord{}
+	}
+	for _, s := range steps {
+		l.steps[s.Number] = s
+	}
+}
+
+// bench is one run in the SDK's test environment.
+type bench struct {
+	t      *testing.T
+	env    *testsuite.TestWorkflowEnvironment
+	docs   library
+	ledger *ledger
+	limits flow.Limits
+	input  flow.Input
+
+	mu       sync.Mutex
+	requests []flow.HTTPRequest
+	barriers int
+	origin   func(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error)
+}
+
+type quiet struct{ log.Logger }
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
+
+const workflowName = "run"
+
+func newBench(t *testing.T, rest, input string) *bench {
+	t.Helper()
+	doc, problems := dsl.Parse([]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
+	require.False(t, problems.HasErrors(), "%v", problems)
+	return &bench{
+		t: t, docs: library{doc.Hash(): doc}, ledger: &ledger{}, limits: flow.DefaultLimits(),
+		input: flow.Input{
+			RunID: "run-1", Project: "p", Workflow: "test/test", Version: "1.0.0", DocumentHash: doc.Hash(),
+			Input: json.RawMessage(input), Interpreter: interp.Version,
+		},
+	}
+}
+
+// start makes a fresh environment and runs one execution in it.
+func (b *bench) start() {
+	b.t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet{})
+	b.env = suite.NewTestWorkflowEnvironment()
+	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits)
+	b.env.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: workflowName})
+	b.env.RegisterActivityWithOptions(b.call, activity.RegisterOptions{Name: flow.HTTPActivity})
+	b.env.RegisterActivityWithOptions(b.barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
+}
+
+func (b *bench) call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
+	b.mu.Lock()
+	b.requests = append(b.requests, r)
+	b.mu.Unlock()
+	return b.origin(ctx, r)
+}
+
+func (b *bench) barrier(ctx context.Context) error {
+	b.mu.Lock()
+	b.barriers++
+	b.mu.Unlock()
+	return flow.Barrier(ctx)
+}
+
+// run runs the whole chain of executions and returns the run's output or error.
+func (b *bench) run() (json.RawMessage, error) {
+	b.t.Helper()
+	for range 1000 {
+		b.start()
+		output, err := b.once()
+		var next *workflow.ContinueAsNewError
+		if !errors.As(err, &next) {
+			return output, err
+		}
+		var in flow.Input
+		require.NoError(b.t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+		require.Equal(b.t, b.input.Chain+1, in.Chain)
+		require.Equal(b.t, workflowName, next.WorkflowType.Name)
+		b.input = in
+	}
+	require.Fail(b.t, "the run does not end")
+	return nil, nil
+}
+
+func (b *bench) once() (json.RawMessage, error) {
+	b.env.ExecuteWorkflow(workflowName, b.input)
+	require.True(b.t, b.env.IsWorkflowCompleted())
+	if err := b.env.GetWorkflowError(); err != nil {
+		return nil, err
+	}
+	var output json.RawMessage
+	require.NoError(b.t, b.env.GetWorkflowResult(&output))
+	return output, nil
+}
+
+func (b *bench) completes(want string) {
+	b.t.Helper()
+	got, err := b.run()
+	require.NoError(b.t, err)
+	require.JSONEq(b.t, want, string(got))
+	last := b.ledger.runs[len(b.ledger.runs)-1]
+	require.Equal(b.t, interp.StatusCompleted, last.Status)
+	require.JSONEq(b.t, want, string(last.Output))
+	require.IsNonDecreasing(b.t, b.ledger.positions)
+}
+
+func answer(v any) (flow.HTTPResponse, error) {
+	content, err := json.Marshal(v)
+	return flow.HTTPResponse{StatusCode: 200, Content: content}, err
+}
+
+func refuse(status int, category flow.Category) error {
+	return flow.CallError(category, dsl.Error{
+		Type: dsl.ErrorTypeCommunication, Status: status, Title: "Refused", Detail: "by the test",
+	}, nil)
+}
+
+func TestPureRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+input: {from: .order}
+do:
+  - a: {set: {n: '${ .n + 1 }'}}
+  - b: {set: {n: '${ .n * 2 }', big: 9007199254740993}}`, `{"order": {"n": 20}}`)
+	b.completes(`{"n": 42, "big": 9007199254740993}`)
+	require.Len(t, b.ledger.steps, 2)
+	require.Zero(t, b.barriers)
+	require.Equal(t, "/do/1/b", b.ledger.steps[2].Path)
+}
+
+func TestTimersSkip(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{w: {wait: {days: 400}}}, {a: {set: {waited: '${ $context.x }'}}}]`, `{"x": 1}`)
+	b.completes(`{"waited": 1}`)
+	require.Equal(t, interp.StatusWaiting, b.ledger.runs[0].Status)
+	require.Equal(t, interp.WaitTimer, b.ledger.runs[0].WaitKind)
+	require.Equal(t, 400*24*time.Hour, b.ledger.steps[1].EndedAt.Sub(b.ledger.steps[1].StartedAt))
+}
+
+func TestSafeCallsAreLocalActivities(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do:
+  - g: {call: http, with: {method: get, endpoint: 'http://x/{id}', headers: {A: b}}}
+  - p: {call: http, timeout: {after: {seconds: 90}}, with: {method: post, endpoint: 'http://y', body: '${ . }', output: response}}
+  - s: {set: '${ . }'}`, `{"id": 7}`)
+	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
+		if r.Method == "GET" {
+			return answer(map[string]any{"got": r.URL})
+		}
+		return flow.HTTPResponse{
+			StatusCode: 201, Headers: map[string]string{"X": "y"}, Content: json.RawMessage(`"made"`),
+			Request: &flow.SentRequest{Method: "POST", URI: "http://y", Headers: map[string]string{"H": "1"}},
+		}, nil
+	}
+	b.completes(`{"request": {"method": "POST", "uri": "http://y", "headers": {"H": "1"}}, "statusCode": 201, "headers": {"X": "y"}, "content": "made"}`)
+	require.Len(t, b.requests, 2)
+	get, post := b.requests[0], b.requests[1]
+	require.True(t, get.Local)
+	require.Empty(t, get.IdempotencyKey)
+	require.Equal(t, "http://x/7", get.URL)
+	require.Equal(t, map[string]string{"A": "b"}, get.Headers)
+	require.Equal(t, b.limits.LocalTimeout, get.Timeout)
+	require.Equal(t, b.limits.LocalResult, get.MaxResponseBytes)
+	require.Equal(t, flow.OutputContent, get.Output)
+	require.False(t, post.Local)
+	require.NotEmpty(t, post.IdempotencyKey)
+	require.JSONEq(t, `{"got": "http://x/7"}`, string(post.Body))
+	require.Equal(t, 90*time.Second, post.Timeout)
+	require.Equal(t, flow.OutputResponse, post.Output)
+}
+
+func TestSlowOrLargeSafeCallsBecomeActivities(t *testing.T) {
+	t.Parallel()
+	for _, category := range []flow.Category{flow.CategoryTimeout, flow.CategoryTooLarge} {
+		t.Run(string(category), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
+			b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
+				if r.Local {
+					return flow.HTTPResponse{}, refuse(504, category)
+				}
+				return answer("slow")
+			}
+			b.completes(`"slow"`)
+			require.Len(t, b.requests, 2)
+			require.Equal(t, b.limits.CallTimeout, b.requests[1].Timeout)
+			require.Len(t, b.ledger.steps[1].Attempts, 1)
+		})
+	}
+}
+
+func TestFailedCall(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{o: {do: [{p: {call: http, with: {method: put, endpoint: 'http://x'}}}]}}]`, ``)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		return flow.HTTPResponse{}, refuse(503, flow.CategoryAnswered)
+	}
+	_, err := b.run()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusFailed, status)
+	want := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Refused", Detail: "by the test", Instance: "/do/0/o/do/0/p"}
+	require.Equal(t, &want, problem)
+	require.Len(t, b.requests, 1, "Temporal does not repeat an answered call")
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, dsl.ErrorTypeCommunication, app.Type())
+	require.True(t, app.NonRetryable())
+	require.Equal(t, &want, b.ledger.runs[len(b.ledger.runs)-1].Error)
+}
+
+func TestLostWorkerIsRetriedThenSurfaces(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]`, ``)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
+	}
+	_, err := b.run()
+	_, problem := flow.Failed(err)
+	require.Equal(t, dsl.ErrorTypeCommunication, problem.Type)
+	require.Equal(t, 504, problem.Status)
+	require.Len(t, b.requests, int(b.limits.CallTries))
+	require.Equal(t, b.requests[0].IdempotencyKey, b.requests[2].IdempotencyKey)
+}
+
+func TestBrokenActivityIsARuntimeError(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{p: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		return flow.HTTPResponse{}, errors.New("context canceled, it says")
+	}
+	_, err := b.run()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusFailed, status, "a text about cancellation is a failure")
+	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
+}
+
+func TestRetryByTheDocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do:
+  - t:
+      try: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]
+      catch: {errors: {with: {status: 503}}, retry: {delay: {hours: 1}, backoff: {exponential: {}}, limit: {attempt: {count: 3}}}}`, ``)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		if len(b.requests) < 4 {
+			return flow.HTTPResponse{}, refuse(503, flow.CategoryTransport)
+		}
+		return answer("ok")
+	}
+	b.completes(`"ok"`)
+	require.Len(t, b.requests, 4)
+	require.Equal(t, b.requests[0].IdempotencyKey, b.requests[3].IdempotencyKey)
+	s := b.ledger.steps[1]
+	require.Len(t, s.Attempts, 4)
+	require.GreaterOrEqual(t, s.EndedAt.Sub(s.StartedAt), 7*time.Hour)
+	kinds := map[string]bool{}
+	for _, r := range b.ledger.runs {
+		kinds[string(r.Status)+r.WaitKind] = true
+	}
+	require.Equal(t, map[string]bool{"running": true, "waitingretry": true, "completed": true}, kinds)
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do: [{t: {try: [{f: {fork: {branches: [{w: {wait: {days: 1}}}, {v: {wait: {days: 2}}}]}}}], catch: {do: [{h: {set: {no: 1}}}]}}}]`, ``)
+	b.start()
+	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, time.Hour)
+	_, err := b.once()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusCanceled, status)
+	require.Nil(t, problem)
+	require.Equal(t, interp.StatusCanceled, b.ledger.runs[len(b.ledger.runs)-1].Status)
+	for _, s := range b.ledger.steps {
+		require.Equal(t, interp.StatusCanceled, s.Status, s.Path)
+		require.Equal(t, time.Hour, s.EndedAt.Sub(s.StartedAt))
+	}
+}
+
+func TestWorkflowTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "timeout: {after: {minutes: 1}}\ndo: [{w: {wait: {days: 1}}}]", ``)
+	_, err := b.run()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusTimedOut, status)
+	require.Equal(t, 408, problem.Status)
+	require.Equal(t, dsl.ErrorTypeTimeout, problem.Type)
+	require.Equal(t, interp.StatusTimedOut, b.ledger.runs[len(b.ledger.runs)-1].Status)
+}
+
+func TestUncaughtTaskTimeoutIsAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{w: {wait: {days: 1}, timeout: {after: {minutes: 1}}}}]`, ``)
+	_, err := b.run()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusFailed, status)
+	require.Equal(t, dsl.ErrorTypeTimeout, problem.Type)
+}
+
+func TestBarriers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`, ``)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(len(b.requests)) }
+	b.completes(`1000`)
+	require.Equal(t, 2, b.barriers, "after 400 and 800 local activities")
+
+	b = newBench(t, `
+do: [{l: {for: {each: x, in: '[range(60)]'}, do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`, ``)
+	text := fmt.Sprintf("%050000d", 1)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(text) }
+	b.completes(`"` + text + `"`)
+	require.Equal(t, 2, b.barriers, "after 1 MiB and 2 MiB of results")
+}
+
+func TestLongLoopsContinueAsNew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do:
+  - l: {for: {each: x, in: '[range(100000)]'}, do: [{a: {set: {n: '${ (.n // 0) + 1 }'}}}]}
+  - m: {for: {each: x, in: '[range(300)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x', body: '${ $x }'}}}]}`, `{}`)
+	b.limits.ExecutionFuel = 8_000_000
+	b.limits.SoftEvents, b.limits.HardEvents = 500, 600
+	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(r.Body) }
+	b.completes(`299`)
+	require.Greater(t, b.input.Chain, 5)
+	require.Len(t, b.requests, 300)
+	require.Len(t, b.ledger.steps, 100_302)
+	for n, s := range b.ledger.steps {
+		require.Equal(t, interp.StatusCompleted, s.Status, n)
+	}
+}
+
+func TestBranchesHoldForContinueAsNew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do:
+  - f:
+      fork:
+        branches:
+          - a: {for: {each: x, in: '[range(100)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]}
+          - b: {for: {each: x, in: '[range(100)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]}
+          - c: {wait: {days: 1}, output: {as: '"c"'}}`, `{}`)
+	b.limits.SoftEvents, b.limits.HardEvents = 100, 150
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer("p") }
+	b.completes(`["p", "p", "c"]`)
+	require.GreaterOrEqual(t, b.input.Chain, 2)
+	require.Len(t, b.requests, 200)
+	require.Equal(t, 24*time.Hour, b.ledger.steps[4].EndedAt.Sub(b.ledger.steps[4].StartedAt).Truncate(time.Hour), "deadlines are absolute")
+}
+
+func TestStateTooLargeToCarry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]}}]`, ``)
+	b.limits.SoftEvents, b.limits.HardEvents, b.limits.LastEvents, b.limits.SnapshotBytes = 100, 200, 300, 10
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer("p") }
+	_, err := b.run()
+	_, problem := flow.Failed(err)
+	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
+	require.Contains(t, problem.Detail, "over the limit of 10")
+	require.Zero(t, b.input.Chain)
+}
+
+func TestTasksAreGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*bench){
+		"a newer interpreter": func(b *bench) { b.input.Interpreter = interp.Version + 1 },
+		"no interpreter":      func(b *bench) { b.input.Interpreter = 0 },
+		"an unknown document": func(b *bench) { b.input.DocumentHash = "sha256:none" },
+		"a broken snapshot":   func(b *bench) { b.input.Snapshot = []byte("x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, `do: [{a: {set: {x: 1}}}]`, ``)
+			change(b)
+			_, err := b.run()
+			var panicked *temporal.PanicError
+			require.ErrorAs(t, err, &panicked, "a panic fails the workflow task, not the run")
+			require.Empty(t, b.ledger.runs)
+		})
+	}
+}
+
+func TestInputOverTheLimits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `do: [{a: {set: {x: 1}}}]`, strings.Repeat("[", 2000)+strings.Repeat("]", 2000))
+	_, err := b.run()
+	status, problem := flow.Failed(err)
+	require.Equal(t, interp.StatusFailed, status)
+	require.Equal(t, dsl.ErrorTypeValidation, problem.Type)
+	require.Equal(t, "/input", problem.Instance)
+	require.Len(t, b.ledger.runs, 1)
+}
+
+func TestFailedReadsAnyError(t *testing.T) {
+	t.Parallel()
+	status, problem := flow.Failed(nil)
+	require.Equal(t, interp.StatusCompleted, status)
+	require.Nil(t, problem)
+	status, problem = flow.Failed(errors.New("terminated"))
+	require.Equal(t, interp.StatusFailed, status)
+	require.Equal(t, "terminated", problem.Detail)
+	status, problem = flow.Failed(temporal.NewApplicationError("x", "y", "some detail"))
+	require.Equal(t, interp.StatusFailed, status)
+	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
+}
