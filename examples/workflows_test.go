@@ -3,6 +3,7 @@ package examples_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,4 +54,18 @@ func TestEveryExampleIsValidAndSaysHowToRunIt(t *testing.T) {
 			require.Contains(t, string(page), "(workflows/"+name+".yaml)", "the table of README.md lists every example")
 		})
 	}
+}
+
+// TestTheQuickStartIsRight runs the document that the quick start has people write.
+func TestTheQuickStartIsRight(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/quickstart.md")
+	require.NoError(t, err)
+	match := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
+	require.NotNil(t, match)
+	document, problems := dsl.Parse(match[1])
+	require.Empty(t, problems)
+
+	outcome := run(t, nil, document, map[string]any{"names": []any{"Ada", "Grace"}})
+	require.Equal(t, map[string]any{"greetings": []any{"Hello, Ada!", "Hello, Grace!"}}, outcome.Output)
 }
