@@ -87,7 +87,7 @@ func (p *parser) stringMap(v value, what string, vars []string) *Template {
 		return nil
 	}
 	for _, m := range v.node.Members {
-		p.is(value{m.Value, v.path + pointer(m.Key)}, tree.String, fmt.Sprintf("%s: %q", what, m.Key))
+		p.is(v.child(m), tree.String, fmt.Sprintf("%s: %q", what, m.Key))
 	}
 	return p.template(v, vars)
 }

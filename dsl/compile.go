@@ -36,7 +36,7 @@ func (p *parser) isExpression(v value, vars []string) bool {
 		return true
 	}
 	if text := strings.TrimSpace(v.node.Text); p.loose && (strings.HasPrefix(text, ".") || strings.HasPrefix(text, "$")) {
-		_, err := jq.Compile(text, vars)
+		_, err := p.jq.Compile(text, vars)
 		return err == nil
 	}
 	return false
@@ -44,7 +44,7 @@ func (p *parser) isExpression(v value, vars []string) bool {
 
 func (p *parser) compile(v value, vars []string) *Expr {
 	source, _ := unwrap(v.node.Text)
-	program, err := jq.Compile(source, vars)
+	program, err := p.jq.Compile(source, vars)
 	if err != nil {
 		p.expressionProblem(v, source, vars, err)
 		return &Expr{Source: source, Pos: v.pos()}
@@ -102,7 +102,7 @@ func (p *parser) template(v value, vars []string) *Template {
 	case v.node.Kind == tree.Object:
 		t.object = make(map[string]*Template, len(v.node.Members))
 		for _, m := range v.node.Members {
-			t.object[m.Key] = p.template(value{m.Value, v.path + pointer(m.Key)}, vars)
+			t.object[m.Key] = p.template(v.child(m), vars)
 		}
 	case v.node.Kind == tree.Array:
 		t.array = make([]*Template, len(v.node.Items))

@@ -154,7 +154,7 @@ func (p *parser) entries(v value, what string) map[string]*reusable {
 	out := make(map[string]*reusable)
 	if p.is(v, tree.Object, what) {
 		for _, m := range v.node.Members {
-			out[m.Key] = &reusable{value: value{m.Value, v.path + pointer(m.Key)}}
+			out[m.Key] = &reusable{value: v.child(m)}
 		}
 	}
 	return out

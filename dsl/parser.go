@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // Limits bounds what a document may be.
@@ -32,7 +33,7 @@ func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 // Parse reads and checks a definition in YAML or JSON. It returns all problems at once, by place, none twice. The
 // document is nil when one of them is an error; warnings leave it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
-	p := &parser{limits: DefaultLimits()}
+	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler()}
 	for _, o := range opts {
 		o(p)
 	}
@@ -67,6 +68,7 @@ func capped(ps Problems, limit int) Problems {
 // parser collects problems while it turns a tree into a document.
 type parser struct {
 	limits   Limits
+	jq       *jq.Compiler
 	lines    [][]byte
 	problems Problems
 	loose    bool
@@ -77,17 +79,26 @@ type parser struct {
 type value struct {
 	node *tree.Node
 	path string
+	key  Pos // of the key that leads to the value
 }
 
 func (v value) pos() Pos { return Pos(v.node.Pos) }
 
 func (v value) member(key string) (value, bool) {
-	n := v.node.Get(key)
-	return value{n, v.path + pointer(key)}, n != nil
+	for _, m := range v.node.Members {
+		if m.Key == key {
+			return v.child(m), true
+		}
+	}
+	return value{}, false
+}
+
+func (v value) child(m tree.Member) value {
+	return value{m.Value, v.path + pointer(m.Key), Pos(m.Pos)}
 }
 
 func (v value) item(i int) value {
-	return value{v.node.Items[i], fmt.Sprintf("%s/%d", v.path, i)}
+	return value{node: v.node.Items[i], path: fmt.Sprintf("%s/%d", v.path, i)}
 }
 
 func (p *parser) fault(f tree.Fault) {
@@ -108,8 +119,14 @@ func (p *parser) report(code Code, v value, suggestion, format string, args ...a
 }
 
 func (p *parser) unsupported(v value, what string) {
-	p.report(CodeUnsupported, v, "remove it, or run the document with an engine that has it",
-		"%s is in the language, but this version of Signalbox does not run it yet", what)
+	at := v.key
+	if at.Line == 0 {
+		at = v.pos()
+	}
+	p.add(Problem{
+		Code: CodeUnsupported, Path: v.path, Pos: at, Suggestion: "remove it, or run the document with an engine that has it",
+		Message: what + " is in the language, but this version of Signalbox does not run it yet",
+	})
 }
 
 // is checks the kind of a value and reports another.
@@ -158,7 +175,7 @@ func (p *parser) integer(v value, what string) int {
 func (p *parser) oneOf(v value, what string, allowed ...string) string {
 	s := p.text(v, what)
 	if v.node.Kind == tree.String && !slices.Contains(allowed, s) {
-		p.report(CodeValue, v, didYouMean(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
+		p.report(CodeValue, v, closest(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
 	}
 	return s
 }

@@ -41,6 +41,14 @@ const (
 	CodeUnused           Code = "unused"            // defined, never used (warning)
 )
 
+// Codes lists all codes.
+func Codes() []Code {
+	return []Code{
+		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
+		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
+	}
+}
+
 // Problem is one thing wrong with a document: where, what, and what to do about it.
 type Problem struct {
 	Severity   Severity `json:"severity"`

@@ -42,7 +42,7 @@ func (e *SchemaError) Error() string {
 
 // compileSchema compiles a plain JSON value as a schema.
 func compileSchema(definition any) (*Schema, error) {
-	const location = "schema.json"
+	const location = "urn:schema" // not a file name, which the library would resolve in the working directory
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
@@ -50,6 +50,10 @@ func compileSchema(definition any) (*Schema, error) {
 		return nil, err
 	}
 	compiled, err := c.Compile(location)
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		err = violations(invalid.Err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +69,13 @@ func (noLoader) Load(url string) (any, error) {
 
 // Validate checks a value. The error is a *SchemaError that names every violation.
 func (s *Schema) Validate(v any) error {
-	err := s.compiled.Validate(forSchema(v))
-	if err == nil {
-		return nil
+	if err := s.compiled.Validate(forSchema(v)); err != nil {
+		return violations(err)
 	}
+	return nil
+}
+
+func violations(err error) error {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return fmt.Errorf("validate against the schema: %w", err)

@@ -8,6 +8,18 @@ import (
 
 // didYouMean suggests the candidate closest to a mistyped name, or lists the candidates if they are few.
 func didYouMean(name string, candidates []string) string {
+	if s := closest(name, candidates); s != "" {
+		return s
+	}
+	const few = 12
+	if n := len(candidates); n == 0 || n > few {
+		return ""
+	}
+	return "known here: " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
+}
+
+// closest suggests the candidate that looks like a mistyped name, "" where none does.
+func closest(name string, candidates []string) string {
 	best, distance := "", len(name)/3+2
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(name), strings.ToLower(c))
@@ -15,15 +27,10 @@ func didYouMean(name string, candidates []string) string {
 			best, distance = c, d
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	const few = 12
-	if n := len(candidates); n == 0 || n > few {
+	if best == "" {
 		return ""
 	}
-	sorted := slices.Sorted(slices.Values(candidates))
-	return "known here: " + strings.Join(sorted, ", ")
+	return fmt.Sprintf("did you mean %q?", best)
 }
 
 // editDistance counts the letters to insert, delete, replace or swap to get from a to b. Long names are cut, as no

@@ -83,7 +83,7 @@ func (p *parser) named(v value, what string, seen map[string]Pos) (string, value
 		return "", value{}, false
 	}
 	m := v.node.Members[0]
-	body := value{m.Value, v.path + pointer(m.Key)}
+	body := v.child(m)
 	if first, twice := seen[m.Key]; twice {
 		p.add(Problem{
 			Code: CodeDuplicateName, Path: body.path, Pos: Pos(m.Pos), Suggestion: "rename one of them",
@@ -147,17 +147,14 @@ func (p *parser) unknownKeysOfNoKind(v value, what string, known []string) {
 			rest.Members = append(rest.Members, m)
 		}
 	}
-	p.unknownKeys(value{rest, v.path}, what, known)
+	p.unknownKeys(value{node: rest, path: v.path}, what, known)
 }
 
 func (p *parser) mistypedKind(key string) string {
 	if slices.Contains(baseKeys(), key) {
 		return ""
 	}
-	if s := didYouMean(key, kindKeys()); strings.HasPrefix(s, "did you mean") {
-		return s
-	}
-	return ""
+	return closest(key, kindKeys())
 }
 
 func (p *parser) kindSuggestion(n *tree.Node) string {

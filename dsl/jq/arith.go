@@ -93,7 +93,7 @@ func checkProduct(l, r any, f *Fuel) error {
 			return sizeError("a string repeated %v times, the limit is %d bytes", r, f.Limits.Bytes)
 		}
 		if ok && n > 0 {
-			return f.charge(int64(float64(len(v))*n) / 256)
+			return f.charge(int64(float64(len(v))*n) / 64)
 		}
 	case map[string]any:
 		// merging walks the right side and copies what it meets on the left

@@ -53,7 +53,15 @@ func options() []gojq.CompilerOption {
 }
 
 // touch charges for one pass over the top level of a value.
-func touch(v any, _ []any, f *Fuel) (any, error) { return v, f.fits(v, length(v)) }
+func touch(v any, _ []any, f *Fuel) (any, error) {
+	if s, ok := v.(string); ok {
+		return v, f.charge(int64(len(s)) / 16) // text is walked character by character
+	}
+	if err := f.charge(int64(length(v))); err != nil { // iteration makes an entry for every item at once
+		return nil, err
+	}
+	return v, f.fits(v, length(v))
+}
 
 // deepGuard charges for one pass over a whole value.
 func deepGuard(v any, _ []any, f *Fuel) (any, error) {

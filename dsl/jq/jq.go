@@ -37,14 +37,28 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return e.Message }
 
+// Compiler compiles expressions; it holds what all of them share. It is safe for concurrent use.
+type Compiler struct {
+	lib     library
+	options []gojq.CompilerOption
+}
+
+// NewCompiler makes a compiler, which takes about as long as compiling one expression.
+func NewCompiler() *Compiler { return &Compiler{lib: newLibrary(), options: options()} }
+
+// Compile compiles one expression. Those who compile many share a Compiler.
+func Compile(source string, vars []string) (*Program, error) {
+	return NewCompiler().Compile(source, vars)
+}
+
 // Compile checks and compiles an expression. vars are the names of the variables it may use, without "$".
 // The error is a *SyntaxError.
-func Compile(source string, vars []string) (*Program, error) {
+func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
 	query, err := gojq.Parse(source)
 	if err != nil {
 		return nil, parseError(err)
 	}
-	r := &rewriter{source: source, vars: slices.Clone(vars), lib: newLibrary(), used: make(map[string]bool)}
+	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.lib, used: make(map[string]bool)}
 	safe := r.query(query)
 	if r.err != nil {
 		return nil, r.err
@@ -58,7 +72,7 @@ func Compile(source string, vars []string) (*Program, error) {
 	for i, v := range vars {
 		names[i] = "$" + v
 	}
-	code, err := gojq.Compile(safe, append(options(), gojq.WithVariables(append(names, fuelVar)))...)
+	code, err := gojq.Compile(safe, append(slices.Clip(c.options), gojq.WithVariables(append(names, fuelVar)))...)
 	if err != nil {
 		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
 	}

@@ -86,7 +86,7 @@ func (g *gauge) ok(depth int) bool {
 }
 
 // cost is the fuel for one pass over what was measured.
-func (g *gauge) cost() int64 { return 1 + g.nodes/4 + g.bytes/256 }
+func (g *gauge) cost() int64 { return 1 + g.nodes/2 + g.bytes/64 }
 
 // deep measures a whole value, charges for it and refuses what is too large. The charge at a refusal is that of the
 // limit, as how far the walk got depends on the order of a map.
@@ -99,7 +99,7 @@ func (f *Fuel) deep(v any) (int64, error) {
 func (f *Fuel) measure(g *gauge, v any) error {
 	g.walk(v, 0)
 	if g.err != nil {
-		if err := f.charge(f.Limits.Bytes / 256); err != nil {
+		if err := f.charge(f.Limits.Bytes / 64); err != nil {
 			return err
 		}
 		return g.err
@@ -139,12 +139,12 @@ func (f *Fuel) fits(v any, n int) error {
 		if int64(n) > f.Limits.Bytes {
 			return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
 		}
-		return f.charge(int64(n) / 256)
+		return f.charge(int64(n) / 64)
 	case []any, map[string]any:
 		if n > f.Limits.Items {
 			return sizeError("%d items, the limit is %d", n, f.Limits.Items)
 		}
-		return f.charge(int64(n) / 16)
+		return f.charge(int64(n) / 4)
 	}
 	return nil
 }

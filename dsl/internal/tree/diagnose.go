@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	goccy "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
@@ -14,7 +15,7 @@ import (
 
 // diagnose finds the place of a syntax error. The first parser names a line, which is that of the construct rather
 // than of the error; the second names line and column, but may take long on hostile input, so it sees only a short
-// text up to the place in question.
+// text: a short document, or the part up to the place in question.
 func diagnose(source []byte, cause error) Fault {
 	f := Fault{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
 	if strings.Contains(f.Message, "exceeded max depth") {
@@ -25,8 +26,16 @@ func diagnose(source []byte, cause error) Fault {
 		line, _ := strconv.Atoi(m[1])
 		f.Pos, f.Message = Pos{max(line, 1), 1}, m[2]
 	}
-	if pos, message, ok := locate(upToLine(source, f.Pos.Line+2)); ok {
-		f.Pos, f.Message = pos, message
+	if name, ok := strings.CutPrefix(f.Message, "unknown anchor '"); ok {
+		name, _, _ = strings.Cut(name, "'")
+		f.Pos, f.Message = position(source, bytes.Index(source, []byte("*"+name))), fmt.Sprintf("the anchor %q is not defined", name)
+		return f
+	}
+	for _, text := range [][]byte{source, upToLine(source, f.Pos.Line+2)} {
+		if pos, message, ok := locate(text); ok {
+			f.Pos, f.Message = pos, message
+			break
+		}
 	}
 	f.Message = "not valid YAML: " + f.Message
 	if strings.Contains(f.Message, `'\t'`) || strings.Contains(f.Message, "cannot start any token") {
@@ -35,6 +44,13 @@ func diagnose(source []byte, cause error) Fault {
 		f.Suggestion = "quote a value that contains \": \""
 	}
 	return f
+}
+
+// position gives the place of a byte.
+func position(source []byte, offset int) Pos {
+	before := source[:max(offset, 0)]
+	lineStart := bytes.LastIndexByte(before, '\n') + 1
+	return Pos{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[lineStart:]) + 1}
 }
 
 func upToLine(source []byte, line int) []byte {

@@ -2,7 +2,9 @@ package tree
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -17,16 +19,17 @@ func parseYAML(source []byte, limits Limits) (*Node, []Fault) {
 	}
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(source))
-	if err := dec.Decode(&doc); err != nil {
-		return nil, []Fault{diagnose(source, err)}
-	}
-	if doc.Kind == 0 || len(doc.Content) == 0 {
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
 		return nil, []Fault{{Kind: Syntax, Pos: Pos{1, 1}, Message: "the document is empty"}}
+	}
+	if err != nil {
+		return nil, []Fault{diagnose(source, err)}
 	}
 	if err := dec.Decode(&more); err == nil {
 		at := Pos{more.Line, more.Column}
 		return nil, []Fault{{Kind: Syntax, Pos: at, Message: "a second document begins here", Suggestion: "put each workflow into its own file"}}
-	} else if err.Error() != "EOF" {
+	} else if !errors.Is(err, io.EOF) {
 		return nil, []Fault{diagnose(source, err)}
 	}
 	y := &yamlReader{builder: builder{limits: limits}, open: make(map[*yaml.Node]bool)}

@@ -1,0 +1,74 @@
+package dsl_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+func update() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
+}
+
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the problems found into testdata/problems")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// TestProblems holds each file of testdata/problems against the problems written in it.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/problems/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			require.Len(t, archive.Files, 2)
+			doc, problems := dsl.Parse(archive.Files[0].Data)
+			require.Equal(t, problems.HasErrors(), doc == nil)
+			got := ""
+			if len(problems) > 0 {
+				got = problems.Error() + "\n"
+			}
+			if update() {
+				archive.Files[1].Data = []byte(got)
+				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o600))
+			}
+			require.Equal(t, string(archive.Files[1].Data), got)
+		})
+	}
+}
+
+// TestEveryCodeHasACase keeps the cases complete.
+func TestEveryCodeHasACase(t *testing.T) {
+	t.Parallel()
+	seen := map[dsl.Code]bool{}
+	files, err := filepath.Glob("testdata/problems/*.txtar")
+	require.NoError(t, err)
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		require.NoError(t, err)
+		_, problems := dsl.Parse(archive.Files[0].Data)
+		for _, p := range problems {
+			seen[p.Code] = true
+			require.NotEmpty(t, p.Message, file)
+			require.Positive(t, p.Pos.Line, file)
+			require.Positive(t, p.Pos.Column, file)
+		}
+	}
+	for _, code := range dsl.Codes() {
+		require.True(t, seen[code] || code == dsl.CodeLimit, "no case for the code %q", code)
+	}
+}
