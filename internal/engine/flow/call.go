@@ -46,7 +46,8 @@ type HTTPRequest struct {
 	// IdempotencyKey goes out as the header Idempotency-Key with unsafe methods. It stays the same when the same
 	// request is sent again without the first answer being known.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Timeout bounds the whole exchange, redirects and body included. Over it the activity fails with CategoryTimeout.
+	// Timeout bounds the whole exchange, redirects and body included. Over it the activity fails with
+	// CategoryTransport and the status 504.
 	Timeout time.Duration `json:"timeout"`
 	// MaxResponseBytes bounds the body. Over it the activity fails with CategoryTooLarge.
 	MaxResponseBytes int64 `json:"maxResponseBytes"`
@@ -79,10 +80,9 @@ type Category string
 const (
 	// CategoryAnswered: the origin answered with a status that is an error.
 	CategoryAnswered Category = "answered"
-	// CategoryTransport: no complete answer (name, connection, TLS). Whether the origin acted is unknown.
+	// CategoryTransport: no complete answer (name, connection, TLS, time). Whether the origin acted is unknown. The
+	// problem's status is 504 when it was for lack of time.
 	CategoryTransport Category = "transport"
-	// CategoryTimeout: no complete answer within Timeout. Whether the origin acted is unknown.
-	CategoryTimeout Category = "timeout"
 	// CategoryRefused: the request was never sent (guard, invalid URL or header).
 	CategoryRefused Category = "refused"
 	// CategoryTooLarge: the answer was over MaxResponseBytes.

@@ -232,7 +232,7 @@ do:
 
 func TestSlowOrLargeSafeCallsBecomeActivities(t *testing.T) {
 	t.Parallel()
-	for _, category := range []flow.Category{flow.CategoryTimeout, flow.CategoryTooLarge} {
+	for _, category := range []flow.Category{flow.CategoryTransport, flow.CategoryTooLarge} {
 		t.Run(string(category), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)

@@ -91,7 +91,8 @@ func (d *driver) localsInFlight() int {
 // answer was too large for one.
 func again(err error) bool {
 	if failure, ok := failureOf(err); ok {
-		return failure.Category == CategoryTimeout || failure.Category == CategoryTooLarge
+		late := failure.Category == CategoryTransport && failure.Error.Status == 504
+		return late || failure.Category == CategoryTooLarge
 	}
 	var timeout *temporal.TimeoutError
 	return errors.As(err, &timeout)
@@ -124,8 +125,7 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 func failedCall(r *HTTPRequest, err error) interp.Result {
 	if failure, ok := failureOf(err); ok {
 		problem := failure.Error
-		unknown := failure.Category == CategoryTransport || failure.Category == CategoryTimeout
-		return interp.Result{Error: &problem, Unanswered: unknown}
+		return interp.Result{Error: &problem, Unanswered: failure.Category == CategoryTransport}
 	}
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) {
