@@ -76,7 +76,7 @@ func TestContinuesAsNew(t *testing.T) {
 	t.Logf("%d calls in %s", n, time.Since(began).Round(time.Millisecond))
 	require.JSONEq(t, `{"last":`+itoa(n-1)+`}`, run.GetOutput().GetJson())
 
-	require.Greater(t, executions(t, platform.DialTemporal(t, s.temporal.Address), id), 1)
+	require.Greater(t, len(platform.Histories(t, platform.DialTemporal(t, s.temporal.Address), id)), 1)
 	calls := o.Calls("POST /item")
 	require.Len(t, calls, n)
 	keys := map[string]bool{}

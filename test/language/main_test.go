@@ -13,11 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/platform"
@@ -63,27 +58,6 @@ func size(everyDay, prove int) int {
 func events(t *testing.T, s *stack, id string) int {
 	t.Helper()
 	return len(platform.History(t, platform.DialTemporal(t, s.temporal.Address), id).GetEvents())
-}
-
-// executions counts the chain of a run's executions.
-func executions(t *testing.T, c client.Client, id string) int {
-	t.Helper()
-	first, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-	require.NoError(t, err)
-	n := 1
-	runID := first.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-	for {
-		res, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(), &workflowservice.GetWorkflowExecutionHistoryRequest{
-			Namespace: client.DefaultNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: runID}, MaximumPageSize: 1,
-			HistoryEventFilterType: enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
-		})
-		require.NoError(t, err)
-		runID = res.GetHistory().GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
-		if runID == "" {
-			return n
-		}
-		n++
-	}
 }
 
 // requireOnce checks that steps were recorded in order, without a gap, each entry once.

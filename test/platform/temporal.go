@@ -41,12 +41,35 @@ func DialTemporal(t T, address string) client.Client {
 // History reads the whole history of a run's newest execution.
 func History(t T, c client.Client, runID string) *historypb.History {
 	t.Helper()
+	return execution(t, c, runID, "")
+}
+
+// Histories reads the histories of all executions of a run, in order: each continues the one before as new.
+func Histories(t T, c client.Client, runID string) []*historypb.History {
+	t.Helper()
+	newest, err := c.DescribeWorkflowExecution(t.Context(), runID, "")
+	if err != nil {
+		t.Fatalf("find the executions of %s: %v", runID, err)
+	}
+	// Every execution knows the first of its chain, and each the one that it was continued by.
+	next := newest.GetWorkflowExecutionInfo().GetFirstRunId()
+	var out []*historypb.History
+	for next != "" {
+		h := execution(t, c, runID, next)
+		out = append(out, h)
+		next = h.GetEvents()[len(h.GetEvents())-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+	}
+	return out
+}
+
+func execution(t T, c client.Client, workflowID, runID string) *historypb.History {
+	t.Helper()
 	out := &historypb.History{}
-	events := c.GetWorkflowHistory(t.Context(), runID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := c.GetWorkflowHistory(t.Context(), workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			t.Fatalf("read the history of %s: %v", runID, err)
+			t.Fatalf("read the history of %s: %v", workflowID, err)
 		}
 		out.Events = append(out.Events, event)
 	}

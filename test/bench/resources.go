@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// memory is what a process holds of the machine's memory, in MB; zero where the system does not tell.
+func memory(t platform.T, pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatalf("read the memory of process %d: %v", pid, err)
+			}
+			return float64(kb) / 1024
+		}
+	}
+	return 0
+}
+
+// openRuns is the server's memory with many runs that wait.
+func openRuns(t platform.T, s *platform.Server, p plan) float64 {
+	name := s.Publish(t, platform.Document("open", "  - rest:\n      wait: {hours: 1}\n"))
+	var wg sync.WaitGroup
+	work := make(chan struct{}, p.openRuns)
+	for range p.openRuns {
+		work <- struct{}{}
+	}
+	close(work)
+	failures := make(chan error, p.callers)
+	for range p.callers {
+		wg.Go(func() {
+			for range work {
+				if _, err := s.TryStart(t.Context(), name, `{}`); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-failures:
+		t.Fatalf("open runs: %v", err)
+	default:
+	}
+	platform.Eventually(t, time.Minute, func() string {
+		res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
+			Project: platform.DefaultProject, Workflow: name, Statuses: []string{"queued", "running"}, PageSize: 1,
+		}))
+		switch {
+		case err != nil:
+			return err.Error()
+		case len(res.Msg.GetRuns()) > 0:
+			return "not all runs wait yet"
+		}
+		return ""
+	})
+	return memory(t, s.PID())
+}
+
+// devStarts measures `signalbox dev` from its start to ready, in milliseconds. The first start warms the machine.
+func devStarts(t platform.T, p plan) []float64 {
+	out := make([]float64, 0, p.starts)
+	for i := range p.starts + 1 {
+		began := time.Now()
+		s := platform.LaunchDev(t)
+		platform.Eventually(t, time.Minute, func() string {
+			status, body, err := s.Get(t.Context(), "/readyz?role=worker")
+			switch {
+			case err != nil:
+				return err.Error()
+			case status != http.StatusOK:
+				return body
+			}
+			return ""
+		})
+		if i > 0 {
+			out = append(out, float64(time.Since(began).Milliseconds()))
+		}
+		s.Interrupt()
+		if _, ended := s.WaitFor(15 * time.Second); !ended {
+			t.Fatalf("dev does not stop")
+		}
+	}
+	return out
+}
+
+type size struct {
+	name string
+	mb   float64
+}
+
+func sizes(t platform.T) []size {
+	var out []size
+	for _, b := range []struct{ name, path string }{
+		{"signalbox", platform.Binary(t)}, {"signalbox-server", platform.ServerBinary(t)},
+	} {
+		info, err := os.Stat(b.path)
+		if err != nil {
+			t.Fatalf("measure the binary: %v", err)
+		}
+		out = append(out, size{b.name, float64(info.Size()) / (1 << 20)})
+	}
+	return out
+}
+
+// machine describes what the figures were measured on.
+func machine() string {
+	model := runtime.GOARCH
+	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	total := ""
+	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if fields := strings.Fields(string(data)); len(fields) > 1 {
+			if kb, err := strconv.Atoi(fields[1]); err == nil {
+				total = fmt.Sprintf(", %d GB of memory", (kb+1<<19)>>20)
+			}
+		}
+	}
+	return fmt.Sprintf("%d × %s%s, %s/%s, %s", runtime.NumCPU(), model, total, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}

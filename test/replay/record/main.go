@@ -1,0 +1,140 @@
+// Command record runs the scenarios on the real platform and writes what is replayed later: the histories of each
+// execution, the run as it ended, and its steps. Run it once per version of the interpreter, before that is released:
+//
+//	make build && SIGNALBOX_BIN=$PWD/bin/signalbox SIGNALBOX_SERVER_BIN=$PWD/bin/signalbox-server \
+//	  go run -C test ./replay/record
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/test/origin"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/replay/scenario"
+)
+
+func main() {
+	folder := flag.String("out", filepath.Join("replay", "testdata"), "folder of the recordings")
+	flag.Parse()
+	if err := record(context.Background(), filepath.Join(*folder, strconv.Itoa(interp.Version))); err != nil {
+		fmt.Fprintf(os.Stderr, "record: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func record(ctx context.Context, folder string) (err error) {
+	scope := platform.NewScope(ctx, "record")
+	defer scope.Close()
+	defer func() {
+		if caught := recover(); caught != nil {
+			failure, ok := caught.(platform.Failure)
+			if !ok {
+				panic(caught)
+			}
+			err = failure
+		}
+	}()
+	scenarios, err := scenario.All()
+	if err != nil {
+		return err
+	}
+	temporal := platform.StartTemporal(scope)
+	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(scope)})
+	c := platform.DialTemporal(scope, temporal.Address)
+	for _, s := range scenarios {
+		r := recorder{t: scope, server: server, temporal: c, folder: filepath.Join(folder, s.Name)}
+		if err := r.run(s); err != nil {
+			return fmt.Errorf("scenario %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+type recorder struct {
+	t        platform.T
+	server   *platform.Server
+	temporal client.Client
+	folder   string
+}
+
+func (r recorder) run(s scenario.Scenario) error {
+	o := origin.New(r.t)
+	o.Answer("GET /item", 200, `{"id":7}`)
+	o.Answer("POST /item", 201, `{"id":8}`)
+	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503}, origin.Answer{Status: 200, Body: `{}`})
+	id := r.server.Start(r.t, r.server.Publish(r.t, s.Source), `{"base":"`+o.URL+`"}`).GetId()
+	if s.Cancel {
+		r.server.Await(r.t, id, time.Minute, "waiting")
+		_, err := r.server.Runs.CancelRun(r.t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{
+			Project: platform.DefaultProject, Id: id, Reason: "recorded",
+		}))
+		if err != nil {
+			return fmt.Errorf("cancel: %w", err)
+		}
+	}
+	run := r.server.Await(r.t, id, 2*time.Minute, s.Status)
+	if err := os.RemoveAll(r.folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.folder, 0o755); err != nil { //nolint:gosec // part of the repository
+		return err
+	}
+	for i, history := range platform.Histories(r.t, r.temporal, id) {
+		if err := r.write("history-"+strconv.Itoa(i)+".json", history); err != nil {
+			return err
+		}
+	}
+	if err := r.write("run.json", run); err != nil {
+		return err
+	}
+	var steps strings.Builder
+	for _, s := range r.server.Steps(r.t, id) {
+		data, err := json.Marshal(step{
+			Number: s.GetNumber(), Path: s.GetPath(), Status: s.GetStatus(), Output: s.GetOutput().GetJson(),
+		})
+		if err != nil {
+			return err
+		}
+		steps.Write(append(data, '\n'))
+	}
+	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644) //nolint:gosec // as above
+}
+
+// step is what is compared of a step.
+type step struct {
+	Number int64  `json:"number"`
+	Path   string `json:"path"`
+	Status string `json:"status"`
+	Output string `json:"output,omitempty"`
+}
+
+func (r recorder) write(name string, message proto.Message) error {
+	data, err := protojson.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	// protojson varies its spacing on purpose; a recording must not.
+	var plain any
+	if err := json.Unmarshal(data, &plain); err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	if data, err = json.Marshal(plain); err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644) //nolint:gosec // part of the repository
+}

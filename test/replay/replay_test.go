@@ -1,0 +1,131 @@
+// Package replay_test replays the recorded histories of every released interpreter against this one: a run that an older
+// worker began must go on here as if nothing had happened, and make the same records.
+package replay_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/test/replay/scenario"
+)
+
+// library gives the scenarios' documents by hash.
+type library map[string]*dsl.Document
+
+func (l library) Document(_ context.Context, hash string) (*dsl.Document, error) {
+	if doc, ok := l[hash]; ok {
+		return doc, nil
+	}
+	return nil, fmt.Errorf("no scenario has the document %s: a recorded document was changed", hash)
+}
+
+// ledger keeps the newest record of each step, and of the run.
+type ledger struct {
+	mu    sync.Mutex
+	run   *interp.RunRecord
+	steps map[int64]interp.StepRecord
+}
+
+func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps []interp.StepRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if run != nil {
+		l.run = run
+	}
+	for _, s := range steps {
+		l.steps[s.Number] = s
+	}
+}
+
+// step is what was recorded of a step.
+type step struct {
+	Number int64  `json:"number"`
+	Path   string `json:"path"`
+	Status string `json:"status"`
+	Output string `json:"output"`
+}
+
+func TestRecordedHistoriesReplay(t *testing.T) {
+	t.Parallel()
+	scenarios, err := scenario.All()
+	require.NoError(t, err)
+	docs := library{}
+	for _, s := range scenarios {
+		doc, problems := dsl.Parse([]byte(s.Source))
+		require.Empty(t, problems, s.Name)
+		docs[doc.Hash()] = doc
+	}
+	for version := 1; version <= interp.Version; version++ {
+		for _, s := range scenarios {
+			folder := filepath.Join("testdata", strconv.Itoa(version), s.Name)
+			t.Run(folder, func(t *testing.T) {
+				t.Parallel()
+				require.DirExists(t, folder, "record it: see replay/record")
+				replay(t, docs, folder, s.Status)
+			})
+		}
+	}
+}
+
+func replay(t *testing.T, docs library, folder, status string) {
+	t.Helper()
+	records := &ledger{steps: map[int64]interp.StepRecord{}}
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	require.NoError(t, err)
+	w := flow.New(t.Context(), docs, records, flow.DefaultLimits())
+	replayer.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	for i := 0; ; i++ {
+		path := filepath.Join(folder, "history-"+strconv.Itoa(i)+".json")
+		if _, err := os.Stat(path); i > 0 && err != nil {
+			break
+		}
+		data, err := os.ReadFile(path) //nolint:gosec // a recording
+		require.NoError(t, err)
+		history, err := client.HistoryFromJSON(strings.NewReader(string(data)), client.HistoryJSONOptions{})
+		require.NoError(t, err)
+		require.NoError(t, replayer.ReplayWorkflowHistory(nil, history), path)
+	}
+	require.NotNil(t, records.run)
+	require.Equal(t, status, string(records.run.Status))
+
+	recorded := steps(t, filepath.Join(folder, "steps.jsonl"))
+	require.Len(t, records.steps, len(recorded))
+	for _, want := range recorded {
+		got := records.steps[want.Number]
+		require.Equal(t, want, step{Number: got.Number, Path: got.Path, Status: string(got.Status), Output: string(got.Output)})
+	}
+}
+
+func steps(t *testing.T, path string) []step {
+	t.Helper()
+	f, err := os.Open(path) //nolint:gosec // a recording
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	var out []step
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var s step
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &s))
+		out = append(out, s)
+	}
+	require.NoError(t, lines.Err())
+	return out
+}

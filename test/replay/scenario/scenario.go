@@ -1,0 +1,52 @@
+// Package scenario holds the workflows whose histories are recorded and replayed: together they leave every kind of
+// event and command that the interpreter makes. The documents are fixed, since a history names its document by hash; the
+// address of the services they call comes in as `base` of the input.
+//
+// A new interpreter adds recordings; it never changes a document here.
+package scenario
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed documents/*.yaml
+var documents embed.FS
+
+// Scenario is one recorded run.
+type Scenario struct {
+	Name   string
+	Source string // the document
+	Status string // the run ends with
+	Cancel bool   // whether it is canceled while it waits
+}
+
+// All returns the scenarios by name.
+func All() ([]Scenario, error) {
+	entries, err := documents.ReadDir("documents")
+	if err != nil {
+		return nil, fmt.Errorf("list the documents: %w", err)
+	}
+	var out []Scenario
+	for _, entry := range entries {
+		source, err := documents.ReadFile(path.Join("documents", entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read document %q: %w", entry.Name(), err)
+		}
+		s := Scenario{Name: strings.TrimSuffix(entry.Name(), ".yaml"), Source: string(source), Status: "completed"}
+		switch s.Name {
+		case "canceled":
+			s.Status, s.Cancel = "canceled", true
+		case "failed":
+			s.Status = "failed"
+		case "timed-out":
+			s.Status = "timed_out"
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Scenario) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
