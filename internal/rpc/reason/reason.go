@@ -7,12 +7,15 @@ package reason
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
+
+//go:generate go run ./internal/errordocs ../../../docs/reference/errors.md
 
 // Reasons that the API gives by itself, beside those of package fault.
 const (
@@ -28,7 +31,8 @@ const (
 // Reason is one row of the reference.
 type Reason struct {
 	Name string
-	Code connect.Code
+	// Codes it is answered with, the usual one first.
+	Codes []connect.Code
 	// Meaning in one sentence, and what the caller or the operator does about it.
 	Meaning string
 	Advice  string
@@ -48,32 +52,32 @@ func callers() []Reason {
 		exhausted = connect.CodeResourceExhausted
 	)
 	return []Reason{
-		{fault.InvalidArgument, invalid, "A field of the request is missing, unknown or wrong, or the body is not valid JSON.", "Correct what the message and the field violations name."},
-		{fault.InvalidPageToken, invalid, "The page token was not made by this list, or the filters have changed since.", "List again without a page token; keep the filters while turning pages."},
-		{fault.InvalidDocument, invalid, "The workflow document has errors; each is a field violation with line and column.", "Correct the document; `signalbox workflow validate FILE` shows the same findings."},
-		{fault.InvalidInput, invalid, "The input does not fit the workflow's input schema; each violation names its place.", "Correct the input, or publish a version with another schema."},
-		{fault.InputTooLarge, exhausted, "The input is larger than the limit for inputs.", "Send less, for example a reference to the data; the limit is `runs.max_input_bytes`."},
-		{fault.DefinitionTooLarge, exhausted, "The workflow document is larger than the limit for documents.", "Split the workflow; the limit is `workflows.max_definition_bytes`."},
-		{fault.RequestTooLarge, exhausted, "The request, after decompression, is larger than the limit.", "Send less; the limit is `api.max_request_bytes`."},
-		{fault.ProjectNotFound, notFound, "There is no project of this name.", "Check the name with `signalbox project list`, or create it."},
-		{fault.ProjectExists, exists, "A project of this name exists.", "Use it, or choose another name."},
-		{fault.WorkflowNotFound, notFound, "The project has no workflow of this name.", "Check project and name with `signalbox workflow list`."},
-		{fault.WorkflowAmbiguous, invalid, "Several namespaces have a workflow of this short name.", "Name it in full, as namespace/name."},
-		{fault.VersionNotFound, notFound, "The workflow has no published version of this number.", "Check it with `signalbox workflow versions NAME`."},
-		{fault.DraftNotFound, notFound, "The workflow has no draft.", "Save one, or give the document itself."},
-		{fault.VersionTaken, exists, "This version is published with other content. Published versions never change.", "Raise `document.version` and publish again."},
-		{fault.WorkflowPaused, refused, "The workflow is paused: it starts no new runs.", "Unpause it, or wait until somebody does."},
-		{fault.WorkflowNotPublished, refused, "The workflow has a draft only.", "Publish it first."},
-		{fault.WorkflowHasOpenRuns, refused, "The workflow has open runs and cannot be deleted.", "Wait for them or cancel them, then delete."},
-		{fault.RunNotFound, notFound, "The project has no run of this ID.", "Check project and ID with `signalbox run list`."},
-		{fault.RunEnded, refused, "The run has ended already; nothing was changed.", "Nothing: read the run's status."},
-		{fault.RunStarting, refused, "The run is still being handed over to Temporal.", "Try again in a moment."},
-		{fault.RequestIDReused, exists, "The request ID belongs to a run that was started with other arguments.", "Use a new request ID for a new request."},
-		{Canceled, connect.CodeCanceled, "The caller went away before the answer was there.", "Nothing; what the call had begun may have been done."},
-		{DeadlineExceeded, connect.CodeDeadlineExceeded, "The call took longer than the caller's deadline, or the server's own.", "Try again; the same request ID makes starting a run safe to repeat."},
-		{Unimplemented, connect.CodeUnimplemented, "There is no such method, path or encoding.", "Check the address against the reference of the API."},
-		{ForeignHost, connect.CodePermissionDenied, "The listener is open to this machine alone, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
-		{CrossOrigin, connect.CodePermissionDenied, "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
+		{fault.InvalidArgument, only(invalid), "A field of the request is missing, unknown or wrong, or the body is not valid JSON.", "Correct what the message and the field violations name."},
+		{fault.InvalidPageToken, only(invalid), "The page token was not made by this list, or the filters have changed since.", "List again without a page token; keep the filters while turning pages."},
+		{fault.InvalidDocument, only(invalid), "The workflow document has errors; each is a field violation with line and column.", "Correct the document; `signalbox workflow validate FILE` shows the same findings."},
+		{fault.InvalidInput, only(invalid), "The input does not fit the workflow's input schema; each violation names its place.", "Correct the input, or publish a version with another schema."},
+		{fault.InputTooLarge, only(exhausted), "The input is larger than the limit for inputs.", "Send less, for example a reference to the data; the limit is `runs.max_input_bytes`."},
+		{fault.DefinitionTooLarge, only(exhausted), "The workflow document is larger than the limit for documents.", "Split the workflow; the limit is `workflows.max_definition_bytes`."},
+		{fault.RequestTooLarge, only(exhausted), "The request, after decompression, is larger than the limit.", "Send less; the limit is `api.max_request_bytes`."},
+		{fault.ProjectNotFound, only(notFound), "There is no project of this name.", "Check the name with `signalbox project list`, or create it."},
+		{fault.ProjectExists, only(exists), "A project of this name exists.", "Use it, or choose another name."},
+		{fault.WorkflowNotFound, only(notFound), "The project has no workflow of this name.", "Check project and name with `signalbox workflow list`."},
+		{fault.WorkflowAmbiguous, only(invalid), "Several namespaces have a workflow of this short name.", "Name it in full, as namespace/name."},
+		{fault.VersionNotFound, only(notFound), "The workflow has no published version of this number.", "Check it with `signalbox workflow versions NAME`."},
+		{fault.DraftNotFound, only(notFound), "The workflow has no draft.", "Save one, or give the document itself."},
+		{fault.VersionTaken, only(exists), "This version is published with other content. Published versions never change.", "Raise `document.version` and publish again."},
+		{fault.WorkflowPaused, only(refused), "The workflow is paused: it starts no new runs.", "Unpause it, or wait until somebody does."},
+		{fault.WorkflowNotPublished, only(refused), "The workflow has a draft only.", "Publish it first."},
+		{fault.WorkflowHasOpenRuns, only(refused), "The workflow has open runs and cannot be deleted.", "Wait for them or cancel them, then delete."},
+		{fault.RunNotFound, only(notFound), "The project has no run of this ID.", "Check project and ID with `signalbox run list`."},
+		{fault.RunEnded, only(refused), "The run has ended already; nothing was changed.", "Nothing: read the run's status."},
+		{fault.RunStarting, only(refused), "The run is still being handed over to Temporal.", "Try again in a moment."},
+		{fault.RequestIDReused, only(exists), "The request ID belongs to a run that was started with other arguments.", "Use a new request ID for a new request."},
+		{Canceled, only(connect.CodeCanceled), "The caller went away before the answer was there.", "Nothing; what the call had begun may have been done."},
+		{DeadlineExceeded, only(connect.CodeDeadlineExceeded), "The call took longer than the caller's deadline, or the server's own.", "Try again; the same request ID makes starting a run safe to repeat."},
+		{Unimplemented, only(connect.CodeUnimplemented), "There is no such method, path or encoding.", "Check the address against the reference of the API."},
+		{ForeignHost, only(connect.CodePermissionDenied), "The listener is open to this machine alone, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
+		{CrossOrigin, only(connect.CodePermissionDenied), "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
 	}
 }
 
@@ -83,13 +87,15 @@ func servers() []Reason {
 		unavailable = connect.CodeUnavailable
 	)
 	return []Reason{
-		{fault.EngineUnavailable, unavailable, "Temporal cannot be reached; nothing was started.", "Try again after the time given. Operators: check `temporal.address` and Temporal itself; `/readyz` shows the last error."},
-		{fault.EngineRefused, refused, "Temporal refused the request.", "Operators: the message carries Temporal's answer; check namespace, permissions and limits."},
-		{fault.StoreUnavailable, unavailable, "The database cannot be reached or cannot write.", "Try again after the time given. Operators: check `store.dsn`, the database and its disk; `/readyz` shows the last error."},
-		{ServerStopping, unavailable, "This server is stopping.", "Try again at once: another server, or the restarted one, answers. Resume a watch with the last sequence seen."},
-		{Internal, connect.CodeInternal, "Something broke inside the server. The answer says nothing more on purpose.", "Operators: the log has the cause under the procedure's name. Please report it."},
+		{fault.EngineUnavailable, only(unavailable), "Temporal cannot be reached; nothing was started.", "Try again after the time given. Operators: check `temporal.address` and Temporal itself; `/readyz` shows the last error."},
+		{fault.EngineRefused, []connect.Code{refused, connect.CodeResourceExhausted}, "Temporal refused the request, or is over its limits.", "Operators: the message carries Temporal's answer; check namespace, permissions and limits."},
+		{fault.StoreUnavailable, only(unavailable), "The database cannot be reached or cannot write.", "Try again after the time given. Operators: check `store.dsn`, the database and its disk; `/readyz` shows the last error."},
+		{ServerStopping, only(unavailable), "This server is stopping.", "Try again at once: another server, or the restarted one, answers. Resume a watch with the last sequence seen."},
+		{Internal, only(connect.CodeInternal), "Something broke inside the server. The answer says nothing more on purpose.", "Operators: the log has the cause under the procedure's name. Please report it."},
 	}
 }
+
+func only(code connect.Code) []connect.Code { return []connect.Code{code} }
 
 // Markdown returns docs/reference/errors.md.
 func Markdown() string {
@@ -106,7 +112,13 @@ trying again later may help (over HTTP also ` + "`Retry-After`" + `, in seconds)
 |---|---|---|---|---|
 `)
 	for _, r := range All() {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %d | %s | %s |\n", r.Name, strings.ToUpper(r.Code.String()), HTTPStatus(r.Code), r.Meaning, r.Advice)
+		var codes, statuses []string
+		for _, code := range r.Codes {
+			codes = append(codes, "`"+strings.ToUpper(code.String())+"`")
+			statuses = append(statuses, strconv.Itoa(HTTPStatus(code)))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n",
+			r.Name, strings.Join(codes, " or "), strings.Join(statuses, " or "), r.Meaning, r.Advice)
 	}
 	return b.String()
 }

@@ -1,0 +1,61 @@
+package page_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func TestTokensReturnTheirPlace(t *testing.T) {
+	t.Parallel()
+	key, err := page.Key(&signalboxv1.ListRunsRequest{Statuses: []string{"failed"}, PageSize: 10})
+	require.NoError(t, err)
+	same, err := page.Key(&signalboxv1.ListRunsRequest{Statuses: []string{"failed"}, PageSize: 20, PageToken: "abc"})
+	require.NoError(t, err)
+	require.Equal(t, key, same, "size and token are no filters")
+
+	at := run.Cursor{CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC), ID: "r"}
+	token, err := page.Encode(at, key)
+	require.NoError(t, err)
+	got, err := page.Decode[run.Cursor](token, key)
+	require.NoError(t, err)
+	require.Equal(t, at, *got)
+
+	first, err := page.Decode[run.Cursor]("", key)
+	require.NoError(t, err)
+	require.Nil(t, first)
+}
+
+func TestOtherTokensAreRefused(t *testing.T) {
+	t.Parallel()
+	runs, err := page.Key(&signalboxv1.ListRunsRequest{})
+	require.NoError(t, err)
+	token, err := page.Encode(int64(5), runs)
+	require.NoError(t, err)
+	steps, err := page.Key(&signalboxv1.ListStepsRequest{})
+	require.NoError(t, err)
+	filtered, err := page.Key(&signalboxv1.ListRunsRequest{Workflow: "a"})
+	require.NoError(t, err)
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	for name, test := range map[string]struct{ token, key string }{
+		"other filters":       {token, filtered},
+		"other list":          {token, steps},
+		"no base64":           {"%%%", runs},
+		"no JSON":             {encode("nonsense"), runs},
+		"no place":            {encode(`{"k":"` + runs + `"}`), runs},
+		"place of other type": {encode(`{"k":"` + runs + `","c":"x"}`), runs},
+		"endless":             {strings.Repeat("A", 5000), runs},
+	} {
+		_, err := page.Decode[int64](test.token, test.key)
+		require.True(t, fault.Is(err, fault.InvalidPageToken), name)
+		require.ErrorContains(t, err, "start again without one", name)
+	}
+}
