@@ -32,7 +32,8 @@ CREATE TABLE runs (
 CREATE UNIQUE INDEX runs_request ON runs (project, request_id);
 CREATE INDEX runs_created ON runs (project, created_at, id);
 CREATE INDEX runs_status ON runs (project, status, created_at, id);
-CREATE INDEX runs_workflow ON runs (project, workflow, status, created_at, id);
+-- The version comes last to be read from the index by those who filter by it.
+CREATE INDEX runs_workflow ON runs (project, workflow, status, created_at, id, version);
 
 CREATE TABLE steps (
     run_id       TEXT   NOT NULL,

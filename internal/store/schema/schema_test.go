@@ -1,0 +1,294 @@
+package schema_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/schema"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// onBoth runs a test on an empty database of each kind.
+func onBoth(t *testing.T, test func(t *testing.T, o sqldb.Options)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "store.db")})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t), MaxConns: 2})
+	})
+}
+
+func open(t *testing.T, o sqldb.Options) (*sqldb.DB, *schema.Migrator) {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	m, err := schema.New(db)
+	require.NoError(t, err)
+	return db, m
+}
+
+func exec(t *testing.T, db *sqldb.DB, query string) {
+	t.Helper()
+	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, query)
+		return err
+	}), query)
+}
+
+// text reads one value as text.
+func text(t *testing.T, db *sqldb.DB, query string) (v string) {
+	t.Helper()
+	require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
+		return c.QueryRowContext(ctx, query).Scan(&v)
+	}), query)
+	return v
+}
+
+// fixture is data of one schema version, and what must be found of it at every later one. Data of earlier versions are
+// there too.
+type fixture struct {
+	insert []string
+	want   map[string]string
+}
+
+// fixtures has one for each migration: a migration without one fails the test.
+func fixtures() map[int64]fixture {
+	return map[int64]fixture{
+		1: {
+			insert: []string{
+				`INSERT INTO projects (name, description, created_at) VALUES ('shop', 'the shop''s', 1750000000000001)`,
+				`INSERT INTO documents (hash, canonical) VALUES ('sha256:aa', '{"a":1}')`,
+				`INSERT INTO workflows (project, name, short_name, title, summary, state, latest_version, pause_reason, created_at,
+				updated_at) VALUES ('shop', 'a/order', 'order', 'Order', '', 'published', '1.0.0', '', 1, 2)`,
+				`INSERT INTO drafts (project, workflow, title, summary, source, saved_at)
+				VALUES ('shop', 'a/order', 'Order', '', 'do: []', 3)`,
+				`INSERT INTO versions (project, workflow, version, hash, title, summary, publisher, published_at, source)
+				VALUES ('shop', 'a/order', '1.0.0', 'sha256:aa', 'Order', '', 'ada', 4, 'do: [{}]')`,
+			},
+			want: map[string]string{
+				`SELECT description FROM projects WHERE name = 'shop' AND created_at = 1750000000000001`:           "the shop's",
+				`SELECT d.canonical FROM versions v JOIN documents d ON d.hash = v.hash WHERE v.version = '1.0.0'`: `{"a":1}`,
+				`SELECT latest_version FROM workflows WHERE name = 'a/order'`:                                      "1.0.0",
+				`SELECT source FROM drafts WHERE workflow = 'a/order'`:                                             "do: []",
+			},
+		},
+		2: {
+			insert: []string{
+				`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+				cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence,
+				position, state_position, interpreter, execution_id, input) VALUES ('r1', 'shop', 'a/order', '1.0.0', 'sha256:aa',
+				'running', '', '', 5, FALSE, '', 'q1', 'api', 'ada', 5, 1, 0, 2, 3, 3, 1, 'x', '{"n":1.0}')`,
+				`INSERT INTO steps (run_id, number, path, pointer, task, kind, status, waiting_kind, sequence, position, output)
+				VALUES ('r1', 1, '/do/0', '/do/0', 'pay', 'call', 'completed', '', 2, 3, '[1]')`,
+			},
+			want: map[string]string{
+				`SELECT input FROM runs WHERE id = 'r1' AND status = 'running' AND NOT cancel_requested`: `{"n":1.0}`,
+				`SELECT output FROM steps WHERE run_id = 'r1' AND number = 1`:                            "[1]",
+			},
+		},
+		3: {
+			insert: []string{
+				`INSERT INTO audit (at, actor_kind, actor_name, action, project, subject, reason)
+				VALUES (6, 'local', 'ada', 'run.start', 'shop', 'r1', 'because')`,
+			},
+			want: map[string]string{`SELECT reason FROM audit WHERE subject = 'r1'`: "because"},
+		},
+	}
+}
+
+// TestUpgrade goes from each earlier schema, with data in it, to the newest.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		_, m := open(t, o)
+		for from := int64(1); from <= m.Latest(); from++ {
+			t.Run(fmt.Sprintf("from %d", from), func(t *testing.T) {
+				own := o
+				if own.Driver == sqldb.SQLite {
+					own.DSN = filepath.Join(t.TempDir(), "store.db")
+				} else {
+					own.DSN = storetest.Postgres(t)
+				}
+				upgrade(t, own, from)
+			})
+		}
+	})
+}
+
+func upgrade(t *testing.T, o sqldb.Options, from int64) {
+	db, m := open(t, o)
+	applied, err := m.UpTo(t.Context(), from)
+	require.NoError(t, err)
+	require.Len(t, applied, int(from))
+	for v := int64(1); v <= from; v++ {
+		require.NotEmpty(t, fixtures()[v].insert, "migration %d has no data to upgrade: add a fixture", v)
+		for _, statement := range fixtures()[v].insert {
+			exec(t, db, statement)
+		}
+	}
+	applied, err = m.Up(t.Context())
+	require.NoError(t, err)
+	require.Len(t, applied, int(m.Latest()-from))
+	require.NoError(t, m.Check(t.Context()))
+	for v := int64(1); v <= from; v++ {
+		for query, want := range fixtures()[v].want {
+			require.Equal(t, want, text(t, db, query), query)
+		}
+	}
+	require.Equal(t, "default", text(t, db, `SELECT name FROM projects WHERE name = 'default'`))
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		_, m := open(t, o)
+		list, err := m.Status(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, int(m.Latest()))
+		for i, k := range list {
+			require.Equal(t, int64(i+1), k.Version, "numbers have no gaps")
+			require.NotEmpty(t, k.Name)
+			require.Zero(t, k.AppliedAt)
+		}
+		begin := time.Now().Add(-2 * time.Second)
+		applied, err := m.UpTo(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, list[:2], applied)
+		list, err = m.Status(t.Context())
+		require.NoError(t, err)
+		require.WithinRange(t, list[1].AppliedAt, begin, time.Now().Add(2*time.Second))
+		require.Equal(t, time.UTC, list[1].AppliedAt.Location())
+		require.Zero(t, list[2].AppliedAt)
+	})
+}
+
+func TestCheckRefusesOlder(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		db, m := open(t, o)
+		requireRefused(t, m.Check(t.Context()), db.Place(), "no schema yet", "signalbox migrate up")
+		_, err := m.UpTo(t.Context(), 2)
+		require.NoError(t, err)
+		requireRefused(t, m.Check(t.Context()), "schema 2", fmt.Sprint(m.Latest()), "signalbox migrate up", "auto_migrate")
+		_, err = m.Up(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, m.Check(t.Context()))
+	})
+}
+
+// TestNewer has a database that a later release has migrated: whether this one may use it is for that one to say.
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		db, m := open(t, o)
+		_, err := m.Up(t.Context())
+		require.NoError(t, err)
+		exec(t, db, `INSERT INTO signalbox_schema (version_id, is_applied) VALUES (99, TRUE)`)
+		refused := func() {
+			t.Helper()
+			requireRefused(t, m.Check(t.Context()), db.Place(), "schema 99", fmt.Sprintf("up to %d", m.Latest()), "newer release")
+			_, err := m.Up(t.Context())
+			requireRefused(t, err, "schema 99")
+		}
+		refused()
+		exec(t, db, fmt.Sprintf(`INSERT INTO schema_compat (version, oldest) VALUES (99, %d)`, m.Latest()+1))
+		refused()
+		exec(t, db, fmt.Sprintf(`UPDATE schema_compat SET oldest = %d WHERE version = 99`, m.Latest()))
+		require.NoError(t, m.Check(t.Context()))
+		applied, err := m.Up(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, applied)
+	})
+}
+
+func requireRefused(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	f, ok := fault.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Equal(t, fault.Refused, f.Class)
+	require.Equal(t, schema.WrongSchema, f.Reason)
+	for _, part := range parts {
+		require.Contains(t, f.Message, part)
+	}
+}
+
+// TestManyAtOnce migrates one empty database from many connections at once, as processes that start together do.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		const rivals = 5
+		var wg sync.WaitGroup
+		errs := make([]error, rivals)
+		applied := make([][]schema.Migration, rivals)
+		var db *sqldb.DB
+		var m *schema.Migrator
+		for i := range rivals {
+			db, m = open(t, o)
+			wg.Go(func() { applied[i], errs[i] = m.Up(t.Context()) })
+		}
+		wg.Wait()
+		total := 0
+		for i := range rivals {
+			require.NoError(t, errs[i])
+			total += len(applied[i])
+		}
+		require.Equal(t, int(m.Latest()), total, "each migration was applied once")
+		require.Equal(t, fmt.Sprint(m.Latest()), text(t, db, `SELECT COUNT(*) FROM schema_compat`), "each says what it allows")
+	})
+}
+
+func TestFailedMigrationKeepsNothingHalf(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		db, m := open(t, o)
+		exec(t, db, `CREATE TABLE steps (someone_elses INTEGER)`)
+		_, err := m.Up(t.Context())
+		require.ErrorContains(t, err, "migration 2")
+		require.ErrorContains(t, err, "steps")
+		requireRefused(t, m.Check(t.Context()), "schema 1")
+		for name, want := range map[string]string{"projects": "1", "runs": "0"} {
+			require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
+				var n string
+				err := c.QueryRowContext(ctx, db.Dialect().TableExists, name).Scan(&n)
+				require.Equal(t, want, n, name)
+				return err
+			}))
+		}
+		// Mended, it goes on from there.
+		exec(t, db, `DROP TABLE steps`)
+		applied, err := m.Up(t.Context())
+		require.NoError(t, err)
+		require.Len(t, applied, int(m.Latest()-1))
+	})
+}
+
+func TestAuditIsUnchanged(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		db, m := open(t, o)
+		_, err := m.Up(t.Context())
+		require.NoError(t, err)
+		exec(t, db, fixtures()[3].insert[0])
+		err = db.Write(t.Context(), "forge", func(ctx context.Context, c sqldb.Conn) error {
+			_, err := c.ExecContext(ctx, `UPDATE audit SET reason = 'another'`)
+			return err
+		})
+		require.ErrorContains(t, err, "audit entries cannot be changed")
+		require.Equal(t, "because", text(t, db, `SELECT reason FROM audit WHERE subject = 'r1'`))
+	})
+}

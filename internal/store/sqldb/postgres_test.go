@@ -1,0 +1,210 @@
+package sqldb_test
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+)
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	_, err = sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: "postgres://ada:secret@" + address + "/runs"})
+	requireUnavailable(t, err, address, `"runs"`, "does not answer", "check that it runs")
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// TestNobodyAnswers connects to a server that takes connections and says nothing.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	start := time.Now()
+	_, err = sqldb.Open(t.Context(), sqldb.Options{
+		Driver: sqldb.Postgres, DSN: "postgres://ada@" + l.Addr().String() + "/runs?connect_timeout=1&sslmode=disable",
+	})
+	requireUnavailable(t, err, l.Addr().String(), "does not answer")
+	require.Less(t, time.Since(start), 10*time.Second)
+}
+
+func TestPostgresSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(storetest.Postgres(t))
+	require.NoError(t, err)
+	dsn.Path = "/signalbox_none"
+	_, err = sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String()})
+	requireUnavailable(t, err, "signalbox_none", "create it first")
+}
+
+// TestRivalsPart has two transactions lock two rows in opposite order: Postgres gives one of them up, and it is done
+// again.
+func TestRivalsPart(t *testing.T) {
+	t.Parallel()
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t)})
+	require.NoError(t, exec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)"))
+	require.NoError(t, exec(t, db, "INSERT INTO t VALUES (1, 0), (2, 0)"))
+	var both, wg sync.WaitGroup
+	both.Add(2)
+	var attempts atomic.Int64
+	errs := make([]error, 2)
+	for i, order := range [][]int{{1, 2}, {2, 1}} {
+		wg.Go(func() {
+			met := sync.OnceFunc(func() { both.Done(); both.Wait() })
+			errs[i] = db.Write(t.Context(), "add", func(ctx context.Context, c sqldb.Conn) error {
+				attempts.Add(1)
+				for _, id := range order {
+					if _, err := c.ExecContext(ctx, "UPDATE t SET n = n + 1 WHERE id = $1", id); err != nil {
+						return err
+					}
+					met()
+				}
+				return nil
+			})
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	require.Equal(t, int64(3), attempts.Load(), "one was given up")
+	require.Equal(t, 4, count(t, db, "SELECT CAST(SUM(n) AS BIGINT) FROM t"))
+}
+
+// TestAwayAndBack freezes and cuts the way to the database: calls fail in time, and work once it is back.
+func TestAwayAndBack(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(storetest.Postgres(t))
+	require.NoError(t, err)
+	way := newWay(t, dsn.Host)
+	dsn.Host = way.Addr()
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String(), CallTimeout: 500 * time.Millisecond})
+	require.NoError(t, db.Ping(t.Context()))
+
+	way.freeze()
+	start := time.Now()
+	requireUnavailable(t, db.Ping(t.Context()), "did not answer within 500ms")
+	requireUnavailable(t, exec(t, db, "SELECT 1"))
+	require.Less(t, time.Since(start), 5*time.Second)
+	way.thaw()
+	require.NoError(t, db.Ping(t.Context()))
+
+	way.cut()
+	requireUnavailable(t, exec(t, db, "SELECT 1"), "does not answer")
+	way.mend()
+	require.NoError(t, exec(t, db, "SELECT 1"))
+}
+
+// way is a TCP proxy that can be frozen and cut.
+type way struct {
+	listener net.Listener
+	target   string
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	moving *sync.Cond
+	frozen bool
+	broken bool
+	conns  []net.Conn
+}
+
+func newWay(t *testing.T, target string) *way {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &way{listener: l, target: target}
+	w.moving = sync.NewCond(&w.mu)
+	w.wg.Go(w.accept)
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		w.thaw()
+		w.cut()
+		w.wg.Wait()
+	})
+	return w
+}
+
+func (w *way) Addr() string { return w.listener.Addr().String() }
+
+func (w *way) accept() {
+	for {
+		near, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", w.target)
+		w.mu.Lock()
+		if err != nil || w.broken {
+			w.mu.Unlock()
+			_ = near.Close()
+			if far != nil {
+				_ = far.Close()
+			}
+			continue
+		}
+		w.conns = append(w.conns, near, far)
+		w.mu.Unlock()
+		w.wg.Go(func() { w.pass(near, far) })
+		w.wg.Go(func() { w.pass(far, near) })
+	}
+}
+
+func (w *way) pass(from, to net.Conn) {
+	buffer := make([]byte, 32*1024)
+	for {
+		n, err := from.Read(buffer)
+		w.mu.Lock()
+		for w.frozen {
+			w.moving.Wait()
+		}
+		w.mu.Unlock()
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_, _ = from.Close(), to.Close()
+}
+
+func (w *way) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen = true
+}
+
+func (w *way) thaw() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen = false
+	w.moving.Broadcast()
+}
+
+func (w *way) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = true
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+func (w *way) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = false
+}
