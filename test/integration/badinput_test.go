@@ -11,27 +11,33 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
+type wrongDocument struct {
+	source string
+	where  string // line:column
+	parts  []string
+}
+
+func wrongDocuments(good string) map[string]wrongDocument {
+	return map[string]wrongDocument{
+		"broken YAML":            {strings.Replace(good, "do:", "do: [", 1), "", []string{"syntax"}},
+		"unknown key":            {strings.Replace(good, "set:", "sett:", 1), "8:7", []string{"sett", "set"}},
+		"unknown top-level key":  {good + "dos: []\n", "10:1", []string{"unknown_key", "dos"}},
+		"unknown task in then":   {good + "  - last:\n      set: {a: 1}\n      then: lost\n", "12:13", []string{"unknown_reference", "lost"}},
+		"jq that does not parse": {strings.Replace(good, `.name // "world"`, `.name // `, 1), "9:", []string{"expression"}},
+		"unknown variable":       {strings.Replace(good, ".name", "$nobody", 1), "9:", []string{"unknown_variable", "nobody"}},
+		"two kinds in one task":  {good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
+		"missing version":        {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
+		"not run yet":            {good + "  - on:\n      listen:\n        to: {any: []}\n", "", []string{"unsupported", "listen"}},
+		"duplicate task":         {good + hello, "10:5", []string{"duplicate_name", "greet"}},
+		"tab":                    {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
+		"nothing":                {"", "", []string{"document"}},
+	}
+}
+
 func TestWrongDocuments(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		good := platform.Document("wrong", hello)
-		for name, tc := range map[string]struct {
-			source string
-			where  string // line:column
-			parts  []string
-		}{
-			"broken YAML":            {strings.Replace(good, "do:", "do: [", 1), "", []string{"syntax"}},
-			"unknown key":            {strings.Replace(good, "set:", "sett:", 1), "7:", []string{"sett", "set"}},
-			"unknown top-level key":  {good + "dos: []\n", "9:1", []string{"unknown_key", "dos"}},
-			"unknown task in then":   {good + "  - last:\n      set: {a: 1}\n      then: lost\n", "11:", []string{"unknown_reference", "lost"}},
-			"jq that does not parse": {strings.Replace(good, `.name // "world"`, `.name // `, 1), "8:", []string{"expression"}},
-			"unknown variable":       {strings.Replace(good, ".name", "$nobody", 1), "8:", []string{"unknown_variable", "nobody"}},
-			"two kinds in one task":  {good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
-			"missing version":        {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
-			"not run yet":            {good + "  - on:\n      listen:\n        to: {any: []}\n", "", []string{"unsupported", "listen"}},
-			"duplicate task":         {good + hello, "9:", []string{"duplicate_name", "greet"}},
-			"tab":                    {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
-			"nothing":                {"", "", []string{"document"}},
-		} {
+		for name, tc := range wrongDocuments(good) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				path := file(t, "bad.yaml", tc.source)
