@@ -69,7 +69,22 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	)
 	root.AddCommand(options.Commands...)
 	root.InitDefaultCompletionCmd()
+	strictCompletion(root)
 	return root, s
+}
+
+// strictCompletion makes Cobra's own command answer wrong arguments as ours do.
+func strictCompletion(root *cobra.Command) {
+	for _, noun := range root.Commands() {
+		if noun.Name() != "completion" {
+			continue
+		}
+		like := session.Noun("", "", "")
+		noun.Args, noun.RunE = like.Args, like.RunE
+		for _, shell := range noun.Commands() {
+			shell.Args = session.Args(0, 0, "")
+		}
+	}
 }
 
 // Run runs one command line to its end and returns the exit code. The context's end is an interrupt.

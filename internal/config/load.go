@@ -14,6 +14,9 @@ const (
 	FileVariable = Prefix + "CONFIG"
 )
 
+// KeyAnnotation marks the flags that are keys, with the key's path, for whoever documents a command.
+const KeyAnnotation = "signalbox.dev/key"
+
 // Layer sets values below the file and above the defaults. It returns where each key it set came from,
 // keyed by the key's path.
 type Layer func(env Environment, cfg *Config) (sources map[string]string, err error)
@@ -44,6 +47,7 @@ func BindFlags(flags *pflag.FlagSet) {
 	for _, k := range schemaOf(Default()).keys {
 		value := &flagValue{text: k.def, kind: k.typeName()}
 		flag := flags.VarPF(value, k.flag(), "", fmt.Sprintf("%s (%s)", k.doc, k.variable()))
+		flag.Annotations = map[string][]string{KeyAnnotation: {k.path}}
 		if k.typeName() == "bool" {
 			flag.NoOptDefVal = "true"
 		}

@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// workflows is the WorkflowService with one workflow, demo/hello.
+type workflows struct{ api *api }
+
+func hello() *signalboxv1.Workflow {
+	return &signalboxv1.Workflow{
+		Name: "demo/hello", Title: "Says hello", State: "published", LatestVersion: "1.0.0",
+		CreateTime: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+		UpdateTime: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+	}
+}
+
+func known(name string) error {
+	if name == "hello" || name == "demo/hello" {
+		return nil
+	}
+	return refusal(connect.CodeNotFound, "WORKFLOW_NOT_FOUND", "project \"default\" has no workflow \""+name+"\"; list them with \"signalbox workflow list\"")
+}
+
+func findings(source string) []*signalboxv1.Finding {
+	_, problems := dsl.Parse([]byte(source))
+	var out []*signalboxv1.Finding
+	for _, p := range problems {
+		out = append(out, &signalboxv1.Finding{
+			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
+			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion, //nolint:gosec // small
+		})
+	}
+	return out
+}
+
+func (w *workflows) ValidateWorkflow(_ context.Context, request *connect.Request[signalboxv1.ValidateWorkflowRequest]) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
+	return connect.NewResponse(&signalboxv1.ValidateWorkflowResponse{Findings: findings(request.Msg.GetSource())}), nil
+}
+
+func (w *workflows) SaveDraft(_ context.Context, request *connect.Request[signalboxv1.SaveDraftRequest]) (*connect.Response[signalboxv1.SaveDraftResponse], error) {
+	return connect.NewResponse(&signalboxv1.SaveDraftResponse{Workflow: hello(), Findings: findings(request.Msg.GetSource())}), nil
+}
+
+func (w *workflows) PublishWorkflow(_ context.Context, request *connect.Request[signalboxv1.PublishWorkflowRequest]) (*connect.Response[signalboxv1.PublishWorkflowResponse], error) {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	w.api.note(request.Msg)
+	if request.Msg.GetSource() == "" && known(request.Msg.GetWorkflow()) != nil {
+		return nil, known(request.Msg.GetWorkflow())
+	}
+	if found := findings(request.Msg.GetSource()); request.Msg.GetSource() != "" && len(found) > 0 {
+		return nil, refusal(connect.CodeInvalidArgument, "INVALID_DOCUMENT", "the document has problems",
+			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "source", Description: found[0].GetMessage()}}})
+	}
+	return connect.NewResponse(&signalboxv1.PublishWorkflowResponse{
+		Workflow: hello(), Version: &signalboxv1.WorkflowVersion{Version: "1.0.0", Hash: "sha256:abc"}, Created: request.Msg.GetSource() != "",
+	}), nil
+}
+
+func (w *workflows) ListWorkflows(_ context.Context, request *connect.Request[signalboxv1.ListWorkflowsRequest]) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
+	response := &signalboxv1.ListWorkflowsResponse{}
+	if strings.Contains("demo/hello", request.Msg.GetText()) {
+		response.Workflows = []*signalboxv1.Workflow{hello()}
+	}
+	return connect.NewResponse(response), nil
+}
+
+const helloSource = "document: {dsl: '1.0.0', namespace: demo, name: hello, version: '1.0.0'}\ndo:\n  - greet:\n      set: {message: hello}\n"
+
+func (w *workflows) GetWorkflow(_ context.Context, request *connect.Request[signalboxv1.GetWorkflowRequest]) (*connect.Response[signalboxv1.GetWorkflowResponse], error) {
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	if request.Msg.GetDraft() {
+		return connect.NewResponse(&signalboxv1.GetWorkflowResponse{Workflow: hello(), DraftSource: "draft\n"}), nil
+	}
+	return connect.NewResponse(&signalboxv1.GetWorkflowResponse{
+		Workflow: hello(), Version: &signalboxv1.WorkflowVersion{Version: "1.0.0", Hash: "sha256:abc", Source: helloSource, Publisher: "local"},
+	}), nil
+}
+
+func (w *workflows) ListVersions(_ context.Context, request *connect.Request[signalboxv1.ListVersionsRequest]) (*connect.Response[signalboxv1.ListVersionsResponse], error) {
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.ListVersionsResponse{Versions: []*signalboxv1.WorkflowVersion{{Version: "1.0.0", Hash: "sha256:abc", Publisher: "local"}}}), nil
+}
+
+func (w *workflows) DiffVersions(_ context.Context, request *connect.Request[signalboxv1.DiffVersionsRequest]) (*connect.Response[signalboxv1.DiffVersionsResponse], error) {
+	if request.Msg.GetFrom() == request.Msg.GetTo() {
+		return connect.NewResponse(&signalboxv1.DiffVersionsResponse{}), nil
+	}
+	return connect.NewResponse(&signalboxv1.DiffVersionsResponse{Unified: "--- 1.0.0\n+++ 1.1.0\n@@ -1 +1 @@\n-old\n+new\n"}), nil
+}
+
+func (w *workflows) PauseWorkflow(_ context.Context, request *connect.Request[signalboxv1.PauseWorkflowRequest]) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	paused := hello()
+	paused.State, paused.PauseReason = "paused", request.Msg.GetReason()
+	return connect.NewResponse(&signalboxv1.PauseWorkflowResponse{Workflow: paused}), nil
+}
+
+func (w *workflows) UnpauseWorkflow(context.Context, *connect.Request[signalboxv1.UnpauseWorkflowRequest]) (*connect.Response[signalboxv1.UnpauseWorkflowResponse], error) {
+	return connect.NewResponse(&signalboxv1.UnpauseWorkflowResponse{Workflow: hello()}), nil
+}
+
+func (w *workflows) DeleteWorkflow(_ context.Context, request *connect.Request[signalboxv1.DeleteWorkflowRequest]) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	return nil, refusal(connect.CodeFailedPrecondition, "WORKFLOW_HAS_OPEN_RUNS", "workflow \"demo/hello\" has 2 open runs; cancel them first")
+}

@@ -1,0 +1,316 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	soon = 10 * time.Second
+	tick = 2 * time.Millisecond
+)
+
+func sh(t *testing.T) (*shell, *api) {
+	t.Helper()
+	a := newAPI()
+	address, _ := serve(t, a, "")
+	return newShell(t, address), a
+}
+
+func eventually(t *testing.T, c *command, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String()+c.out.String(), text) }, soon, tick,
+		"%q never appeared", text)
+}
+
+func TestStartPrintsTheRunAtOnce(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "run", "start", "hello", "--input", `{"n": 12345678901234567890}`, "--request-id", "r-1", "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	var run map[string]any
+	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &run))
+	require.Equal(t, "run-1", run["id"])
+	require.Equal(t, "running", run["status"])
+	require.Contains(t, c.out.String(), `"n": 12345678901234567890`, "every digit")
+	request := last[*signalboxv1.StartRunRequest](t, a)
+	require.Equal(t, "default", request.GetProject())
+	require.Equal(t, "r-1", request.GetRequestId())
+
+	again := shell.run(t, "run", "start", "hello", "--request-id", "r-1")
+	require.Zero(t, again.code)
+	require.Contains(t, again.out.String(), "run-1")
+	require.Contains(t, again.err.String(), "request r-1 had started this run before")
+	c = shell.run(t, "run", "start", "hello")
+	require.NotEmpty(t, last[*signalboxv1.StartRunRequest](t, a).GetRequestId(), "a repeated attempt must be recognisable")
+	require.Nil(t, last[*signalboxv1.StartRunRequest](t, a).GetInput(), "absent is not {}")
+	require.Contains(t, c.err.String(), "signalbox run watch run-2")
+}
+
+func TestInputComesFromTextFileOrStandardInput(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	file := filepath.Join(t.TempDir(), "in.json")
+	require.NoError(t, os.WriteFile(file, []byte("\n {\"from\": \"file\"}\n"), 0o600))
+	shell.stdin = `{"from": "stdin"}`
+	for input, want := range map[string]string{
+		`{"from": "text"}`: `{"from": "text"}`, file: `{"from": "file"}`, "-": `{"from": "stdin"}`, "7": "7", "null": "null", "{}": "{}",
+	} {
+		require.Zero(t, shell.run(t, "run", "start", "hello", "--input", input).code, input)
+		require.Equal(t, want, last[*signalboxv1.StartRunRequest](t, a).GetInput().GetJson())
+	}
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--input", "nowhere.json"), exit.Usage, `"nowhere.json" is neither JSON nor a file`)
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--input", "{"), exit.Usage, "is not JSON")
+	require.NoError(t, os.WriteFile(file, []byte("{\n  \"a\": x\n}"), 0o600))
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--input", file), exit.Usage, "in.json", "line 2, column 8")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--input", file), exit.Usage, "is empty")
+}
+
+func TestWaitPrintsTheFinishedRunAndExitsAsItEnded(t *testing.T) {
+	t.Parallel()
+	problem := &signalboxv1.Problem{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
+	tests := []struct {
+		status string
+		change func(*signalboxv1.Run)
+		code   int
+	}{
+		{"completed", func(r *signalboxv1.Run) { r.Output = &signalboxv1.JsonValue{Json: `{"message":"hello"}`} }, exit.OK},
+		{"failed", func(r *signalboxv1.Run) { r.Error = problem }, exit.RunFailed},
+		{"canceled", nil, exit.RunCanceled},
+		{"terminated", nil, exit.RunCanceled},
+		{"timed_out", func(r *signalboxv1.Run) { r.Error = problem }, exit.RunTimedOut},
+	}
+	for _, test := range tests {
+		t.Run(test.status, func(t *testing.T) {
+			t.Parallel()
+			shell, a := sh(t)
+			c := shell.start(t.Context(), "run", "start", "hello", "--wait", "-o", "json")
+			eventually(t, c, "run running")
+			a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/greet", Task: "greet", Kind: "set", Status: "completed"})
+			eventually(t, c, "1 completed set /do/0/greet")
+			a.end(t, "run-1", test.status, test.change)
+			<-c.done
+			require.Equal(t, test.code, c.code, c.err.String())
+			var run struct {
+				ID, Status string
+				Output     map[string]string
+				Error      map[string]any
+			}
+			require.NoError(t, json.Unmarshal([]byte(c.out.String()), &run), "data only on stdout: %s", c.out.String())
+			require.Equal(t, test.status, run.Status)
+			switch test.status {
+			case "completed":
+				require.Equal(t, map[string]string{"message": "hello"}, run.Output)
+			case "failed":
+				require.Equal(t, map[string]any{
+					"type": "https://example.com/oops", "status": 500., "title": "Oops", "detail": "no luck", "instance": "/do/0/greet",
+				}, run.Error)
+				require.Contains(t, c.err.String(), "500 Oops: no luck (at /do/0/greet)")
+			}
+		})
+	}
+}
+
+func TestWaitOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	address, stop := serve(t, a, "")
+	shell := newShell(t, address)
+	c := shell.start(t.Context(), "run", "start", "hello", "--wait", "-o", "json")
+	a.awaitRun(t)
+	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/greet", Status: "running"})
+	eventually(t, c, "1 running")
+	stop()
+	eventually(t, c, "connection lost; waiting for Signalbox at "+address)
+	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/greet", Status: "completed"})
+	serve(t, a, address)
+	eventually(t, c, "connected again")
+	a.end(t, "run-1", "completed", nil)
+	<-c.done
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), `"status": "completed"`)
+	require.Equal(t, 1, strings.Count(c.err.String(), "connection lost"), "said once")
+	require.Equal(t, 1, strings.Count(c.err.String(), "1 running"), "nothing is shown twice: %s", c.err.String())
+	require.Positive(t, last[*signalboxv1.WatchRunRequest](t, a).GetAfterSequence(), "resumed, not begun again")
+}
+
+func TestAWatchThatEndsEarlyIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.start(t.Context(), "run", "start", "hello", "--wait")
+	eventually(t, c, "run running")
+	a.mu.Lock()
+	close(a.drop) // as a server that stops in good order
+	a.drop = make(chan struct{})
+	a.mu.Unlock()
+	a.end(t, "run-1", "completed", nil)
+	<-c.done
+	require.Zero(t, c.code, c.err.String())
+}
+
+func TestInterruptLeavesTheRun(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	for _, args := range [][]string{{"run", "start", "hello", "--wait"}, {"run", "watch", "run-1"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		c := shell.start(ctx, args...)
+		eventually(t, c, "run running")
+		interrupt()
+		<-c.done
+		require.Equal(t, exit.Interrupted, c.code)
+		require.Contains(t, c.err.String(), `run "run-1" goes on`)
+	}
+}
+
+func TestWaitingHasNoLimitUnlessOneIsGiven(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	c := shell.run(t, "run", "start", "hello", "--wait", "--timeout", "50ms")
+	require.Equal(t, exit.RunTimedOut, c.code)
+	require.Contains(t, c.err.String(), "has not ended within --timeout; it goes on")
+}
+
+func TestWatchShowsLinesOrRecords(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	at := func(second int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 1, 31, 12, 0, second, 0, time.UTC))
+	}
+	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/a", Kind: "set", Status: "completed", StartTime: at(0), EndTime: at(2)})
+	a.put("run-1", &signalboxv1.Step{Number: 2, Path: "/do/1/b", Kind: "wait", Status: "waiting", WaitingKind: "timer", WaitUntil: at(9)})
+	lines := shell.start(t.Context(), "run", "watch", "run-1")
+	records := shell.start(t.Context(), "run", "watch", "run-1", "-o", "json")
+	eventually(t, lines, "2 waiting")
+	eventually(t, records, `"waiting"`)
+	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.Problem{Title: "Not there", Status: 404}})
+	eventually(t, lines, "3 failed")
+	a.end(t, "run-1", "failed", nil)
+	<-lines.done
+	<-records.done
+	require.Equal(t, exit.RunFailed, lines.code)
+	require.Equal(t, `1 completed set /do/0/a 2s
+2 waiting wait /do/1/b (timer until 12:00:09Z)
+run running demo/hello 1.0.0
+3 failed call /do/2/c\x1b[2J try 2: 404 Not there
+run failed demo/hello 1.0.0
+`, lines.out.String())
+	require.Equal(t, exit.RunFailed, records.code)
+	var statuses []string
+	for line := range strings.Lines(records.out.String()) {
+		var message struct{ Run struct{ Status string } }
+		require.NoError(t, json.Unmarshal([]byte(line), &message), "one object per line")
+		statuses = append(statuses, message.Run.Status)
+	}
+	require.Equal(t, "running", statuses[0])
+	require.Equal(t, "failed", statuses[len(statuses)-1])
+}
+
+func TestListTurnsPagesAndPassesFilters(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	for range 5 {
+		require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	}
+	a.end(t, "run-2", "completed", nil)
+	count := func(args ...string) int {
+		c := shell.run(t, append([]string{"run", "list", "-o", "json"}, args...)...)
+		require.Zero(t, c.code, c.err.String())
+		var runs []map[string]any
+		require.NoError(t, json.Unmarshal([]byte(c.out.String()), &runs))
+		return len(runs)
+	}
+	require.Equal(t, 5, count())
+	require.Equal(t, 3, count("--limit", "3"))
+	require.Equal(t, 5, count("--limit", "0", "--status", "failed,timed_out", "--workflow", "demo/hello", "--version", "1.0.0",
+		"--since", "2026-01-01T00:00:00Z", "--until", "2026-02-01", "--request-id", "q", "--order", "oldest", "--project", "shop"))
+	request := last[*signalboxv1.ListRunsRequest](t, a)
+	require.Equal(t, []string{"failed", "timed_out"}, request.GetStatuses())
+	require.Equal(t, "shop", request.GetProject())
+	require.Equal(t, "oldest", request.GetOrder())
+	require.Equal(t, "2026-01-01T00:00:00Z", request.GetSince().AsTime().Format(time.RFC3339))
+	require.Equal(t, "2026-02-01T00:00:00Z", request.GetUntil().AsTime().Format(time.RFC3339))
+	count("--since", "7d")
+	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime(), time.Minute)
+
+	table := shell.run(t, "run", "list")
+	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +STEPS +TOOK +AGE$`, table.out.String())
+	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +0/0 +1.5s +\d+[hd]$`, table.out.String())
+	require.NotContains(t, table.out.String(), "\x1b", "no colours off a terminal")
+	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "REQUEST ID")
+
+	empty, _ := sh(t)
+	nothing := empty.run(t, "run", "list")
+	require.Empty(t, nothing.out.String())
+	require.Equal(t, "no runs\n", nothing.err.String())
+	require.Equal(t, "[]\n", empty.run(t, "run", "list", "-o", "json").out.String())
+}
+
+func TestShowStepsAndCancel(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello", "--input", `{"name":"Ada"}`).code)
+	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/for/12/do/0/x", Task: "x", Kind: "set", Status: "completed", Output: &signalboxv1.JsonValue{Json: "[1.50]"}})
+	shown := shell.run(t, "run", "show", "run-1")
+	require.Regexp(t, `(?m)^status +running$`, shown.out.String())
+	require.Regexp(t, `(?m)^input +\{"name":"Ada"\}$`, shown.out.String())
+	require.Regexp(t, `(?m)^1 +x +set +completed +1 +/do/0/for/12/do/0/x$`, strings.ReplaceAll(shell.run(t, "run", "steps", "run-1").out.String(), "  ", " "))
+	require.Contains(t, shell.run(t, "run", "steps", "run-1", "-o", "yaml").out.String(), "- 1.50\n", "numbers as they are")
+
+	canceled := shell.run(t, "run", "cancel", "run-1", "--reason", "wrong customer", "-o", "json")
+	require.Zero(t, canceled.code)
+	require.Contains(t, canceled.out.String(), `"cancelReason": "wrong customer"`)
+	require.Contains(t, shell.run(t, "run", "show", "run-1").out.String(), "cancel requested: wrong customer")
+	a.end(t, "run-1", "completed", nil)
+	requireRefusal(t, shell.run(t, "run", "cancel", "run-1"), exit.Refused, `cancel run "run-1"`, "has ended", "[RUN_ENDED]")
+	for _, verb := range []string{"show", "steps", "watch", "cancel"} {
+		requireRefusal(t, shell.run(t, "run", verb, "nope"), exit.NotFound, `"nope"`, "RUN_NOT_FOUND", "signalbox run list")
+	}
+}
+
+func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.refuse = retryLater()
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Unavailable, `start a run of "hello"`, "Temporal at 127.0.0.1:7233", "try again in 2s", "ENGINE_UNAVAILABLE")
+	a.refuse = refusal(connect.CodeInvalidArgument, "INVALID_INPUT", "the input does not fit", &errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "input/sku", Description: "expected a string"}},
+	})
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "the input does not fit; input/sku: expected a string [INVALID_INPUT]")
+	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines")
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "two lines")
+	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "whether the run was started is not known", "--request-id q-7")
+}
+
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	shell := newShell(t, address)
+	for _, args := range [][]string{{"run", "list"}, {"run", "start", "hello"}, {"run", "start", "hello", "--wait"}, {"run", "watch", "run-1"}} {
+		c := shell.run(t, args...)
+		requireRefusal(t, c, exit.Unavailable, address, "cannot be reached", "connection refused", "--address")
+		require.NotContains(t, c.err.String(), "not known", "nothing was sent")
+	}
+}
