@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -68,9 +69,18 @@ func Load(path string) (File, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return File{}, fmt.Errorf("read the contexts in %s: %w; correct or remove the file", path, err)
+		return File{}, fmt.Errorf("read the contexts in %s: %s; correct or remove the file", path, oneLine(err))
 	}
 	return file, nil
+}
+
+// oneLine writes the parser's list of faults, which has a heading and a line for each, on one line.
+func oneLine(err error) string {
+	var list *yaml.TypeError
+	if errors.As(err, &list) {
+		return strings.Join(list.Errors, "; ")
+	}
+	return err.Error()
 }
 
 // Save writes the file in one step: a reader sees the old or the new content, never half of it.

@@ -1,0 +1,133 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+const brokenSource = helloSource + "dos: []\n"
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestValidateNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	shell := newShell(t, "127.0.0.1:1")
+	good, bad := write(t, "good.yaml", helloSource), write(t, "bad.yaml", brokenSource)
+
+	c := shell.run(t, "workflow", "validate", good)
+	require.Zero(t, c.code, c.err.String())
+	require.Empty(t, c.out.String())
+	require.Equal(t, "1 file, 0 problems\n", c.err.String())
+
+	c = shell.run(t, "workflow", "validate", good, bad)
+	require.Equal(t, exit.Failed, c.code)
+	require.Regexp(t, `(?m)^`+bad+`:5:1: unknown_key: .*dos.*\(.*do.*\)$`, c.out.String())
+
+	c = shell.run(t, "workflow", "validate", bad, good, "-o", "json")
+	require.Equal(t, exit.Failed, c.code)
+	var results []struct {
+		File, Workflow string
+		Valid          bool
+		Findings       []struct {
+			Code, Path   string
+			Line, Column int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &results))
+	require.False(t, results[0].Valid)
+	require.Equal(t, 5, results[0].Findings[0].Line)
+	require.Equal(t, "demo/hello", results[1].Workflow)
+	require.NotNil(t, results[1].Findings, "[] rather than null")
+
+	shell.stdin = brokenSource
+	require.Contains(t, shell.run(t, "workflow", "validate", "-").out.String(), "standard input:5:1:")
+}
+
+func TestValidateWalksFolders(t *testing.T) {
+	t.Parallel()
+	shell := newShell(t, "")
+	folder := t.TempDir()
+	for _, name := range []string{"a.yaml", "sub/b.yml", "sub/c.json", "sub/readme.md", ".hidden/d.yaml", ".e.yaml"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(helloSource), 0o600))
+	}
+	require.Contains(t, shell.run(t, "workflow", "validate", folder).err.String(), "3 files")
+	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "nope.yaml")), exit.Failed, "nope.yaml: no such file")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "empty"), 0o700))
+	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "empty")), exit.Failed, "holds no workflow file")
+}
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	good := write(t, "good.yaml", helloSource)
+	c := shell.run(t, "workflow", "publish", good, "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), `"hash": "sha256:abc"`)
+	require.Equal(t, helloSource, last[*signalboxv1.PublishWorkflowRequest](t, a).GetSource(), "byte for byte")
+
+	c = shell.run(t, "workflow", "publish", "--draft", "demo/hello")
+	require.Zero(t, c.code)
+	require.Contains(t, c.err.String(), "nothing changed")
+	require.Regexp(t, `(?m)^version +1.0.0$`, c.out.String())
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--draft", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
+
+	requireRefusal(t, shell.run(t, "workflow", "publish"), exit.Usage, "--draft")
+	requireRefusal(t, shell.run(t, "workflow", "publish", good, "--draft", "x"), exit.Usage, "--draft")
+	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "empty.yaml", "")), exit.Failed, "empty.yaml:1:1:")
+	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "bad.yaml", brokenSource)), exit.Failed, "bad.yaml:5:1:", "unknown_key")
+	c = shell.run(t, "workflow", "publish", write(t, "worse.yaml", brokenSource+"doos: []\n"))
+	require.Equal(t, exit.Failed, c.code)
+	require.Contains(t, c.err.String(), "2 problems\n")
+	require.Contains(t, c.err.String(), "worse.yaml:6:")
+}
+
+func TestSaveTakesDraftsWithProblems(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	shell.stdin = brokenSource
+	c := shell.run(t, "workflow", "save", "-")
+	require.Zero(t, c.code)
+	require.Contains(t, c.err.String(), "standard input:5:1:")
+	require.Contains(t, c.out.String(), "demo/hello")
+	c = shell.run(t, "workflow", "save", "-", "-o", "json")
+	require.Contains(t, c.out.String(), `"code": "unknown_key"`)
+}
+
+func TestLookingAtWorkflows(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	require.Regexp(t, `(?m)^demo/hello +published +1.0.0 +Says hello +\d+[dh]$`, shell.run(t, "workflow", "list").out.String())
+	require.Equal(t, "[]\n", shell.run(t, "workflow", "list", "--text", "zzz", "-o", "json").out.String())
+	require.Equal(t, helloSource, shell.run(t, "workflow", "show", "hello", "--source").out.String())
+	require.Equal(t, "draft\n", shell.run(t, "workflow", "show", "hello", "--source", "--draft").out.String())
+	require.Contains(t, shell.run(t, "workflow", "show", "hello").out.String(), "  do:\n    - greet:")
+	require.Contains(t, shell.run(t, "workflow", "show", "hello", "-o", "yaml").out.String(), "name: demo/hello\n")
+	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--draft", "--version", "1.0.0"), exit.Usage, "exclude each other")
+	require.Regexp(t, `(?m)^1.0.0 +local$`, shell.run(t, "workflow", "versions", "hello").out.String())
+
+	require.Contains(t, shell.run(t, "workflow", "diff", "hello", "1.0.0", "1.1.0").out.String(), "\n-old\n+new\n")
+	same := shell.run(t, "workflow", "diff", "hello", "1.0.0", "1.0.0")
+	require.Zero(t, same.code)
+	require.Equal(t, "the sources are equal\n", same.err.String())
+
+	paused := shell.run(t, "workflow", "pause", "hello", "--reason", "supplier is down")
+	require.Regexp(t, `(?m)^because +supplier is down$`, paused.out.String())
+	require.Regexp(t, `(?m)^state +published$`, shell.run(t, "workflow", "unpause", "hello").out.String())
+	requireRefusal(t, shell.run(t, "workflow", "delete", "hello"), exit.Refused, "2 open runs", "WORKFLOW_HAS_OPEN_RUNS")
+	for _, verb := range []string{"show", "versions", "pause", "delete"} {
+		requireRefusal(t, shell.run(t, "workflow", verb, "nope"), exit.NotFound, `"nope"`, "WORKFLOW_NOT_FOUND")
+	}
+}
