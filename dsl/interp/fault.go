@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -17,13 +18,26 @@ type fault struct {
 }
 
 func newError(kind string, status int, instance, detail string) dsl.Error {
-	titles := map[string]string{
-		dsl.ErrorTypeValidation: "Validation failed",
-		dsl.ErrorTypeExpression: "Expression failed",
-		dsl.ErrorTypeTimeout:    "Timed out",
-		dsl.ErrorTypeRuntime:    "Cannot go on",
+	return dsl.Error{Type: kind, Status: status, Title: titleOf(kind), Detail: detail, Instance: instance}
+}
+
+// titleOf is the title of an error that states none: a phrase for a standard type, otherwise the type's last part.
+func titleOf(kind string) string {
+	for _, standard := range []struct{ kind, title string }{
+		{dsl.ErrorTypeConfiguration, "Wrong configuration"},
+		{dsl.ErrorTypeValidation, "Validation failed"},
+		{dsl.ErrorTypeExpression, "Expression failed"},
+		{dsl.ErrorTypeAuthentication, "Not authenticated"},
+		{dsl.ErrorTypeAuthorization, "Not authorized"},
+		{dsl.ErrorTypeTimeout, "Timed out"},
+		{dsl.ErrorTypeCommunication, "Communication failed"},
+		{dsl.ErrorTypeRuntime, "Cannot go on"},
+	} {
+		if dsl.SameErrorType(kind, standard.kind) {
+			return standard.title
+		}
 	}
-	return dsl.Error{Type: kind, Status: status, Title: titles[kind], Detail: detail, Instance: instance}
+	return kind[strings.LastIndexAny(strings.TrimRight(kind, "/"), "/:#")+1:]
 }
 
 func timeoutError(instance, detail string) dsl.Error {

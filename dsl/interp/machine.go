@@ -70,7 +70,7 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 func (m *Machine) Advance(now time.Time) []Effect {
 	m.tick(now)
 	m.spent, m.yielded = 0, false
-	if !m.begun {
+	if !m.begun && m.outcome == nil {
 		m.begun = true
 		m.begin()
 	}
@@ -135,13 +135,14 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	}
 	delete(m.calls, id)
 	f.call = 0
-	f.step.endAttempt(m.now, result.Error)
 	if result.Error != nil {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
+		f.step.endAttempt(m.now, &problem)
 		m.fault(f, fault{problem: problem, unanswered: result.Unanswered})
 		return
 	}
+	f.step.endAttempt(m.now, nil)
 	m.finish(f, result.Value, f.task.Then)
 }
 

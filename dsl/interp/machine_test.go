@@ -171,6 +171,10 @@ func TestProblems(t *testing.T) {
 	}{
 		{"raise", `do: [{a: {raise: {error: {type: 'https://e/x', status: 418, title: Tea, detail: no}}}}]`, ``,
 			dsl.Error{Type: "https://e/x", Status: 418, Title: "Tea", Detail: "no", Instance: "/do/0/a"}},
+		{"raise without a title", `do: [{a: {raise: {error: {type: 'https://e/errors/out-of-stock', status: 409}}}}]`, ``,
+			dsl.Error{Type: "https://e/errors/out-of-stock", Status: 409, Title: "out-of-stock", Instance: "/do/0/a"}},
+		{"raise of a standard type without a title", `do: [{a: {raise: {error: {type: 'https://serverlessworkflow.io/spec/1.0.0/errors/authorization', status: 403}}}}]`, ``,
+			dsl.Error{Type: "https://serverlessworkflow.io/spec/1.0.0/errors/authorization", Status: 403, Title: "Not authorized", Instance: "/do/0/a"}},
 		{"workflow input", `
 input: {schema: {document: {type: object, required: [a]}}}
 do: [{a: {set: {b: 1}}}]`, `{}`, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/input", Detail: "the workflow's input does not match"}},

@@ -244,5 +244,8 @@ func (m *Machine) raise(f *frame, b *dsl.Raise) {
 		}
 		*part.to = text
 	}
+	if problem.Title == "" {
+		problem.Title = titleOf(problem.Type)
+	}
 	m.fail(f, &problem)
 }

@@ -164,7 +164,8 @@ func (d *driver) cancel(id interp.EffectID) {
 
 func (d *driver) startTimer(e interp.StartTimer) {
 	ctx, cancel := workflow.WithCancel(d.detached)
-	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), 0)
+	// a timer of no time would fire without an event, and so within the workflow task
+	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
 	d.pending = append(d.pending, &effect{id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel})
 	d.events += eventsPerTimer
 }
