@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -14,6 +15,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 )
 
@@ -126,4 +128,12 @@ func requireReason(t *testing.T, err error, code connect.Code, reason string) {
 	info, ok := detail.(*errdetails.ErrorInfo)
 	require.True(t, ok, "%T", detail)
 	require.Equal(t, reason, info.GetReason())
+}
+
+func TestGRPCWebErrorsBeforeAnyMethod(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.MaxRequestBytes = 1000 })
+	client := signalboxv1connect.NewProjectServiceClient(p.client, p.base, connect.WithGRPCWeb())
+	_, err := client.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 2000)}))
+	require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%v", err)
 }

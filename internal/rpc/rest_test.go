@@ -1,10 +1,17 @@
 package rpc_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 func TestRESTFromDocumentToRun(t *testing.T) {
@@ -32,6 +39,8 @@ func TestRESTFromDocumentToRun(t *testing.T) {
 	got := p.do("GET", "/v1/projects/default/workflows/demo/hello", "").ok()
 	require.Equal(t, greeting, got["version"].(map[string]any)["source"])
 	require.Equal(t, "object", got["version"].(map[string]any)["inputSchema"].(map[string]any)["type"])
+	escaped := p.do("GET", "/v1/projects/default/workflows/demo%2Fhello?version=1.0.0", "").ok()
+	require.Equal(t, got, escaped, "generated clients escape the slash")
 	require.Len(t, p.do("GET", "/v1/projects/default/workflows/hello:versions", "").ok()["versions"], 1)
 	require.Len(t, p.do("GET", "/v1/projects/default/workflows?text=ell&states=published", "").ok()["workflows"], 1)
 
@@ -61,4 +70,69 @@ func TestRESTFromDocumentToRun(t *testing.T) {
 	require.Equal(t, "paused", paused["workflow"].(map[string]any)["state"])
 	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello"}`).fails(http.StatusBadRequest, "WORKFLOW_PAUSED")
 	p.do("POST", "/v1/projects/default/workflows/demo/hello:unpause", `{}`).ok()
+}
+
+func TestRESTDraftsDiffsAndDeletion(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	next := strings.Replace(greeting, "version: 1.0.0\n", "version: 1.1.0\n", 1)
+	p.do("POST", "/v1/projects/default/workflows:save", `{"source":`+quoted(next)+`}`).ok()
+
+	draft := p.do("GET", "/v1/projects/default/workflows/hello?draft=true", "").ok()
+	require.Equal(t, next, draft["draftSource"])
+	require.Equal(t, true, draft["workflow"].(map[string]any)["hasDraft"])
+	diff := p.do("GET", "/v1/projects/default/workflows/demo/hello:diff?from=1.0.0&to=draft", "").ok()["unified"].(string)
+	require.Contains(t, diff, "-  version: 1.0.0\n+  version: 1.1.0\n")
+	require.Contains(t, diff, "--- 1.0.0\n+++ draft\n")
+	same := p.do("GET", "/v1/projects/default/workflows/demo/hello:diff?from=1.0.0&to=1.0.0", "").ok()
+	require.NotContains(t, same, "unified")
+
+	id := p.startRun(`{}`)
+	p.do("DELETE", "/v1/projects/default/workflows/demo/hello", "").fails(400, "WORKFLOW_HAS_OPEN_RUNS")
+	p.apply(t, id, 5, run.Failed, "")
+	p.do("POST", "/v1/projects/default/runs/"+id+":cancel", "").fails(400, "RUN_ENDED")
+	p.do("DELETE", "/v1/projects/default/workflows/demo/hello", "").ok()
+	p.do("GET", "/v1/projects/default/workflows/demo/hello", "").fails(404, "WORKFLOW_NOT_FOUND")
+	p.do("GET", "/v1/projects/default/runs/"+id, "").ok()
+}
+
+func TestRESTStepsAndProjects(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	id := p.startRun(`{}`)
+	p.apply(t, id, 5, run.Failed, "")
+	steps := p.do("GET", "/v1/projects/default/runs/"+id+"/steps?pageSize=1", "").ok()["steps"].([]any)
+	require.Len(t, steps, 1)
+	require.Equal(t, "/do/0/greet", steps[0].(map[string]any)["pointer"])
+
+	made := p.do("POST", "/v1/projects", `{"name":"shop","description":"Orders"}`).ok()["project"].(map[string]any)
+	require.Equal(t, contract.TaskQueue("shop"), made["taskQueue"])
+	require.Equal(t, made, p.do("GET", "/v1/projects/shop", "").ok()["project"])
+	page := p.do("GET", "/v1/projects?pageSize=1", "").ok()
+	require.Equal(t, "default", page["projects"].([]any)[0].(map[string]any)["name"])
+	page = p.do("GET", "/v1/projects?pageSize=1&pageToken="+page["nextPageToken"].(string), "").ok()
+	require.Equal(t, "shop", page["projects"].([]any)[0].(map[string]any)["name"])
+	require.NotContains(t, page, "nextPageToken")
+}
+
+func TestRESTCompression(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := zip.Write([]byte(`{"source":` + quoted(greeting+strings.Repeat("# a long comment\n", 200)) + `}`))
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	p.do("POST", "/v1/projects/default/workflows:publish", packed.String(), "Content-Encoding", "gzip").ok()
+
+	// Setting the header by hand keeps Go's client from unpacking by itself.
+	a := p.do("GET", "/v1/projects/default/workflows/hello", "", "Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", a.header.Get("Content-Encoding"))
+	unpacked, err := gzip.NewReader(strings.NewReader(a.body))
+	require.NoError(t, err)
+	text, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "a long comment")
 }

@@ -113,11 +113,12 @@ func jsonValue(raw json.RawMessage) *signalboxv1.JsonValue {
 	return &signalboxv1.JsonValue{Json: string(raw)}
 }
 
+// timestamp cuts to microseconds, which is what stores keep: an answer must not differ from the next one.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
-	return timestamppb.New(t)
+	return timestamppb.New(t.Truncate(time.Microsecond))
 }
 
 // timeOf returns the zero time for a field that is not set. Times that RFC 3339 cannot name are refused, since stores cannot
