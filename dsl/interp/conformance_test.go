@@ -145,7 +145,7 @@ func (s *scenario) execute() (err error) {
 
 func (s *scenario) ended(want interp.Status) error {
 	if s.outcome.Status != want {
-		return fmt.Errorf("the run is %s: %v", s.outcome.Status, s.outcome.Error)
+		return fmt.Errorf("the run is %s: %w", s.outcome.Status, s.outcome.Error)
 	}
 	return nil
 }

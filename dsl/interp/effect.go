@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -112,9 +113,9 @@ func (m *Machine) dropAlarm(a *alarm) {
 }
 
 func without(list []*alarm, a *alarm) []*alarm {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i] == a {
-			return append(list[:i], list[i+1:]...)
+	for i, b := range slices.Backward(list) {
+		if b == a {
+			return slices.Delete(list, i, i+1)
 		}
 	}
 	return list

@@ -119,8 +119,8 @@ func (m *Machine) newList(parent *frame, r role, tasks []*dsl.Task, value any) *
 	return f
 }
 
-// newTask opens a task, gives it the next step number and queues it. owner is the task whose list or branch it is.
-func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) *frame {
+// newTask opens a task, gives it the next step number and queues it.
+func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) {
 	f := m.newFrame(parent, r)
 	f.task, f.value, f.phase, f.startedAt = task, value, phaseEnter, m.now
 	rel := task.Pointer
@@ -133,7 +133,6 @@ func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) *fra
 	f.path, f.key = parent.path+rel, parent.key+rel
 	f.step = m.book.open(f, m.now)
 	m.enqueue(f)
-	return f
 }
 
 // ownerOf is the task a list or a branch belongs to, nil for the workflow's own list.

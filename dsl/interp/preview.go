@@ -33,14 +33,14 @@ func preview(v any) (json.RawMessage, bool) {
 
 // size estimates the bytes of a value's JSON from below. It stops counting over the limit.
 func size(v any, limit int) int {
-	n := 0
 	switch v := v.(type) {
 	case string:
 		return len(v) + 2
 	case *big.Int:
 		return v.BitLen() / 4
 	case []any:
-		if n = 2*len(v) + 1; n > limit {
+		n := 2*len(v) + 1
+		if n > limit {
 			return n
 		}
 		for _, e := range v {
@@ -50,7 +50,8 @@ func size(v any, limit int) int {
 		}
 		return n
 	case map[string]any:
-		if n = 5*len(v) + 1; n > limit {
+		n := 5*len(v) + 1
+		if n > limit {
 			return n
 		}
 		for k, e := range v {

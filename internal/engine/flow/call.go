@@ -111,9 +111,9 @@ func CallError(category Category, problem dsl.Error, cause error) error {
 
 // failureOf reads what CallError wrote; false when err is none of it.
 func failureOf(err error) (CallFailure, bool) {
-	var app *temporal.ApplicationError
 	var failure CallFailure
-	if !errors.As(err, &app) || !app.HasDetails() {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || !app.HasDetails() {
 		return failure, false
 	}
 	if app.Details(&failure) != nil || failure.Error.Type == "" {

@@ -19,7 +19,7 @@ const loadTimeout = 700 * time.Millisecond
 
 // Workflow is the one workflow of the platform. It is safe for concurrent use by all runs of a worker.
 type Workflow struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the worker's lifetime; a workflow's own context is none of the standard ones
 	docs   Documents
 	sink   Sink
 	limits Limits

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -205,7 +206,7 @@ do:
   - p: {call: http, timeout: {after: {seconds: 90}}, with: {method: post, endpoint: 'http://y', body: '${ . }', output: response}}
   - s: {set: '${ . }'}`, `{"id": 7}`)
 	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
-		if r.Method == "GET" {
+		if r.Method == http.MethodGet {
 			return answer(map[string]any{"got": r.URL})
 		}
 		return flow.HTTPResponse{

@@ -25,12 +25,10 @@ func Failed(err error) (interp.Status, *dsl.Error) {
 	if err == nil {
 		return interp.StatusCompleted, nil
 	}
-	var canceled *temporal.CanceledError
-	if errors.As(err, &canceled) {
+	if _, canceled := errors.AsType[*temporal.CanceledError](err); canceled {
 		return interp.StatusCanceled, nil
 	}
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.HasDetails() {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
 		var problem dsl.Error
 		var status interp.Status
 		if app.Details(&problem, &status) == nil && problem.Type != "" {

@@ -94,8 +94,8 @@ func again(err error) bool {
 		late := failure.Category == CategoryTransport && failure.Error.Status == 504
 		return late || failure.Category == CategoryTooLarge
 	}
-	var timeout *temporal.TimeoutError
-	return errors.As(err, &timeout)
+	_, timeout := errors.AsType[*temporal.TimeoutError](err)
+	return timeout
 }
 
 // resultOf tells the machine how a call went.
@@ -127,8 +127,7 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 		problem := failure.Error
 		return interp.Result{Error: &problem, Unanswered: failure.Category == CategoryTransport}
 	}
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
+	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout {
 		detail := fmt.Sprintf("%s %s: the workers that made the call were lost or did not answer in time", r.Method, r.URL)
 		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
 	}
