@@ -38,7 +38,7 @@ build: modules ## Build bin/signalbox (with an embedded Temporal) and bin/signal
 .PHONY: modules
 modules:
 	@scripts/require-go.sh
-	@scripts/require-modules.sh . devserver
+	@scripts/require-modules.sh . devserver test
 
 .PHONY: generate
 generate: $(PROTO_TOOLS) ## Generate the Go API, its OpenAPI document and the reference pages
@@ -75,6 +75,11 @@ lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go c
 	@$(TOOLS)/buf lint
 	@for module in $$(scripts/modules.sh) tools; do \
 		echo "golangci-lint: $$module"; (cd $$module && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
+
+.PHONY: bench
+bench: build ## Measure against the bare Temporal SDK and write docs/benchmarks.md; takes minutes
+	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		GOWORK=off CGO_ENABLED=0 go run -trimpath ./bench -out ../docs/benchmarks.md
 
 ##@ Tools
 
