@@ -44,7 +44,8 @@ func scanRun(row scanner) (r run.Run, err error) {
 const insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
 status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
 steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input)
-VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17)
+SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17
+WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)
 ON CONFLICT (project, request_id) DO NOTHING`
 
 // InsertRun implements [run.Store].
@@ -70,9 +71,6 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 }
 
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	if err := needProject(ctx, c, r.Project); err != nil {
-		return r, false, err
-	}
 	for {
 		made, err := affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
 			r.QueuedReason, micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
@@ -91,6 +89,9 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 		}
 		if len(earlier) > 0 {
 			return earlier[0], false, nil
+		}
+		if err := needProject(ctx, c, r.Project); err != nil {
+			return r, false, err
 		}
 		// The run with this request ID was removed between the two statements: the ID is free again.
 	}

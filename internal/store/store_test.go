@@ -4,10 +4,15 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -45,4 +50,71 @@ func TestConformanceSQLite(t *testing.T) {
 func TestConformancePostgres(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t testing.TB) storetest.Opener { return opener(postgres(t)) })
+}
+
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	options := sqlite(t)
+	options.AutoMigrate = false
+	s, err := store.Open(ctx, options)
+	require.NoError(t, err)
+	require.NoError(t, s.Ping(ctx))
+	require.Contains(t, s.Place(), options.DSN)
+
+	require.ErrorContains(t, s.Start(ctx), "signalbox migrate up")
+	pending, err := s.Status(ctx)
+	require.NoError(t, err)
+	applied, err := s.Migrate(ctx)
+	require.NoError(t, err)
+	require.Equal(t, pending, applied)
+	require.NoError(t, s.Start(ctx))
+	applied, err = s.Migrate(ctx)
+	require.NoError(t, err)
+	require.Empty(t, applied)
+
+	// What it holds is there after a restart.
+	p, err := s.GetProject(ctx, project.Default)
+	require.NoError(t, err)
+	require.WithinRange(t, p.CreatedAt, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	require.NoError(t, s.Stop(ctx))
+	_, err = s.GetProject(ctx, project.Default)
+	require.Error(t, err, "a stopped store answers nothing")
+	again, err := start(t, options).GetProject(ctx, project.Default)
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(t.Context(), store.Options{Driver: "mysql", DSN: "x"})
+	require.ErrorContains(t, err, `"mysql"`)
+	_, err = store.Open(t.Context(), store.Options{Driver: store.Postgres, DSN: "postgres://127.0.0.1:1/runs"})
+	require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+}
+
+// TestFullDisk fills the disk while runs start: what was answered is kept whole, the rest is not there.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	options := sqlite(t)
+	options.DSN += "?_pragma=max_page_count(100)"
+	s := start(t, options)
+	var err error
+	made := 0
+	for made < 10_000 {
+		r := benchRun(made)
+		if _, _, err = s.InsertRun(t.Context(), r, audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Subject: r.ID}); err != nil {
+			break
+		}
+		made++
+	}
+	require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+	require.ErrorContains(t, err, "disk is full")
+	require.Positive(t, made)
+	runs, err := s.ListRuns(t.Context(), run.Filter{Project: project.Default, Limit: 20_000})
+	require.NoError(t, err)
+	entries, err := s.ListAudit(t.Context(), audit.Filter{Limit: 20_000})
+	require.NoError(t, err)
+	require.Len(t, runs, made)
+	require.Len(t, entries, made)
 }

@@ -235,11 +235,10 @@ func TestManyAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		errs := make([]error, rivals)
 		applied := make([][]schema.Migration, rivals)
-		var db *sqldb.DB
-		var m *schema.Migrator
+		db, m := open(t, o)
 		for i := range rivals {
-			db, m = open(t, o)
-			wg.Go(func() { applied[i], errs[i] = m.Up(t.Context()) })
+			_, own := open(t, o)
+			wg.Go(func() { applied[i], errs[i] = own.Up(t.Context()) })
 		}
 		wg.Wait()
 		total := 0
