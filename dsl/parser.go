@@ -138,6 +138,10 @@ func (p *parser) is(v value, kind tree.Kind, what string) bool {
 	switch {
 	case kind == tree.String && (v.node.Kind == tree.Number || v.node.Kind == tree.Bool):
 		suggestion = fmt.Sprintf("quote it: %q", v.node.Text)
+	case kind == tree.Bool && v.node.Kind == tree.String:
+		suggestion = "write true or false, without quotes"
+	case kind == tree.Number && v.node.Kind == tree.String:
+		suggestion = "write the number without quotes"
 	case v.node.Kind == tree.Null:
 		suggestion = "give it a value or remove the key"
 	}

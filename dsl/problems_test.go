@@ -1,7 +1,6 @@
 package dsl_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,18 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-func update() bool {
-	f := flag.Lookup("update")
-	return f != nil && f.Value.String() == "true"
-}
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the problems found into testdata/problems")
-	flag.Parse()
-	os.Exit(m.Run())
-}
-
-// TestProblems holds each file of testdata/problems against the problems written in it.
+// TestProblems holds each file of testdata/problems against the problems written in it. With UPDATE=1 in the
+// environment it writes them there, for a person to read through.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/problems/*.txtar")
@@ -42,7 +31,7 @@ func TestProblems(t *testing.T) {
 			if len(problems) > 0 {
 				got = problems.Error() + "\n"
 			}
-			if update() {
+			if os.Getenv("UPDATE") == "1" {
 				archive.Files[1].Data = []byte(got)
 				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o600))
 			}

@@ -1,4 +1,4 @@
-package jq
+package guard
 
 import (
 	"context"
@@ -52,15 +52,15 @@ func (f *Fuel) charge(n int64) error {
 	return f.Err()
 }
 
-// counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
+// Counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
 // This stops an expression at an exact, repeatable instruction, which no clock can.
-type counter struct{ *Fuel }
+type Counter struct{ *Fuel }
 
-var _ context.Context = counter{}
+var _ context.Context = Counter{}
 
-func (c counter) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c counter) Value(any) any               { return nil }
-func (c counter) Done() <-chan struct{} {
+func (c Counter) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c Counter) Value(any) any               { return nil }
+func (c Counter) Done() <-chan struct{} {
 	if c.charge(1) != nil {
 		return c.closed
 	}
