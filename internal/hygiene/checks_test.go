@@ -33,7 +33,9 @@ func TestSourceChecks(t *testing.T) {
 		"package-comments": hygiene.PackageComments,
 		"package-names":    hygiene.PackageNames,
 		"oversize": func(tree hygiene.Tree) []hygiene.Finding {
-			return hygiene.Oversize(tree, hygiene.Sizes{FileLines: 12, FunctionLines: 5, PackageCode: 9})
+			return hygiene.Oversize(tree, hygiene.Sizes{FileLines: 12, FunctionLines: 5, PackageCode: 9, Larger: map[string]hygiene.Ceiling{
+				"larger": {Code: 11, Why: "a reason"}, "just": {Code: 11, Why: "a reason that is gone"},
+			}})
 		},
 		"sleeps":     func(tree hygiene.Tree) []hygiene.Finding { return hygiene.Sleeps(tree, allowed) },
 		"background": func(tree hygiene.Tree) []hygiene.Finding { return hygiene.BackgroundContexts(tree, allowed) },
@@ -148,6 +150,29 @@ func TestLinks(t *testing.T) {
 	require.Equal(t, `README.md:3: links to "docs/b.md", which does not exist
 README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
 `, render(findings))
+}
+
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	findings, err := hygiene.Requirements(plant(t, `
+-- go.mod --
+module example.com/a
+require example.com/other v1.0.0
+-- dev/go.mod --
+module example.com/a/dev
+require example.com/server v1.0.0
+-- test/go.mod --
+module example.com/a/test
+require example.com/server v1.0.0 // indirect
+-- testdata/go.mod --
+module example.com/a/skipped
+require example.com/server v1.0.0
+`), "example.com/server", "dev")
+	require.NoError(t, err)
+	require.Equal(t, "test: requires example.com/server, which only this may: [dev]\n", render(findings))
+
+	_, err = hygiene.Requirements(plant(t, "-- a/go.mod --\nmodul x\n"), "example.com/server")
+	require.ErrorContains(t, err, "a/go.mod:1")
 }
 
 func TestBinary(t *testing.T) {

@@ -1,0 +1,54 @@
+package hygiene
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Requirements finds modules below root, except those in the named folders, whose go.mod asks for a module that only
+// the excepted may have, directly or for another's sake.
+func Requirements(root, banned string, except ...string) ([]Finding, error) {
+	var findings []Finding
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && skipped(d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || d.Name() != "go.mod":
+			return nil
+		}
+		found, err := requires(root, path, banned, except)
+		findings = append(findings, found...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the modules below %q: %w", root, err)
+	}
+	return findings, nil
+}
+
+func requires(root, path, banned string, except []string) ([]Finding, error) {
+	folder, err := filepath.Rel(root, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := modfile.Parse(path, source, nil)
+	if err != nil {
+		return nil, err
+	}
+	asks := slices.ContainsFunc(parsed.Require, func(r *modfile.Require) bool { return r.Mod.Path == banned })
+	if !asks || slices.Contains(except, filepath.ToSlash(folder)) {
+		return nil, nil
+	}
+	return []Finding{{filepath.ToSlash(folder), "requires " + banned + ", which only this may: " + fmt.Sprint(except)}}, nil
+}
