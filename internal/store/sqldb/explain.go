@@ -34,11 +34,8 @@ func (p place) String() string {
 
 // retryable tells whether the database gave the transaction up for another one's sake.
 func retryable(err error) bool {
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
-		return pe.Code == "40001" || pe.Code == "40P01"
-	}
-	return false
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pe.Code == "40001" || pe.Code == "40P01")
 }
 
 // Explain turns what a driver said into what a caller can act on; caller is the context that the work was given.
@@ -96,12 +93,10 @@ func openHint(pe *pgconn.PgError) string {
 
 // trouble says what is wrong with the database as such; empty when the error is about the statement.
 func (d *DB) trouble(err error) string {
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return postgresTrouble(pe)
 	}
-	var se *sqlite.Error
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*sqlite.Error](err); ok {
 		return sqliteTrouble(se.Code())
 	}
 	var ne net.Error
@@ -161,17 +156,15 @@ func sqliteTrouble(code int) string {
 
 // badText recognises text that Postgres cannot keep.
 func badText(err error) (string, bool) {
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) && (pe.Code == "22021" || pe.Code == "22P05") {
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && (pe.Code == "22021" || pe.Code == "22P05") {
 		return pe.Message, true
 	}
 	return "", false
 }
 
 func firstLine(err error) string {
-	var ce *pgconn.ConnectError
 	text := err.Error()
-	if errors.As(err, &ce) {
+	if ce, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		text = ce.Unwrap().Error()
 	}
 	for i, c := range text {

@@ -87,8 +87,7 @@ func touchPrivate(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint = fmt.Sprintf("give this user the right to write the file and its folder %q", filepath.Dir(path))
 	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
 	return fmt.Errorf("open store %q: %w: %s", path, err, hint)

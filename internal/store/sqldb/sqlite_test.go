@@ -200,38 +200,38 @@ func TestWriteUndoesItsWork(t *testing.T) {
 func TestWhatDriversSay(t *testing.T) {
 	t.Parallel()
 	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: file(t)})
-	say := func(err error) (answer error, times int) {
+	say := func(err error) (times int, answer error) {
 		answer = db.Write(t.Context(), "work", func(context.Context, sqldb.Conn) error {
 			times++
 			return err
 		})
-		return answer, times
+		return times, answer
 	}
 	for code, want := range map[string]string{
 		"53100": "disk is full", "53300": "too many", "57P01": "shutting down", "25006": "read-only", "42501": "grant",
 	} {
-		err, times := say(&pgconn.PgError{Code: code, Message: "too many connections, shutting down"})
+		times, err := say(&pgconn.PgError{Code: code, Message: "too many connections, shutting down"})
 		requireUnavailable(t, err, want)
 		require.Equal(t, 1, times, code)
 	}
 	for _, code := range []string{"40001", "40P01"} {
-		err, times := say(&pgconn.PgError{Code: code})
+		times, err := say(&pgconn.PgError{Code: code})
 		requireUnavailable(t, err, "too many writers")
 		require.Greater(t, times, 2, code)
 	}
 	for _, code := range []string{"22021", "22P05"} {
-		err, _ := say(&pgconn.PgError{Code: code, Message: "invalid byte"})
+		_, err := say(&pgconn.PgError{Code: code, Message: "invalid byte"})
 		f, ok := fault.From(err)
 		require.True(t, ok)
 		require.Equal(t, fault.Invalid, f.Class)
 	}
 	for _, internal := range []error{&pgconn.PgError{Code: "42P01"}, sql.ErrNoRows, &pgconn.PgError{}} {
-		err, _ := say(internal)
+		_, err := say(internal)
 		require.ErrorIs(t, err, internal)
 		_, isFault := fault.From(err)
 		require.False(t, isFault)
 	}
 	ours := fault.New(fault.NotFound, fault.RunNotFound, "no run")
-	err, _ := say(ours)
+	_, err := say(ours)
 	require.Equal(t, error(ours), err)
 }

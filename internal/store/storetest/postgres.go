@@ -25,12 +25,12 @@ func Postgres(t testing.TB) string {
 		t.Skipf("no Postgres: set %s to the URL of a server where databases may be created", PostgresVariable)
 	}
 	name := "signalbox_test_" + strings.ToLower(rand.Text())
-	execute(t, t.Context(), server, "CREATE DATABASE "+name)
+	execute(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		execute(t, ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
 	u, err := url.Parse(server)
 	require.NoError(t, err, "%s must be a URL", PostgresVariable)
@@ -38,7 +38,7 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-func execute(t testing.TB, ctx context.Context, server, statement string) {
+func execute(ctx context.Context, t testing.TB, server, statement string) {
 	t.Helper()
 	c, err := pgx.Connect(ctx, server)
 	require.NoError(t, err)
