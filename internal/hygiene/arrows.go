@@ -32,9 +32,10 @@ func Arrows() []Rule {
 	ambient := []string{"internal/logger", "internal/config"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
-		{"dsl/jq", nil, "expressions know nothing of documents"},
-		{"dsl", []string{"dsl/jq"}, "the language knows nothing of how it is run"},
-		{"dsl/interp", language, "the interpreter is pure; its driver is in the engine"},
+		{"dsl/internal", nil, "values and trees know nothing of the language"},
+		{"dsl/jq", []string{"dsl/internal"}, "expressions know nothing of documents"},
+		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the language knows nothing of how it is run"},
+		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter is pure; its driver is in the engine"},
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},

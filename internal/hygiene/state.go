@@ -9,7 +9,7 @@ import (
 // State finds package-level state and registries filled by init: two platforms in one process would share them.
 //
 // A package variable is no state when it is blank (an assertion that a type has an interface), an error of its own
-// (errors.New), embedded files, or an unexported value that is set where it is declared, holds nothing that changes
+// (errors.New) or of another package under the same name, embedded files, or an unexported value that is set where it is declared, holds nothing that changes
 // by itself (a channel, a lock, what a constructor made) and is never written or lent by address in its package.
 func State(tree Tree, allowed Exceptions) []Finding {
 	var findings []Finding
@@ -87,8 +87,13 @@ func stateful(name *ast.Ident, value ast.Expr, written map[string]bool) string {
 }
 
 func sentinel(name string, value ast.Expr) bool {
-	_, call := value.(*ast.CallExpr)
-	return call && (strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err"))
+	switch v := value.(type) {
+	case *ast.CallExpr:
+		return strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err")
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(name, "Err") && v.Sel.Name == name
+	}
+	return false
 }
 
 // constant tells whether an initial value is made of literals and of calls known to return values that never change.
