@@ -1,4 +1,4 @@
-package guard
+package jq
 
 import (
 	"context"
@@ -52,15 +52,15 @@ func (f *Fuel) charge(n int64) error {
 	return f.Err()
 }
 
-// Counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
+// counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
 // This stops an expression at an exact, repeatable instruction, which no clock can.
-type Counter struct{ *Fuel }
+type counter struct{ *Fuel }
 
-var _ context.Context = Counter{}
+var _ context.Context = counter{}
 
-func (c Counter) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c Counter) Value(any) any               { return nil }
-func (c Counter) Done() <-chan struct{} {
+func (c counter) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c counter) Value(any) any               { return nil }
+func (c counter) Done() <-chan struct{} {
 	if c.charge(1) != nil {
 		return c.closed
 	}
