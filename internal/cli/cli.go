@@ -89,7 +89,7 @@ func strictCompletion(root *cobra.Command) {
 
 // Run runs one command line to its end and returns the exit code. The context's end is an interrupt.
 func Run(ctx context.Context, options Options, args []string) int {
-	root, s := build(options)
+	root, s := build(options) //nolint:contextcheck // commands get theirs from Cobra
 	defer s.Close()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

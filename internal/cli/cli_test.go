@@ -108,9 +108,9 @@ func TestContexts(t *testing.T) {
 	require.Zero(t, shell.run(t, "context", "use", "there").code)
 	requireRefusal(t, shell.run(t, "run", "list"), exit.Unavailable, "127.0.0.1:1")
 	var found []struct {
-		Name    string
-		Current bool
-		Address string
+		Name    string `json:"name"`
+		Current bool   `json:"current"`
+		Address string `json:"address"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "context", "list", "-o", "json").out.String()), &found))
 	require.Len(t, found, 2)
@@ -141,7 +141,9 @@ func TestCheckConfigReportsAllProblems(t *testing.T) {
 	require.Contains(t, c.out.String(), `lisen (`+bad+`:1): is not a key, did you mean "listen"?`)
 	shell.env["SIGNALBOX_LOG_LEVEL"] = "loud"
 	c = shell.run(t, "check-config", "--listen", "0.0.0.0:1", "-o", "json")
-	var problems []struct{ Path, Source, Message string }
+	var problems []struct {
+		Source string `json:"source"`
+	}
 	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &problems))
 	require.Equal(t, []string{"--listen", "SIGNALBOX_LOG_LEVEL"}, []string{problems[0].Source, problems[1].Source})
 	delete(shell.env, "SIGNALBOX_LOG_LEVEL")
@@ -230,7 +232,7 @@ func TestEveryCommandAndFlagIsExplained(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
-		for _, line := range strings.Split(cmd.Flags().FlagUsages(), "\n") {
+		for line := range strings.SplitSeq(cmd.Flags().FlagUsages(), "\n") {
 			require.NotRegexp(t, `^ +(-\w, )?--[\w-]+( \w+)?$`, line, cmd.CommandPath())
 		}
 		for _, sub := range cmd.Commands() {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,8 +66,8 @@ func last[M proto.Message](t *testing.T, a *api) M {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := len(a.requests) - 1; i >= 0; i-- {
-		if request, ok := a.requests[i].(M); ok {
+	for _, sent := range slices.Backward(a.requests) {
+		if request, ok := sent.(M); ok {
 			return request
 		}
 	}

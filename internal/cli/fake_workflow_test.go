@@ -37,7 +37,7 @@ func findings(source string) []*signalboxv1.Finding {
 	for _, p := range problems {
 		out = append(out, &signalboxv1.Finding{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
-			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion, //nolint:gosec // small
+			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion,
 		})
 	}
 	return out
@@ -69,7 +69,7 @@ func (w *workflows) PublishWorkflow(_ context.Context, request *connect.Request[
 
 func (w *workflows) ListWorkflows(_ context.Context, request *connect.Request[signalboxv1.ListWorkflowsRequest]) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
 	response := &signalboxv1.ListWorkflowsResponse{}
-	if strings.Contains("demo/hello", request.Msg.GetText()) {
+	if strings.Contains(hello().GetName(), request.Msg.GetText()) {
 		response.Workflows = []*signalboxv1.Workflow{hello()}
 	}
 	return connect.NewResponse(response), nil

@@ -110,9 +110,9 @@ func TestWaitPrintsTheFinishedRunAndExitsAsItEnded(t *testing.T) {
 			<-c.done
 			require.Equal(t, test.code, c.code, c.err.String())
 			var run struct {
-				ID, Status string
-				Output     map[string]string
-				Error      map[string]any
+				Status string            `json:"status"`
+				Output map[string]string `json:"output"`
+				Error  map[string]any    `json:"error"`
 			}
 			require.NoError(t, json.Unmarshal([]byte(c.out.String()), &run), "data only on stdout: %s", c.out.String())
 			require.Equal(t, test.status, run.Status)
@@ -216,7 +216,11 @@ run failed demo/hello 1.0.0
 	require.Equal(t, exit.RunFailed, records.code)
 	var statuses []string
 	for line := range strings.Lines(records.out.String()) {
-		var message struct{ Run struct{ Status string } }
+		var message struct {
+			Run struct {
+				Status string `json:"status"`
+			} `json:"run"`
+		}
 		require.NoError(t, json.Unmarshal([]byte(line), &message), "one object per line")
 		statuses = append(statuses, message.Run.Status)
 	}

@@ -38,12 +38,11 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	c = shell.run(t, "workflow", "validate", bad, good, "-o", "json")
 	require.Equal(t, exit.Failed, c.code)
 	var results []struct {
-		File, Workflow string
-		Valid          bool
-		Findings       []struct {
-			Code, Path   string
-			Line, Column int
-		}
+		Workflow string `json:"workflow"`
+		Valid    bool   `json:"valid"`
+		Findings []struct {
+			Line int `json:"line"`
+		} `json:"findings"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &results))
 	require.False(t, results[0].Valid)

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Config is everything an operator can set, one struct per concern. The tags are the single source of
 // the key's name (yaml), default, explanation (doc) and example text in the generated reference; the
@@ -125,12 +128,7 @@ type Telemetry struct {
 
 // HasRole reports whether the process carries the role.
 func (c *Config) HasRole(role string) bool {
-	for _, r := range c.Roles {
-		if r == role {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Roles, role)
 }
 
 // TLSEnabled reports whether the connection to Temporal uses TLS.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,7 +101,7 @@ func (f *fileLayer) assign(k key, name, value *yaml.Node) {
 	if isNull(value) {
 		return
 	}
-	_, wantsList := k.value.Interface().([]string)
+	_, wantsList := reflect.TypeAssert[[]string](k.value)
 	text := value.Value
 	switch {
 	case value.Kind == yaml.SequenceNode && wantsList:

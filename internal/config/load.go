@@ -2,10 +2,13 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+
+	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 )
 
 // FileFlag names the flag, and FileVariable the variable, that point at the YAML file.
@@ -93,9 +96,7 @@ func (l *loader) layers(layers []Layer) {
 			l.problems = append(l.problems, Problem{Source: "environment", Message: err.Error()})
 			continue
 		}
-		for path, source := range sources {
-			l.sources[path] = source
-		}
+		maps.Copy(l.sources, sources)
 	}
 }
 
@@ -145,12 +146,12 @@ func (l *loader) set(k key, text, source string) {
 func (l *loader) secrets() {
 	const path = "store.dsn"
 	written := l.cfg.Store.DSN.Reveal()
-	if hasPlainPassword(written) && l.sources[path] != l.schema.byPath[path].variable() {
+	if dsn.HasPlainPassword(written) && l.sources[path] != l.schema.byPath[path].variable() {
 		l.report(path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the DSN in "+l.schema.byPath[path].variable())
 	}
-	resolved, problems := resolveSecrets(written, l.env)
+	resolved, problems := dsn.Resolve(written, l.env.LookupEnv)
 	for _, problem := range problems {
-		l.report(path, problem.Message)
+		l.report(path, problem)
 	}
 	l.cfg.Store.DSN = Secret(resolved)
 }

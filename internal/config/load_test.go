@@ -34,7 +34,7 @@ func load(t *testing.T, yaml string, env config.Environment, args ...string) (*c
 func problems(t *testing.T, err error) []string {
 	t.Helper()
 	var found config.Problems
-	require.True(t, errors.As(err, &found), "%v", err)
+	require.ErrorAs(t, err, &found)
 	lines := []string{}
 	for _, p := range found {
 		if i := strings.LastIndex(p.Source, string(filepath.Separator)); i >= 0 {

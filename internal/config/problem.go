@@ -37,8 +37,11 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (ps *Problems) add(path, format string, args ...any) {
-	*ps = append(*ps, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+// found collects problems while a concern is checked.
+type found []Problem
+
+func (f *found) add(path, format string, args ...any) {
+	*f = append(*f, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // under puts the problems of one concern below its section.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 )
 
 // maxPayload leaves room for base64 and the envelope under the 2 MiB at which Temporal refuses a payload.
@@ -16,9 +18,9 @@ const maxPayload = Size(1536 << 10)
 func (c *Config) Validate() error { return c.validate().err() }
 
 func (c *Config) validate() Problems {
-	var ps Problems
+	var ps found
 	c.validateProcess(&ps)
-	ps = slices.Concat(ps,
+	for _, concern := range []Problems{
 		c.Temporal.Validate().under("temporal"),
 		c.Store.Validate().under("store"),
 		c.Auth.Validate().under("auth"),
@@ -29,17 +31,19 @@ func (c *Config) validate() Problems {
 		c.Calls.Validate().under("calls"),
 		c.Log.Validate().under("log"),
 		c.Telemetry.Validate().under("telemetry"),
-	)
+	} {
+		ps = append(ps, concern...)
+	}
 	if c.Runs.MaxInputBytes > c.API.MaxRequestBytes {
 		ps.add("runs.max_input_bytes", "%v is over api.max_request_bytes (%v), so such an input could never arrive; lower it or raise the other", c.Runs.MaxInputBytes, c.API.MaxRequestBytes)
 	}
 	if c.Workflows.MaxDefinitionBytes > c.API.MaxRequestBytes {
 		ps.add("workflows.max_definition_bytes", "%v is over api.max_request_bytes (%v), so such a document could never arrive; lower it or raise the other", c.Workflows.MaxDefinitionBytes, c.API.MaxRequestBytes)
 	}
-	return ps
+	return Problems(ps)
 }
 
-func (c *Config) validateProcess(ps *Problems) {
+func (c *Config) validateProcess(ps *found) {
 	if problem := addressProblem(c.Listen); problem != "" {
 		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, problem)
 	} else if c.Auth.Mode == ModeNone && !IsLoopback(c.Listen) {
@@ -65,31 +69,31 @@ func (c *Config) validateProcess(ps *Problems) {
 
 // Validate reports what is wrong with the connection's settings.
 func (t Temporal) Validate() Problems {
-	var ps Problems
+	var ps found
 	if problem := addressProblem(t.Address); problem != "" {
 		ps.add("address", "%q is not host:port: %s; write for example 127.0.0.1:7233", t.Address, problem)
 	}
 	if t.Namespace == "" {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
-	return append(ps, t.TLS.Validate().under("tls")...)
+	return append(Problems(ps), t.TLS.Validate().under("tls")...)
 }
 
 // Validate reports half a key pair.
 func (t TLS) Validate() Problems {
-	var ps Problems
+	var ps found
 	if t.CertFile != "" && t.KeyFile == "" {
 		ps.add("key_file", "is empty while cert_file is set; a client certificate needs its private key")
 	}
 	if t.KeyFile != "" && t.CertFile == "" {
 		ps.add("cert_file", "is empty while key_file is set; a private key needs its certificate")
 	}
-	return ps
+	return Problems(ps)
 }
 
 // Validate reports an unknown driver and a missing DSN.
 func (s Store) Validate() Problems {
-	var ps Problems
+	var ps found
 	drivers := []string{DriverSQLite, DriverPostgres}
 	if !slices.Contains(drivers, s.Driver) {
 		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver, didYouMean(s.Driver, drivers))
@@ -97,49 +101,49 @@ func (s Store) Validate() Problems {
 	switch {
 	case s.DSN == "":
 		ps.add("dsn", "is empty; give the path of the SQLite file or the URL of the Postgres database")
-	case s.Driver == DriverPostgres && !isPostgresDSN(s.DSN.Reveal()):
+	case s.Driver == DriverPostgres && !dsn.IsPostgres(s.DSN.Reveal()):
 		ps.add("dsn", "is not a Postgres DSN; write postgres://user:${file:/path/of/password}@host/database")
-	case s.Driver == DriverSQLite && isPostgresDSN(s.DSN.Reveal()):
+	case s.Driver == DriverSQLite && dsn.IsPostgres(s.DSN.Reveal()):
 		ps.add("dsn", "is a Postgres DSN while store.driver is sqlite; set store.driver to postgres")
 	}
-	return ps
+	return Problems(ps)
 }
 
 // Validate reports an unknown mode.
 func (a Auth) Validate() Problems {
-	var ps Problems
+	var ps found
 	if a.Mode != ModeNone {
 		ps.add("mode", "%q is not a mode; this version knows none (loopback only)", a.Mode)
 	}
-	return ps
+	return Problems(ps)
 }
 
 // Validate bounds the request size.
 func (a API) Validate() Problems {
-	var ps Problems
+	var ps found
 	positive(&ps, "max_request_bytes", a.MaxRequestBytes)
-	return ps
+	return Problems(ps)
 }
 
 // Validate bounds the input and the start.
 func (r Runs) Validate() Problems {
-	var ps Problems
+	var ps found
 	payload(&ps, "max_input_bytes", r.MaxInputBytes)
 	atLeast(&ps, "start_timeout", r.StartTimeout, 100*time.Millisecond)
-	return ps
+	return Problems(ps)
 }
 
 // Validate bounds the document's size.
 func (w Workflows) Validate() Problems {
-	var ps Problems
+	var ps found
 	positive(&ps, "max_definition_bytes", w.MaxDefinitionBytes)
-	return ps
+	return Problems(ps)
 }
 
 // Validate bounds the concurrency. The SDK refuses one workflow task at a time: it needs one slot for
 // its sticky queue and one for the ordinary one.
 func (w Worker) Validate() Problems {
-	var ps Problems
+	var ps found
 	limit := func(path string, value, least int) {
 		if value < least {
 			ps.add(path, "%d is too few; give at least %d", value, least)
@@ -149,12 +153,12 @@ func (w Worker) Validate() Problems {
 	limit("max_concurrent_activities", w.MaxConcurrentActivities, 1)
 	limit("max_concurrent_local_activities", w.MaxConcurrentLocalActivities, 1)
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
-	return ps
+	return Problems(ps)
 }
 
 // Validate checks the networks and bounds.
 func (c Calls) Validate() Problems {
-	var ps Problems
+	var ps found
 	for _, text := range c.AllowPrivate {
 		if _, err := netip.ParsePrefix(text); err != nil {
 			ps.add("allow_private", "%q is not a network; write an address and a prefix length, for example 10.20.0.0/16 or 127.0.0.1/32", text)
@@ -162,7 +166,7 @@ func (c Calls) Validate() Problems {
 	}
 	atLeast(&ps, "timeout", c.Timeout, time.Millisecond)
 	payload(&ps, "max_response_bytes", c.MaxResponseBytes)
-	return ps
+	return Problems(ps)
 }
 
 // Networks returns the allowed private networks, without their host bits; text that is no network, which
@@ -179,7 +183,7 @@ func (c Calls) Networks() []netip.Prefix {
 
 // Validate reports an unknown level or format.
 func (l Log) Validate() Problems {
-	var ps Problems
+	var ps found
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, l.Level) {
 		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level, didYouMean(l.Level, levels))
@@ -187,32 +191,32 @@ func (l Log) Validate() Problems {
 	if l.Format != "json" && l.Format != "text" {
 		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format, didYouMean(l.Format, []string{"json", "text"}))
 	}
-	return ps
+	return Problems(ps)
 }
 
 // Validate reports a missing name.
 func (t Telemetry) Validate() Problems {
-	var ps Problems
+	var ps found
 	if t.ServiceName == "" {
 		ps.add("service_name", "is empty; give the name under which metrics are found, for example \"signalbox\"")
 	}
-	return ps
+	return Problems(ps)
 }
 
-func positive(ps *Problems, path string, size Size) {
+func positive(ps *found, path string, size Size) {
 	if size <= 0 {
 		ps.add(path, "%v lets nothing through; give a size, for example \"1MiB\"", size)
 	}
 }
 
-func payload(ps *Problems, path string, size Size) {
+func payload(ps *found, path string, size Size) {
 	positive(ps, path, size)
 	if size > maxPayload {
 		ps.add(path, "%v is over %v, and Temporal refuses payloads over 2 MiB; lower it", size, maxPayload)
 	}
 }
 
-func atLeast(ps *Problems, path string, d, least time.Duration) {
+func atLeast(ps *found, path string, d, least time.Duration) {
 	if d < least {
 		ps.add(path, "%v is too short; give at least %v", d, least)
 	}

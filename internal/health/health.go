@@ -21,6 +21,7 @@ package health
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -151,9 +152,9 @@ func judge(role string, parts []*part, found []DependencyState) RoleState {
 		}
 		var status string
 		switch {
-		case has(p.dependency.Required, role):
+		case slices.Contains(p.dependency.Required, role):
 			status = Unavailable
-		case has(p.dependency.Used, role):
+		case slices.Contains(p.dependency.Used, role):
 			status = Degraded
 		default:
 			continue
@@ -180,13 +181,4 @@ func overall(report Report) string {
 		}
 	}
 	return Ready
-}
-
-func has(roles []string, role string) bool {
-	for _, r := range roles {
-		if r == role {
-			return true
-		}
-	}
-	return false
 }

@@ -76,8 +76,7 @@ func Load(path string) (File, error) {
 
 // oneLine writes the parser's list of faults, which has a heading and a line for each, on one line.
 func oneLine(err error) string {
-	var list *yaml.TypeError
-	if errors.As(err, &list) {
+	if list, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return strings.Join(list.Errors, "; ")
 	}
 	return err.Error()

@@ -22,8 +22,7 @@ type Call struct {
 // Error returns the line.
 func (c *Call) Error() string {
 	line := c.Err.Error()
-	var answer *connect.Error
-	if errors.As(c.Err, &answer) {
+	if answer, ok := errors.AsType[*connect.Error](c.Err); ok {
 		line = describe(answer, c.Address)
 	}
 	if c.Hint != "" {

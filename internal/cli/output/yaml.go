@@ -37,7 +37,8 @@ func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
 		}
 		return yamlCollection(decoder, yaml.MappingNode)
 	case string:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: token}, nil
+		node := &yaml.Node{}
+		return node, node.Encode(token) // also quotes what YAML 1.1 would read as a boolean
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: token.String()}, nil
 	case bool:

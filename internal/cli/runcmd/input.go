@@ -44,8 +44,7 @@ func checkInput(source string, content []byte) (string, error) {
 	}
 	var value json.RawMessage
 	err := json.Unmarshal(content, &value)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line, column := position(content, syntax.Offset)
 		return "", exit.Usagef("the input in %s is not JSON: line %d, column %d: %w", source, line, column, err)
 	}
@@ -64,8 +63,7 @@ func position(content []byte, offset int64) (line, column int) {
 
 // cause drops the file's name from an error of package os; the caller has quoted it.
 func cause(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err

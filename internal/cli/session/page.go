@@ -20,7 +20,7 @@ func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, 
 		if limit > 0 {
 			size = min(size, limit-len(all))
 		}
-		page, next, err := fetch(int32(size), token) //nolint:gosec // at most pageSize
+		page, next, err := fetch(int32(size), token)
 		if err != nil {
 			return nil, err
 		}

@@ -139,7 +139,10 @@ func (s *Session) Address() string {
 
 // context returns the chosen context, and an empty one where there is none; Check reports a broken file.
 func (s *Session) context() contexts.Context {
-	chosen, _ := s.chosen() //nolint:errcheck // see above
+	chosen, err := s.chosen()
+	if err != nil {
+		return contexts.Context{}
+	}
 	return chosen
 }
 

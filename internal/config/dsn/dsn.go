@@ -1,4 +1,10 @@
-package config
+// Package dsn reads database connection texts: it tells Postgres's from paths of files, finds passwords that stand in
+// them openly, and fills in references to passwords kept elsewhere.
+//
+//	text, problems := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
+//
+// It connects to nothing, and checks no more of a DSN than it needs.
+package dsn
 
 import (
 	"fmt"
@@ -14,16 +20,20 @@ var (
 	keyValueSecret = regexp.MustCompile(`(?i)\b(password|sslpassword)\s*=\s*('[^']+'|[^'\s]+)`)
 )
 
-// resolveSecrets replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
+// Lookup finds a variable, as os.LookupEnv does.
+type Lookup func(name string) (string, bool)
+
+// Resolve replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
 // percent-escaped and one put into key=value text is quoted, so that any password works.
-func resolveSecrets(dsn string, env Environment) (string, Problems) {
-	var ps Problems
+//
+// Each problem says which reference cannot be resolved and why, without its value.
+func Resolve(dsn string, lookup Lookup) (resolved string, problems []string) {
 	whole := reference.FindString(dsn) == dsn
-	resolved := reference.ReplaceAllStringFunc(dsn, func(match string) string {
+	resolved = reference.ReplaceAllStringFunc(dsn, func(match string) string {
 		parts := reference.FindStringSubmatch(match)
-		value, problem := readReference(parts[1], parts[2], env)
+		value, problem := readReference(parts[1], parts[2], lookup)
 		if problem != "" {
-			ps.add("", "%s: %s", match, problem)
+			problems = append(problems, match+": "+problem)
 			return ""
 		}
 		switch {
@@ -35,13 +45,13 @@ func resolveSecrets(dsn string, env Environment) (string, Problems) {
 			return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 		}
 	})
-	return resolved, ps
+	return resolved, problems
 }
 
-func readReference(kind, name string, env Environment) (value, problem string) {
+func readReference(kind, name string, lookup Lookup) (value, problem string) {
 	switch kind {
 	case "env":
-		value, ok := env.LookupEnv(name)
+		value, ok := lookup(name)
 		if !ok || value == "" {
 			return "", "the variable is not set; set it"
 		}
@@ -66,9 +76,9 @@ func escapeURL(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// hasPlainPassword reports whether the DSN, as it was written, holds a password that is no reference.
-func hasPlainPassword(dsn string) bool {
-	if !isPostgresDSN(dsn) {
+// HasPlainPassword reports whether the DSN, as it was written, holds a password that is no reference.
+func HasPlainPassword(dsn string) bool {
+	if !IsPostgres(dsn) {
 		return false
 	}
 	bare := reference.ReplaceAllString(dsn, "")
@@ -83,8 +93,8 @@ func hasPlainPassword(dsn string) bool {
 	return password != "" || u.Query().Get("password") != "" || u.Query().Get("sslpassword") != ""
 }
 
-// isPostgresDSN tells a URL or key=value text from the path of a file.
-func isPostgresDSN(dsn string) bool {
+// IsPostgres tells a URL or key=value text from the path of a file.
+func IsPostgres(dsn string) bool {
 	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
 		return true
 	}

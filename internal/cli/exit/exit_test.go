@@ -1,0 +1,61 @@
+package exit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	answer := func(code connect.Code) error {
+		return &exit.Call{What: "do it", Err: connect.NewError(code, errors.New("no"))}
+	}
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("any"), 1},
+		{exit.Usagef("wrong flag"), 2},
+		{config.Problems{{Message: "wrong key"}}, 2},
+		{fmt.Errorf("wrapped: %w", exit.Errorf(exit.RunFailed, "x")), 10},
+		{context.Canceled, 130},
+		{context.DeadlineExceeded, 5},
+		{answer(connect.CodeNotFound), 3},
+		{answer(connect.CodeFailedPrecondition), 4},
+		{answer(connect.CodeAlreadyExists), 4},
+		{answer(connect.CodePermissionDenied), 4},
+		{answer(connect.CodeUnauthenticated), 4},
+		{answer(connect.CodeUnavailable), 5},
+		{answer(connect.CodeDeadlineExceeded), 5},
+		{answer(connect.CodeInvalidArgument), 1},
+		{answer(connect.CodeResourceExhausted), 1},
+		{answer(connect.CodeInternal), 1},
+		{answer(connect.CodeUnimplemented), 1},
+		{answer(connect.CodeCanceled), 130},
+	} {
+		require.Equal(t, test.want, exit.Code(test.err), "%v", test.err)
+	}
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, exit.Line(nil))
+	require.Empty(t, exit.Line(exit.Silently(exit.RunFailed)))
+	require.Equal(t, "interrupted", exit.Line(fmt.Errorf("list: %w", context.Canceled)))
+	call := &exit.Call{What: "do it", Address: "here:1", Err: connect.NewError(connect.CodeUnavailable, errors.New("busy")), Hint: "wait"}
+	require.Equal(t, "do it: busy; wait", exit.Line(call))
+	call = &exit.Call{What: "do it", Address: "here:1", Err: errors.New("plain")}
+	require.Equal(t, "do it: plain", exit.Line(call))
+	require.Empty(t, exit.Reason(call))
+	call.Err = connect.NewError(connect.CodeNotFound, nil)
+	require.Equal(t, "do it: not_found", exit.Line(call), "an answer without words still says something")
+}

@@ -1,0 +1,80 @@
+package output_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+)
+
+func TestTablesAlignAndWidenAndStayHarmless(t *testing.T) {
+	t.Parallel()
+	columns := output.Columns("ID", "STATUS", "+WHY")
+	rows := func() [][]string {
+		return [][]string{{"ä", "completed", "x"}, {"long-id", "a\x1b[31m\n", "\u009b"}}
+	}
+	var table, wide, colored bytes.Buffer
+	require.NoError(t, output.Rows(&table, output.Table, output.Style{}, columns, rows()))
+	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\x1b[31m\\n\n", table.String())
+	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, columns, rows()))
+	require.Equal(t, "ID       STATUS       WHY\nä        completed    x\nlong-id  a\\x1b[31m\\n  \\x9b\n", wide.String())
+	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true}, columns, [][]string{{"1", "failed", ""}}))
+	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
+}
+
+func TestCardsLeaveOutWhatIsEmpty(t *testing.T) {
+	t.Parallel()
+	var card bytes.Buffer
+	require.NoError(t, output.Card(&card, output.Style{}, []output.Field{
+		{Name: "id", Value: "r1"}, {Name: "nothing"}, {Name: "status", Value: "failed"}, {Name: "source", Value: "a:\n  b\x07\n"},
+	}))
+	require.Equal(t, "id      r1\nstatus  failed\nsource\n  a:\n    b\\x07\n", card.String())
+}
+
+func TestJSONAndYAMLAreExact(t *testing.T) {
+	t.Parallel()
+	run := &signalboxv1.Run{Id: "r1", Status: "completed", Output: &signalboxv1.JsonValue{
+		Json: `{"z":12345678901234567890,"a":1.50,"s":"yes","e":"","n":null,"t":true,"l":[],"o":{},"u":"😀","m":"x\ny","i":"123"}`,
+	}}
+	var json, yaml bytes.Buffer
+	require.NoError(t, output.Message(&json, output.JSON, run))
+	require.Contains(t, json.String(), "  \"status\": \"completed\",\n")
+	require.Contains(t, json.String(), `"z": 12345678901234567890,`)
+	require.NoError(t, output.Message(&yaml, output.YAML, run))
+	require.Contains(t, yaml.String(), `output:
+  z: 12345678901234567890
+  a: 1.50
+  s: "yes"
+  e: ""
+  "n": null
+  t: true
+  l: []
+  o: {}
+  u: "\U0001F600"
+  m: |-
+    x
+    y
+  i: "123"
+`)
+	json.Reset()
+	require.NoError(t, output.List(&json, output.JSON, []*signalboxv1.Project{}))
+	require.Equal(t, "[]\n", json.String())
+	json.Reset()
+	require.NoError(t, output.Value(&json, output.JSON, map[string]string{"a": "<b>"}))
+	require.Equal(t, "{\n  \"a\": \"<b>\"\n}\n", json.String())
+	require.Error(t, output.Message(&json, output.JSON, &signalboxv1.Run{Input: &signalboxv1.JsonValue{Json: "{"}}))
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
+		require.Equal(t, want, output.Age(d))
+	}
+	for d, want := range map[time.Duration]string{1500: "2µs", 1234567: "1ms", 1234567890: "1.23s", 125 * time.Second: "2m5s"} {
+		require.Equal(t, want, output.Took(d))
+	}
+}

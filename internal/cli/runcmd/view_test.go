@@ -1,0 +1,75 @@
+package runcmd
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+)
+
+func step(number int64, status string) *signalboxv1.Step {
+	return &signalboxv1.Step{Number: number, Kind: "set", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
+}
+
+// frame is what stands on a terminal after the last drawing: each drawing goes up over the one before.
+func frame(t *testing.T, text string) []string {
+	t.Helper()
+	const clear = "\x1b[J"
+	at := strings.LastIndex(text, clear)
+	require.NotEqual(t, -1, at, "redrawn in place")
+	return strings.Split(strings.TrimRight(text[at+len(clear):], "\n"), "\n")
+}
+
+func TestScreenRedrawsInPlace(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := newScreen(&out, output.Style{}, 30)
+	run := &signalboxv1.Run{Status: "running", Workflow: "demo/hello", Version: "1.0.0"}
+	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: []*signalboxv1.Step{step(1, "completed"), step(2, "running")}})
+	require.NotContains(t, out.String(), "\x1b", "nothing to replace yet")
+	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: []*signalboxv1.Step{step(2, "completed")}})
+	require.Contains(t, out.String(), "\x1b[3A", "up over two steps and the run")
+	require.Equal(t, []string{"1 completed set /do/0/xxxxxxx…", "2 completed set /do/0/xxxxxxx…", "run running demo/hello 1.0.0"}, frame(t, out.String()))
+
+	s.lost("here:1")
+	require.Len(t, frame(t, out.String()), 4)
+	s.found()
+	require.Len(t, frame(t, out.String()), 3)
+
+	var many []*signalboxv1.Step
+	for n := range int64(40) {
+		many = append(many, step(n+1, "completed"))
+	}
+	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: many})
+	rows := frame(t, out.String())
+	require.Len(t, rows, screenSteps+2)
+	require.Equal(t, "… 25 earlier steps", rows[0])
+	require.True(t, strings.HasPrefix(rows[1], "26 "))
+}
+
+func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := newScreen(&out, output.Style{Color: true}, 80)
+	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(3, "running")}, Run: &signalboxv1.Run{Status: "failed", Workflow: "w"}})
+	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(1, "failed"), step(2, "completed")}})
+	rows := frame(t, out.String())
+	require.True(t, strings.HasPrefix(rows[0], "1 \x1b[31mfailed\x1b[0m set"), rows[0])
+	require.True(t, strings.HasPrefix(rows[2], "3 \x1b[34mrunning\x1b[0m set"), rows[2])
+	require.True(t, strings.HasPrefix(rows[3], "run \x1b[31mfailed\x1b[0m w"), rows[3])
+}
+
+func TestBackoffGrowsAndIsBounded(t *testing.T) {
+	t.Parallel()
+	last := backoff(0)
+	require.Positive(t, last)
+	for tries := 1; tries < 200; tries++ {
+		require.GreaterOrEqual(t, backoff(tries), last)
+		last = backoff(tries)
+	}
+	require.Equal(t, "5s", last.String())
+}
