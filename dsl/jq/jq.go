@@ -17,6 +17,8 @@ import (
 	"slices"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/guard"
 )
 
 // Program is a compiled expression.
@@ -44,7 +46,7 @@ type Compiler struct {
 }
 
 // NewCompiler makes a compiler, which takes about as long as compiling one expression.
-func NewCompiler() *Compiler { return &Compiler{lib: newLibrary(), options: options()} }
+func NewCompiler() *Compiler { return &Compiler{lib: newLibrary(), options: guard.Options()} }
 
 // Compile compiles one expression. Those who compile many share a Compiler.
 func Compile(source string, vars []string) (*Program, error) {
@@ -102,14 +104,14 @@ func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 	for i, name := range p.vars {
 		values[i] = vars[name]
 	}
-	v, ok := p.code.RunWithContext(counter{fuel}, input, values...).Next()
+	v, ok := p.code.RunWithContext(guard.Counter{Fuel: fuel}, input, values...).Next()
 	if !ok {
 		return nil, nil
 	}
 	if err, failed := v.(error); failed {
 		return nil, fmt.Errorf("evaluate %.200q: %w", p.source, err)
 	}
-	result, err := fuel.result(v)
+	result, err := fuel.Result(v)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %.200q: the result: %w", p.source, err)
 	}

@@ -10,8 +10,8 @@ import (
 
 // The rewriter makes a parsed expression safe to run. The machine's instruction count bounds neither the work of a
 // single native function nor the size of values, so every place where these can grow is given a guard: a function of ours
-// (see guard.go) that checks sizes and charges fuel before the native function runs. Operators become calls,
-// functions become the definitions of the library (see library.go), iteration and slices touch what they walk over.
+// (see package guard) that checks sizes and charges fuel before the native function runs. Operators become calls,
+// functions become the definitions of the library (see the library), iteration and slices touch what they walk over.
 // Functions that are on no list do not exist. The guards see the budget through the hidden variable fuelVar.
 
 const (

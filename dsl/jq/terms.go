@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
 // term rewrites one term with its suffixes: first the head, then each suffix from left to right.
@@ -84,8 +86,8 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 	case gojq.TermTypeArray:
 		out.Array = &gojq.Array{Query: r.query(t.Array.Query)}
 	case gojq.TermTypeNumber:
-		if len(t.Number) > maxDigits {
-			r.fail(t.Number, "", "", "a number of %d characters is over the limit of %d", len(t.Number), maxDigits)
+		if len(t.Number) > value.MaxDigits {
+			r.fail(t.Number, "", "", "a number of %d characters is over the limit of %d", len(t.Number), value.MaxDigits)
 		}
 	case gojq.TermTypeUnary:
 		out.Unary = &gojq.Unary{Op: t.Unary.Op, Term: r.term(t.Unary.Term)}

@@ -1,23 +1,29 @@
-package jq
+// Package value is the data that documents and expressions work on: nil, bool, int, float64, *big.Int, string, []any
+// and map[string]any. It reads and writes them as JSON without losing a digit, and equal values give equal bytes.
+//
+// Values are immutable by convention: nothing in this module changes one that it did not make.
+package value
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// maxDigits bounds the length of a number in text: parsing an integer of n digits costs n² steps.
-const maxDigits = 1024
+// MaxDigits bounds the length of a number in text: parsing an integer of n digits costs n² steps.
+const MaxDigits = 1024
 
-// maxJSONDepth bounds the nesting of decoded values, as deep recursion would exhaust the stack.
-const maxJSONDepth = 1000
+// MaxDepth bounds the nesting of decoded values, as deep recursion would exhaust the stack.
+const MaxDepth = 1000
 
 // Normalize turns a Go value into the values expressions work on: nil, bool, int, float64, *big.Int, string,
 // []any and map[string]any. Integers that fit become int, others *big.Int; NaN becomes nil and the infinities the
@@ -66,7 +72,7 @@ func normalizeOther(v any) any {
 	if err != nil {
 		return nil
 	}
-	out, err := DecodeJSON(data)
+	out, err := Decode(data)
 	if err != nil {
 		return nil
 	}
@@ -92,9 +98,9 @@ func shrink(n *big.Int) any {
 	return n
 }
 
-// DecodeJSON reads exactly one JSON value. Integers keep all their digits; text after the value, duplicate
+// Decode reads exactly one JSON value. Integers keep all their digits; text after the value, duplicate
 // keys' earlier values aside, is an error, and so is a nesting over 1,000 levels or a number over 1,024 digits.
-func DecodeJSON(data []byte) (any, error) {
+func Decode(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := checkDepth(data); err != nil {
@@ -122,8 +128,8 @@ func checkDepth(data []byte) error {
 			inString = !inString
 		case inString:
 		case c == '[' || c == '{':
-			if depth++; depth > maxJSONDepth {
-				return fmt.Errorf("decode JSON: nested deeper than %d levels", maxJSONDepth)
+			if depth++; depth > MaxDepth {
+				return fmt.Errorf("decode JSON: nested deeper than %d levels", MaxDepth)
 			}
 		case c == ']' || c == '}':
 			depth--
@@ -154,8 +160,8 @@ func fromNumbers(v any) (any, error) {
 }
 
 func parseNumber(s string) (any, error) {
-	if len(s) > maxDigits {
-		return nil, fmt.Errorf("decode JSON: a number of %d characters is over the limit of %d", len(s), maxDigits)
+	if len(s) > MaxDigits {
+		return nil, fmt.Errorf("decode JSON: a number of %d characters is over the limit of %d", len(s), MaxDigits)
 	}
 	if !strings.ContainsAny(s, ".eE") {
 		if n, ok := new(big.Int).SetString(s, 10); ok {
@@ -169,15 +175,15 @@ func parseNumber(s string) (any, error) {
 	return f, nil
 }
 
-// EncodeJSON writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values give
+// Encode writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values give
 // equal bytes. It refuses what JSON cannot hold. Invalid UTF-8 becomes the replacement character.
-func EncodeJSON(v any) ([]byte, error) {
+func Encode(v any) ([]byte, error) {
 	return appendJSON(make([]byte, 0, 256), v, 0)
 }
 
 func appendJSON(b []byte, v any, depth int) ([]byte, error) {
-	if depth > maxJSONDepth {
-		return nil, fmt.Errorf("encode JSON: nested deeper than %d levels", maxJSONDepth)
+	if depth > MaxDepth {
+		return nil, fmt.Errorf("encode JSON: nested deeper than %d levels", MaxDepth)
 	}
 	switch v := v.(type) {
 	case nil:
@@ -217,7 +223,7 @@ func appendArray(b []byte, v []any, depth int) ([]byte, error) {
 func appendObject(b []byte, v map[string]any, depth int) ([]byte, error) {
 	var err error
 	b = append(b, '{')
-	for i, k := range sortedKeys(v) {
+	for i, k := range SortedKeys(v) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -273,3 +279,6 @@ func appendString(b []byte, s string) []byte {
 	}
 	return append(b, '"')
 }
+
+// SortedKeys gives the keys of an object in order.
+func SortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

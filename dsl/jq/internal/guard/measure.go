@@ -1,17 +1,16 @@
-package jq
+package guard
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
-	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
 // ErrSize is what every error about a value that is too large or too deep wraps; test for it with errors.Is.
-var ErrSize = errors.New("value is over a limit")
+const ErrSize = Err("value is over a limit")
 
 // Limits caps the values expressions make.
 type Limits struct {
@@ -24,10 +23,8 @@ type Limits struct {
 
 // DefaultLimits are the limits of a new Fuel.
 func DefaultLimits() Limits {
-	return Limits{Bytes: 16 << 20, Items: 1 << 18, Index: 1 << 18, Depth: maxJSONDepth, Bits: 4096}
+	return Limits{Bytes: 16 << 20, Items: 1 << 18, Index: 1 << 18, Depth: value.MaxDepth, Bits: 4096}
 }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 func sizeError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrSize, fmt.Sprintf(format, args...))
@@ -107,14 +104,14 @@ func (f *Fuel) measure(g *gauge, v any) error {
 	return f.charge(g.cost())
 }
 
-// result checks what an expression gives and makes it a value of ours.
-func (f *Fuel) result(v any) (any, error) {
+// Result checks what an expression gives and makes it a value of ours.
+func (f *Fuel) Result(v any) (any, error) {
 	g := &gauge{limits: f.Limits}
 	if err := f.measure(g, v); err != nil {
 		return nil, err
 	}
 	if g.raw {
-		return Normalize(v), nil
+		return value.Normalize(v), nil
 	}
 	return v, nil
 }

@@ -1,8 +1,7 @@
-package jq
+package guard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -10,8 +9,14 @@ import (
 // DefaultFuel is the budget of one evaluation when the caller gives none: a few tenths of a second of work.
 const DefaultFuel int64 = 5_000_000
 
+// Err is an error that is the same everywhere, so that errors.Is finds it and nobody can replace it.
+type Err string
+
+// Error implements error.
+func (e Err) Error() string { return string(e) }
+
 // ErrFuel is what every error about an exhausted budget wraps; test for it with errors.Is.
-var ErrFuel = errors.New("expression used up its compute budget")
+const ErrFuel = Err("expression used up its compute budget")
 
 // Fuel is a budget of compute. One unit is one instruction of the expression machine; functions whose work grows
 // with their data charge in proportion to it. The same expression on the same data always uses the same number
@@ -52,15 +57,15 @@ func (f *Fuel) charge(n int64) error {
 	return f.Err()
 }
 
-// counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
+// Counter makes a Fuel look like a context to the expression machine, which asks Done at every instruction.
 // This stops an expression at an exact, repeatable instruction, which no clock can.
-type counter struct{ *Fuel }
+type Counter struct{ *Fuel }
 
-var _ context.Context = counter{}
+var _ context.Context = Counter{}
 
-func (c counter) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c counter) Value(any) any               { return nil }
-func (c counter) Done() <-chan struct{} {
+func (c Counter) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c Counter) Value(any) any               { return nil }
+func (c Counter) Done() <-chan struct{} {
 	if c.charge(1) != nil {
 		return c.closed
 	}

@@ -1,10 +1,15 @@
-package jq
+// Package guard keeps expressions within their budget. It has the functions that the rewritten expressions of package
+// jq call before they let the jq machine do anything whose work or result could grow without limit: they measure
+// values, charge fuel and refuse what is too large. It does not know which construct needs which guard.
+package guard
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
 // guardFunc is one of our functions inside the machine: it gets its input, its arguments and the budget.
@@ -28,8 +33,8 @@ func guards() []map[string]guardFunc {
 	}
 }
 
-// options makes the machine know our functions.
-func options() []gojq.CompilerOption {
+// Options makes the machine know our functions.
+func Options() []gojq.CompilerOption {
 	var out []gojq.CompilerOption
 	for arity, byName := range guards() {
 		for name, g := range byName {
@@ -181,7 +186,7 @@ func elements(v any) ([]any, error) {
 		return v, nil
 	case map[string]any:
 		out := make([]any, 0, len(v))
-		for _, k := range sortedKeys(v) {
+		for _, k := range value.SortedKeys(v) {
 			out = append(out, v[k])
 		}
 		return out, nil
@@ -217,8 +222,8 @@ func product(v any, args []any, f *Fuel) (any, error) {
 
 // digits refuses text that would make a huge integer.
 func digits(v any, _ []any, f *Fuel) (any, error) {
-	if s, ok := v.(string); ok && len(s) > maxDigits {
-		return nil, sizeError("a number of %d characters, the limit is %d", len(s), maxDigits)
+	if s, ok := v.(string); ok && len(s) > value.MaxDigits {
+		return nil, sizeError("a number of %d characters, the limit is %d", len(s), value.MaxDigits)
 	}
 	return v, f.charge(1)
 }
@@ -231,7 +236,7 @@ func fromJSON(v any, _ []any, f *Fuel) (any, error) {
 	if err := f.charge(int64(len(s)) / 16); err != nil {
 		return nil, err
 	}
-	out, err := DecodeJSON([]byte(s))
+	out, err := value.Decode([]byte(s))
 	if err != nil {
 		return nil, fmt.Errorf("fromjson cannot be applied to %s: %w", gojq.Preview(v), err)
 	}
