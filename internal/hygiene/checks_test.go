@@ -137,21 +137,6 @@ internal/y: links go.temporal.io/server/temporal: no server
 `, render(hygiene.Linked(graph, bans)))
 }
 
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	findings, err := hygiene.Links(plant(t, "-- README.md --\n"+
-		"# The title: of it\n"+
-		"[ok](docs/a.md) [web](https://example.com/x) [heading](docs/a.md#second-part) [here](#the-title-of-it)\n"+
-		"[gone](docs/b.md) and `[code](gone.md)`\n"+
-		"```\n[fenced](gone.md)\n```\n"+
-		"[no heading](docs/a.md#third)\n"+
-		"-- docs/a.md --\n# First\n## Second part\n[up](../README.md) [folder](../docs)\n"))
-	require.NoError(t, err)
-	require.Equal(t, `README.md:3: links to "docs/b.md", which does not exist
-README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
-`, render(findings))
-}
-
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	findings, err := hygiene.Requirements(plant(t, `

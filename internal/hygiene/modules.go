@@ -18,7 +18,7 @@ func Requirements(root, banned string, except ...string) ([]Finding, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && skipped(d.Name()):
+		case d.IsDir() && path != root && Skipped(d.Name()):
 			return fs.SkipDir
 		case d.IsDir() || d.Name() != "go.mod":
 			return nil

@@ -86,13 +86,6 @@ func TestOnlyOneModuleEmbedsTemporal(t *testing.T) {
 	clean(t, findings)
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
-	t.Parallel()
-	findings, err := hygiene.Links(root)
-	require.NoError(t, err)
-	clean(t, findings)
-}
-
 func TestBinariesStaySmall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

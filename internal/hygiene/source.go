@@ -72,7 +72,7 @@ func Load(root string) (Tree, error) {
 			return err
 		}
 		if d.IsDir() {
-			if path != root && skipped(d.Name()) {
+			if path != root && Skipped(d.Name()) {
 				return fs.SkipDir
 			}
 			return nil
@@ -88,7 +88,8 @@ func Load(root string) (Tree, error) {
 	return tree, nil
 }
 
-func skipped(folder string) bool {
+// Skipped tells by its name whether a folder holds nothing of ours to check.
+func Skipped(folder string) bool {
 	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") ||
 		slices.Contains([]string{"testdata", "bin", "node_modules"}, folder)
 }

@@ -1,4 +1,4 @@
-package hygiene
+package pages
 
 import (
 	"fmt"
@@ -8,16 +8,18 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
 // Links finds relative links in Markdown pages below root that lead to no file or, in a page, to no heading.
-func Links(root string) ([]Finding, error) {
+func Links(root string) ([]hygiene.Finding, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	var findings []Finding
+	var findings []hygiene.Finding
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -30,7 +32,7 @@ func Links(root string) ([]Finding, error) {
 		for i, line := range prose(string(text)) {
 			for _, match := range link.FindAllStringSubmatch(line, -1) {
 				if problem := broken(page, match[1]); problem != "" {
-					findings = append(findings, Finding{fmt.Sprintf("%s:%d", filepath.ToSlash(name), i+1), problem})
+					findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), i+1), What: problem})
 				}
 			}
 		}
@@ -44,7 +46,7 @@ func markdown(root string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && skipped(d.Name()):
+		case d.IsDir() && path != root && hygiene.Skipped(d.Name()):
 			return fs.SkipDir
 		case !d.IsDir() && filepath.Ext(path) == ".md":
 			pages = append(pages, path)
