@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
@@ -136,4 +137,22 @@ func TestGRPCWebErrorsBeforeAnyMethod(t *testing.T) {
 	client := signalboxv1connect.NewProjectServiceClient(p.client, p.base, connect.WithGRPCWeb())
 	_, err := client.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 2000)}))
 	require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%v", err)
+}
+
+func TestInterceptorsSeeTheAnswerThatCallersGet(t *testing.T) {
+	t.Parallel()
+	codes := make(chan connect.Code, 1)
+	p := start(t, func(o *rpc.Options) {
+		o.Interceptors = []connect.Interceptor{connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+			return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+				res, err := next(ctx, req)
+				codes <- connect.CodeOf(err)
+				return res, err
+			}
+		})}
+	})
+	p.do("GET", "/v1/projects/default/runs/none", "").fails(404, fault.RunNotFound)
+	require.Equal(t, connect.CodeNotFound, <-codes)
+	p.do("POST", "/signalbox.v1.RunService/GetRun", `{"id":"none"}`).connectFails(404, "not_found", fault.RunNotFound)
+	require.Equal(t, connect.CodeNotFound, <-codes)
 }

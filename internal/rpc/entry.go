@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 
 // entry is what every request passes first.
 func (s *Server) entry(loopback bool) http.Handler {
-	var inner http.Handler = actor(s.routes)
+	inner := actor(s.routes)
 	if loopback {
 		inner = guard(inner)
 	}
@@ -25,8 +26,11 @@ func (s *Server) entry(loopback bool) http.Handler {
 		s.calls.Add(1)
 		defer s.calls.Done()
 		defer recovered(r)
-		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
-		r.Body = &timedBody{ReadCloser: r.Body, control: timed.control}
+		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout}
+		body := &timedBody{ReadCloser: r.Body, control: timed.control, timeout: s.opts.StallTimeout}
+		r.Body = body
+		body.bound()
+		defer body.bound()
 		if s.stopping.begun() {
 			w.Header().Set("Connection", "close")
 		}
@@ -61,6 +65,7 @@ type timedWriter struct {
 	http.ResponseWriter
 
 	control *http.ResponseController
+	timeout time.Duration
 }
 
 // Unwrap gives http.ResponseController the writer below.
@@ -80,25 +85,40 @@ func (t *timedWriter) Flush() {
 
 // limit sets the deadline and returns what takes it off. Not every writer has deadlines.
 func (t *timedWriter) limit() func() {
-	_ = t.control.SetWriteDeadline(time.Now().Add(ioTimeout))
+	_ = t.control.SetWriteDeadline(time.Now().Add(t.timeout))
 	return func() { _ = t.control.SetWriteDeadline(time.Time{}) }
 }
 
 // timedBody gives every read its own deadline, and none to the time between: a stream may stay open after its request
-// was read.
+// was read. A read that failed leaves its deadline behind, because net/http reads on when the handler has returned.
 type timedBody struct {
 	io.ReadCloser
 
 	control *http.ResponseController
+	timeout time.Duration
+	ended   bool
 }
 
 // Read reads with a deadline.
 func (t *timedBody) Read(p []byte) (int, error) {
-	_ = t.control.SetReadDeadline(time.Now().Add(ioTimeout)) // not every reader has deadlines
+	t.limit()
 	n, err := t.ReadCloser.Read(p)
-	_ = t.control.SetReadDeadline(time.Time{})
+	t.ended = t.ended || errors.Is(err, io.EOF)
+	if err == nil || t.ended {
+		_ = t.control.SetReadDeadline(time.Time{})
+	}
 	return n, err
 }
+
+// bound covers what net/http reads by itself of a body that the handler did not want, before and after its answer.
+func (t *timedBody) bound() {
+	if !t.ended && t.ReadCloser != http.NoBody {
+		t.limit()
+	}
+}
+
+// limit sets the deadline. Not every reader has deadlines.
+func (t *timedBody) limit() { _ = t.control.SetReadDeadline(time.Now().Add(t.timeout)) }
 
 // notFound answers for paths that do not exist.
 func notFound(w http.ResponseWriter, r *http.Request) {

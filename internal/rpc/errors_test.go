@@ -115,6 +115,9 @@ func TestUnavailableSaysWhenToTryAgain(t *testing.T) {
 	require.Equal(t, "3", a.header.Get("Retry-After"))
 	require.Contains(t, a.body, `"retryDelay":"2.500s"`)
 	require.Empty(t, p.do("GET", "/v1/projects/default/runs", "").ok()["runs"])
+	a = p.do("POST", "/signalbox.v1.RunService/StartRun", `{"workflow":"hello","input":{}}`)
+	a.connectFails(503, "unavailable", fault.EngineUnavailable)
+	require.Equal(t, "3", a.header.Get("Retry-After"))
 
 	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))
 	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
@@ -141,20 +144,24 @@ func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {
 
 func TestCallsHaveADeadline(t *testing.T) {
 	t.Parallel()
-	p := start(t, func(o *rpc.Options) { o.CallTimeout = 50 * time.Millisecond })
+	p := start(t, func(o *rpc.Options) { o.CallTimeout = time.Hour })
 	p.publish()
+	left := make(chan time.Duration, 1)
 	p.engine.checkWith(func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).fails(504, "DEADLINE_EXCEEDED")
-	p.engine.checkWith(func(ctx context.Context) error {
-		if _, ok := ctx.Deadline(); !ok {
+		deadline, ok := ctx.Deadline()
+		if !ok {
 			return errors.New("no deadline")
 		}
-		return nil
+		left <- time.Until(deadline)
+		return context.DeadlineExceeded
 	})
-	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).ok()
+	const path, body = "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`
+	p.do("POST", path, body).fails(504, "DEADLINE_EXCEEDED")
+	require.InDelta(t, time.Hour, <-left, float64(time.Minute), "the server's own")
+	p.do("POST", path, body, "X-Server-Timeout", "600").fails(504, "DEADLINE_EXCEEDED")
+	require.InDelta(t, 10*time.Minute, <-left, float64(time.Minute), "the caller's")
+	p.do("POST", "/signalbox.v1.RunService/StartRun", body, "Connect-Timeout-Ms", "600000").connectFails(504, "deadline_exceeded", "DEADLINE_EXCEEDED")
+	require.InDelta(t, 10*time.Minute, <-left, float64(time.Minute), "the caller's")
 }
 
 func TestRequestsAreLimitedBeforeAndAfterDecompression(t *testing.T) {

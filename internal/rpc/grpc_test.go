@@ -1,7 +1,9 @@
 package rpc_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +87,21 @@ func TestGRPCErrorsBeforeAnyMethod(t *testing.T) {
 	}
 	err := conn.Invoke(t.Context(), "/signalbox.v1.RunService/Explode", large, &signalboxv1.CreateProjectResponse{})
 	require.Equal(t, codes.Unimplemented, status.Code(err), "%v", err)
+}
+
+func TestGRPCHealthFollowsTheServer(t *testing.T) {
+	t.Parallel()
+	var serving atomic.Bool
+	p := start(t, func(o *rpc.Options) { o.Serving = func(context.Context) bool { return serving.Load() } })
+	health := healthv1.NewHealthClient(p.grpc(t))
+	for value, want := range map[bool]healthv1.HealthCheckResponse_ServingStatus{
+		false: healthv1.HealthCheckResponse_NOT_SERVING, true: healthv1.HealthCheckResponse_SERVING,
+	} {
+		serving.Store(value)
+		res, err := health.Check(t.Context(), &healthv1.HealthCheckRequest{})
+		require.NoError(t, err)
+		require.Equal(t, want, res.GetStatus())
+	}
 }
 
 func TestGRPCHealthAndReflection(t *testing.T) {

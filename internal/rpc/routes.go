@@ -30,9 +30,9 @@ const welcome = `Signalbox
 func (o Options) routes(stop *stopping) (http.Handler, error) {
 	mux := http.NewServeMux()
 	services := o.services(stop)
-	names := make([]string, len(services))
-	for i, s := range services {
-		names[i] = s.Path[1 : len(s.Path)-1]
+	names := make([]string, 0, len(services)+1)
+	for _, s := range services {
+		names = append(names, s.Path[1:len(s.Path)-1])
 		mux.Handle(s.Path, fail.Handler(s.Handler, o.MaxRequestBytes))
 	}
 	restPaths, err := rest.New(services, o.MaxRequestBytes)

@@ -61,6 +61,8 @@ type Options struct {
 	MaxRequestBytes int64
 	// CallTimeout is the deadline of unary calls that bring none (30 s).
 	CallTimeout time.Duration
+	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s).
+	StallTimeout time.Duration
 	// MaxConnections bounds open connections (4096); the next ones wait in the kernel.
 	MaxConnections int
 }
@@ -68,14 +70,16 @@ type Options struct {
 const (
 	defaultMaxRequest     = 4 << 20
 	defaultCallTimeout    = 30 * time.Second
+	defaultStallTimeout   = 30 * time.Second
 	defaultMaxConnections = 4096
 
-	// ioTimeout is how long one read of a body or one write of an answer may stall.
-	ioTimeout = 30 * time.Second
 	// headerTimeout bounds reading the headers, idleTimeout an unused connection.
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
+	// A quiet HTTP/2 connection is asked for a sign of life, so that clients that vanished do not hold streams.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
 	// forcedGrace is what calls get to end after their connections were cut.
 	forcedGrace = time.Second
 )
@@ -86,6 +90,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = defaultCallTimeout
+	}
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = defaultStallTimeout
 	}
 	if o.MaxConnections <= 0 {
 		o.MaxConnections = defaultMaxConnections
@@ -140,7 +147,7 @@ func (s *Server) Start(ctx context.Context) error {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: ioTimeout, PingTimeout: ioTimeout / 2},
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		ErrorLog:          slog.NewLogLogger(logger.FromContext(ctx).Handler(), slog.LevelWarn),
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)

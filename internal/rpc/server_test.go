@@ -1,11 +1,13 @@
 package rpc_test
 
 import (
+	"bufio"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +108,7 @@ func TestStopCutsCallsThatOutlastItsBudget(t *testing.T) {
 	err := p.server.Stop(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "cut off")
-	require.True(t, errors.Is(<-ended, context.Canceled))
+	require.ErrorIs(t, <-ended, context.Canceled)
 	<-answered
 }
 
@@ -140,4 +142,63 @@ func TestPagesAreStableAndTokensAreBoundToFilters(t *testing.T) {
 	p.do("GET", path+token+"&statuses=failed", "").fails(400, "INVALID_PAGE_TOKEN")
 	p.do("GET", "/v1/projects/default/audit?pageSize=2"+token, "").fails(400, "INVALID_PAGE_TOKEN")
 	p.do("GET", path+token+"&pageSize=3", "").ok()
+}
+
+func TestStalledClientsAreCutOff(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.StallTimeout = 300 * time.Millisecond })
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", p.server.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+
+	// A body that never comes.
+	sending := dial()
+	fmt.Fprintf(sending, "POST /v1/projects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	res, err := http.ReadResponse(bufio.NewReader(sending), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	res.Body.Close()
+
+	// A body that nobody waits for.
+	unwanted := dial()
+	fmt.Fprintf(unwanted, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+	res, err = http.ReadResponse(bufio.NewReader(unwanted), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
+	res.Body.Close()
+
+	// Answers that are never read: their writes fill every buffer on the way, and then stall.
+	p.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting+"# "+strings.Repeat("x", 500_000)+"\n")+`}`).ok()
+	reading := dial()
+	for err == nil {
+		_, err = io.WriteString(reading, "GET /v1/projects/default/workflows/hello HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	require.False(t, os.IsTimeout(err), "the server has to cut the connection: %v", err)
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.MaxConnections = 1 })
+	p.do("GET", "/v1/version", "").ok() // keeps its connection
+	waiting := make(chan int, 1)
+	go func() {
+		transport := &http.Transport{DisableKeepAlives: true}
+		res, err := (&http.Client{Transport: transport}).Get(p.base + "/v1/version")
+		if err != nil {
+			waiting <- 0
+			return
+		}
+		res.Body.Close()
+		waiting <- res.StatusCode
+	}()
+	for range 20 {
+		p.do("GET", "/v1/version", "").ok()
+	}
+	require.Empty(t, waiting, "a second connection has to wait")
+	p.client.CloseIdleConnections()
+	require.Equal(t, http.StatusOK, <-waiting)
 }

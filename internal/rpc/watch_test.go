@@ -3,13 +3,13 @@ package rpc_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
@@ -128,6 +128,28 @@ func TestStopEndsWatchesAtOnce(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestStopEndsWatchesOverGRPC(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	id := p.startRun(`{}`)
+	conn := p.grpc(t)
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, "/signalbox.v1.RunService/WatchRun")
+	require.NoError(t, err)
+	require.NoError(t, stream.SendMsg(&signalboxv1.WatchRunRequest{Id: id}))
+	require.NoError(t, stream.CloseSend())
+	var first signalboxv1.WatchRunResponse
+	require.NoError(t, stream.RecvMsg(&first))
+	require.Equal(t, id, first.GetRun().GetId())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.server.Stop(ctx) }()
+	requireGRPC(t, stream.RecvMsg(&first), codes.Unavailable, "SERVER_STOPPING")
+	require.NoError(t, <-stopped)
+}
+
 func TestWatchEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
@@ -139,6 +161,5 @@ func TestWatchEndsWithItsClient(t *testing.T) {
 	cancel()
 	require.False(t, stream.Receive())
 	require.Equal(t, connect.CodeCanceled, connect.CodeOf(stream.Err()))
-	require.False(t, errors.Is(stream.Err(), io.ErrUnexpectedEOF))
 	// That the server's side ended as well is what goleak and Stop's join see to.
 }

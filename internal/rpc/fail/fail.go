@@ -26,8 +26,7 @@ const Domain = "signalbox"
 // Error maps err to the error of the API. The second result is false for what the caller cannot act on: the server's
 // own mistakes, whose cause belongs in the log.
 func Error(err error) (*connect.Error, bool) {
-	var coded *connect.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*connect.Error](err); ok {
 		return coded, true
 	}
 	if f, ok := fault.From(err); ok {

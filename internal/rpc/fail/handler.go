@@ -113,23 +113,27 @@ func (c *completer) bare(r *http.Request) *connect.Error {
 	case http.StatusHTTPVersionNotSupported:
 		return New(connect.CodeUnimplemented, reason.Unimplemented, "this call needs HTTP/2")
 	}
+	code, message, bare := connectError(c.body.Bytes())
+	if !bare {
+		return nil
+	}
+	return Completed(code, message, c.limit)
+}
+
+// connectError reads an error in Connect's JSON and tells whether it is one, and one without details.
+func connectError(body []byte) (code connect.Code, message string, bare bool) {
 	var wire struct {
 		Code    string            `json:"code"`
 		Message string            `json:"message"`
 		Details []json.RawMessage `json:"details"`
 	}
-	if err := json.Unmarshal(c.body.Bytes(), &wire); err != nil || len(wire.Details) > 0 {
-		return nil
+	if err := json.Unmarshal(body, &wire); err != nil {
+		return 0, "", false
 	}
-	var code connect.Code
 	if err := code.UnmarshalText([]byte(wire.Code)); err != nil {
-		return nil
+		return 0, "", false
 	}
-	return c.completed(code, wire.Message)
-}
-
-func (c *completer) completed(code connect.Code, message string) *connect.Error {
-	return Completed(code, message, c.limit)
+	return code, wire.Message, len(wire.Details) == 0
 }
 
 // Completed gives an error of a library a reason and a line that says what to do.
@@ -178,7 +182,7 @@ func (c *completer) complete(prefix string) {
 			text = plain
 		}
 	}
-	for key, values := range grpcTrailers(c.completed(code, text)) {
+	for key, values := range grpcTrailers(Completed(code, text, c.limit)) {
 		h[prefix+key] = values
 	}
 }

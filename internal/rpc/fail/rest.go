@@ -1,6 +1,7 @@
 package fail
 
 import (
+	"maps"
 	"net/http"
 
 	"connectrpc.com/connect"
@@ -27,9 +28,7 @@ func WriteREST(w http.ResponseWriter, e *connect.Error, httpStatus int) {
 		httpStatus, body = http.StatusInternalServerError, []byte(`{"code":13,"message":"the error could not be written"}`)
 	}
 	header := w.Header()
-	for key, values := range e.Meta() {
-		header[key] = values
-	}
+	maps.Copy(header, e.Meta())
 	header.Set("Content-Type", "application/json")
 	header.Del("Content-Length")
 	w.WriteHeader(httpStatus)

@@ -6,7 +6,7 @@
 //     is missing, null and {} are three different things: no message, the JSON null, and an empty object.
 //   - 64-bit integers are JSON numbers (the API's counters stay below 2^53). Both numbers and strings are read.
 //   - Lists, numbers and booleans are always written, also when empty, zero or false; empty strings and messages
-//     that are not set are left out. Members come in the order of their field numbers.
+//     that are not set are left out. Members come in the order of the protos.
 //
 // Members the message does not have are an error, never passed over, so that a misspelt one is noticed.
 //

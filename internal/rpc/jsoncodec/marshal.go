@@ -34,7 +34,9 @@ func appendMessage(dst []byte, m protoreflect.Message) ([]byte, error) {
 	}
 	dst = append(dst, '{')
 	first := true
-	for _, field := range fieldsByNumber(m.Descriptor()) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
 		if !written(m, field) {
 			continue
 		}
@@ -50,15 +52,6 @@ func appendMessage(dst []byte, m protoreflect.Message) ([]byte, error) {
 		}
 	}
 	return append(dst, '}'), nil
-}
-
-func fieldsByNumber(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
-	fields := make([]protoreflect.FieldDescriptor, d.Fields().Len())
-	for i := range fields {
-		fields[i] = d.Fields().Get(i)
-	}
-	slices.SortFunc(fields, func(a, b protoreflect.FieldDescriptor) int { return int(a.Number() - b.Number()) })
-	return fields
 }
 
 func written(m protoreflect.Message, field protoreflect.FieldDescriptor) bool {
@@ -172,11 +165,24 @@ func appendCompact(dst, text []byte) ([]byte, error) {
 
 // appendString quotes s without escaping <, > and &, which are common in expressions.
 func appendString(dst []byte, s string) []byte {
+	if isPlain(s) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
 	buf := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buf)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a string always has a JSON form and a buffer always takes it
+	_ = encoder.Encode(s) //nolint:errchkjson // a string always has a JSON form and a buffer always takes it
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// isPlain tells whether s needs no escapes, as nearly all names, states and times.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func isJSONValue(d protoreflect.MessageDescriptor) bool {
