@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func printProblems(s *session.Session, err error) error {
 	return nil
 }
 
-// build is the JSON of "version".
+// buildInfo is the JSON of "version".
 type buildInfo struct {
 	Version  string      `json:"version"`
 	Commit   string      `json:"commit,omitempty"`
@@ -80,6 +81,7 @@ type buildInfo struct {
 	Server   *serverInfo `json:"server,omitempty"`
 }
 
+// serverInfo is what the server says of itself.
 type serverInfo struct {
 	Version     string `json:"version"`
 	Interpreter int32  `json:"interpreter"`
@@ -134,7 +136,7 @@ func thisBuild(version string) buildInfo {
 		return info
 	}
 	if info.Version == "" {
-		info.Version = build.Main.Version
+		info.Version = strings.Trim(build.Main.Version, "()") // "(devel)" outside a released module
 	}
 	for _, setting := range build.Settings {
 		switch setting.Key {

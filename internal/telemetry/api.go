@@ -35,7 +35,7 @@ func (a *API) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		begin := a.now()
 		response, err := next(ctx, request)
-		a.record(ctx, request.Spec(), begin, err)
+		a.record(ctx, request.Peer().Protocol, request.Spec(), begin, err)
 		return response, err
 	}
 }
@@ -45,7 +45,7 @@ func (a *API) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.St
 	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
 		begin := a.now()
 		err := next(ctx, stream)
-		a.record(ctx, stream.Spec(), begin, err)
+		a.record(ctx, stream.Peer().Protocol, stream.Spec(), begin, err)
 		return err
 	}
 }
@@ -55,12 +55,17 @@ func (a *API) WrapStreamingClient(next connect.StreamingClientFunc) connect.Stre
 	return next
 }
 
-func (a *API) record(ctx context.Context, spec connect.Spec, begin time.Time, err error) {
+func (a *API) record(ctx context.Context, protocol string, spec connect.Spec, begin time.Time, err error) {
 	code := "OK"
 	if err != nil {
 		code = strings.ToUpper(connect.CodeOf(err).String())
 	}
+	system := "connectrpc"
+	if protocol != connect.ProtocolConnect {
+		system = "grpc" // gRPC and gRPC-Web
+	}
 	a.duration.Record(ctx, a.now().Sub(begin).Seconds(), metric.WithAttributes(
+		attribute.String("rpc.system.name", system),
 		attribute.String("rpc.method", strings.TrimPrefix(spec.Procedure, "/")),
 		attribute.String("rpc.response.status_code", code),
 	))

@@ -109,7 +109,7 @@ func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 
 	page := scrape(t, tel)
 	for procedure, code := range map[string]string{good: "OK", bad: "RESOURCE_EXHAUSTED", stream: "OK"} {
-		require.Regexp(t, regexp.QuoteMeta(`rpc_server_call_duration_seconds_count{rpc_method="`+procedure[1:]+`",rpc_response_status_code="`+code+`"} 1`), page)
+		require.Regexp(t, regexp.QuoteMeta(`rpc_server_call_duration_seconds_count{rpc_method="`+procedure[1:]+`",rpc_response_status_code="`+code+`",rpc_system_name="connectrpc"} 1`), page)
 	}
 }
 

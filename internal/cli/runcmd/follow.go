@@ -20,16 +20,26 @@ type view interface {
 	done()
 }
 
+// silence is how long a stream may bring nothing before it counts as broken: a server that has nothing to say repeats
+// the run every 15 seconds, and a connection whose other end has vanished would else be believed in for ever.
+const silence = 45 * time.Second
+
 // follower follows one run to its end, across broken streams and restarts of the server.
 type follower struct {
 	session *session.Session
 	project string
 	id      string
 	view    view
+	silence time.Duration
 
+	shown    bool  // whether the view has the run
 	sequence int64 // of the last change seen; a new stream begins after it
 	away     bool  // whether the view was told that the server is
 	tries    int   // in a row without an answer
+}
+
+func newFollower(s *session.Session, project, id string, view view) *follower {
+	return &follower{session: s, project: project, id: id, view: view, silence: silence}
 }
 
 // untilEnd returns the finished run, with input and output.
@@ -51,6 +61,10 @@ func (f *follower) untilEnd(ctx context.Context) (*signalboxv1.Run, error) {
 
 // stream shows changes until the stream ends; over says that the run has.
 func (f *follower) stream(ctx context.Context) (over bool, err error) {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	watchdog := time.AfterFunc(f.silence, cut)
+	defer watchdog.Stop()
 	stream, err := f.session.Runs().WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{
 		Project: f.project, Id: f.id, AfterSequence: f.sequence,
 	}))
@@ -58,16 +72,26 @@ func (f *follower) stream(ctx context.Context) (over bool, err error) {
 		return false, err
 	}
 	for stream.Receive() {
+		watchdog.Reset(f.silence)
 		f.answered()
 		message := stream.Msg()
-		f.sequence = max(f.sequence, message.GetRun().GetSequence())
-		for _, step := range message.GetSteps() {
-			f.sequence = max(f.sequence, step.GetSequence())
-		}
-		f.view.update(message)
+		f.show(message)
 		over = over || ended(message.GetRun().GetStatus())
 	}
 	return over || stream.Err() == nil, errors.Join(stream.Err(), stream.Close())
+}
+
+// show passes news on; a repetition, as servers send to say that they are there, is none.
+func (f *follower) show(message *signalboxv1.WatchRunResponse) {
+	if f.shown && len(message.GetSteps()) == 0 && message.GetRun().GetSequence() <= f.sequence {
+		return
+	}
+	f.shown = true
+	f.sequence = max(f.sequence, message.GetRun().GetSequence())
+	for _, step := range message.GetSteps() {
+		f.sequence = max(f.sequence, step.GetSequence())
+	}
+	f.view.update(message)
 }
 
 func (f *follower) fetch(ctx context.Context) (*signalboxv1.Run, error) {

@@ -85,7 +85,7 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 		return printRun(s, run)
 	}
 	s.Note("run %s started; waiting for its end", run.GetId())
-	follow := &follower{session: s, id: run.GetId(), project: run.GetProject(), view: newLines(s.Err, s.ErrStyle())}
+	follow := newFollower(s, run.GetProject(), run.GetId(), newLines(s.Err, s.ErrStyle()))
 	finished, err := follow.untilEnd(patience)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func watch(ctx context.Context, s *session.Session, id string) error {
 	if _, err := s.Runs().GetRun(call, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: id})); err != nil {
 		return s.Failed(err, "watch run %q", id)
 	}
-	follow := &follower{session: s, id: id, project: s.Project(), view: watchView(s)}
+	follow := newFollower(s, s.Project(), id, watchView(s))
 	finished, err := follow.untilEnd(patience)
 	if err != nil {
 		return err

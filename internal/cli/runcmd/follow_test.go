@@ -1,0 +1,83 @@
+package runcmd
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// mute answers a first watch with one message, repeated once, and then with silence; a second one ends with the run.
+type mute struct {
+	signalboxv1connect.UnimplementedRunServiceHandler
+
+	watches atomic.Int32
+	after   atomic.Int64
+}
+
+func (m *mute) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
+	if m.watches.Add(1) > 1 {
+		m.after.Store(request.Msg.GetAfterSequence())
+		return stream.Send(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted, Sequence: 8}})
+	}
+	for range 2 {
+		if err := stream.Send(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusRunning, Sequence: 7}}); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (m *mute) GetRun(context.Context, *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
+	return connect.NewResponse(&signalboxv1.GetRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted}}), nil
+}
+
+// counting counts what a view is told.
+type counting struct {
+	*lines
+
+	updates int
+}
+
+func (c *counting) update(*signalboxv1.WatchRunResponse) { c.updates++ }
+
+func TestASilentStreamCountsAsBroken(t *testing.T) {
+	t.Parallel()
+	service := &mute{}
+	mux := http.NewServeMux()
+	mux.Handle(signalboxv1connect.NewRunServiceHandler(service))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+
+	var progress bytes.Buffer
+	s := session.New(session.Streams{Env: config.Environment{session.AddressVariable: server.URL}, Now: time.Now})
+	s.BindClient(&cobra.Command{})
+	t.Cleanup(s.Close)
+	view := &counting{lines: newLines(&progress, output.Style{})}
+	follow := newFollower(s, "default", "r", view)
+	follow.silence = 100 * time.Millisecond
+	run, err := follow.untilEnd(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, statusCompleted, run.GetStatus())
+	require.Contains(t, progress.String(), "connection lost")
+	require.Contains(t, progress.String(), "connected again")
+	require.EqualValues(t, 7, service.after.Load(), "resumed where it broke")
+	require.Equal(t, 2, view.updates, "a repetition is no news")
+}
