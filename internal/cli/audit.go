@@ -55,7 +55,7 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	if err != nil {
 		return err
 	}
-	entries, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
+	entries, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		response, err := s.Audit().ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
@@ -76,6 +76,9 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	if len(entries) == 0 {
 		s.Note("no entries")
 		return nil
+	}
+	if more {
+		s.Note("%d entries; there are more, --limit 0 lists all", len(entries))
 	}
 	rows := make([][]string, len(entries))
 	for i, entry := range entries {

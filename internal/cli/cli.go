@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
@@ -93,8 +94,17 @@ func Run(ctx context.Context, options Options, args []string) int {
 	defer s.Close()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if line := exit.Line(err); line != "" {
-		_, _ = fmt.Fprintln(options.Stderr, "error: "+strings.TrimRight(line, "\n")) // nothing is left to tell it to
+	if text := exit.Line(err); text != "" {
+		_, _ = fmt.Fprintln(options.Stderr, "error: "+harmless(text)) // nothing is left to tell it to
 	}
 	return exit.Code(err)
+}
+
+// harmless keeps what servers and documents put into errors from steering the terminal.
+func harmless(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = output.Visible(line)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -34,7 +34,7 @@ func projectListCommand(s *session.Session) *cobra.Command {
 }
 
 func listProjects(ctx context.Context, s *session.Session) error {
-	projects, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Project, string, error) {
+	projects, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Project, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		response, err := s.Projects().ListProjects(ctx, connect.NewRequest(&signalboxv1.ListProjectsRequest{PageSize: size, PageToken: token}))

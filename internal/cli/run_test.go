@@ -244,6 +244,8 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	}
 	require.Equal(t, 5, count())
 	require.Equal(t, 3, count("--limit", "3"))
+	require.Contains(t, shell.run(t, "run", "list", "--limit", "3").err.String(), "3 runs; there are more")
+	require.Empty(t, shell.run(t, "run", "list", "--limit", "5").err.String())
 	require.Equal(t, 5, count("--limit", "0", "--status", "failed,timed_out", "--workflow", "demo/hello", "--version", "1.0.0",
 		"--since", "2026-01-01T00:00:00Z", "--until", "2026-02-01", "--request-id", "q", "--order", "oldest", "--project", "shop"))
 	request := last[*signalboxv1.ListRunsRequest](t, a)
@@ -299,8 +301,8 @@ func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "input/sku", Description: "expected a string"}},
 	})
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "the input does not fit; input/sku: expected a string [INVALID_INPUT]")
-	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines")
-	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "two lines")
+	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines \x1b[2J")
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \x1b[2J`)
 	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
 	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "whether the run was started is not known", "--request-id q-7")
 }

@@ -52,7 +52,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if err != nil {
 		return err
 	}
-	runs, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
+	runs, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		request.PageSize, request.PageToken = size, token
@@ -71,6 +71,9 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if len(runs) == 0 {
 		s.Note("no runs")
 		return nil
+	}
+	if more {
+		s.Note("%d runs; there are more, --limit 0 lists all", len(runs))
 	}
 	rows := make([][]string, len(runs))
 	for i, run := range runs {

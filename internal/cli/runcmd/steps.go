@@ -29,7 +29,7 @@ JSON and YAML hold each step's input, output, error and attempts as well.`,
 }
 
 func listSteps(ctx context.Context, s *session.Session, id string) error {
-	found, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		response, err := s.Runs().ListSteps(ctx, connect.NewRequest(&signalboxv1.ListStepsRequest{

@@ -18,10 +18,10 @@ func step(number int64, status string) *signalboxv1.Step {
 // frame is what stands on a terminal after the last drawing: each drawing goes up over the one before.
 func frame(t *testing.T, text string) []string {
 	t.Helper()
-	const clear = "\x1b[J"
-	at := strings.LastIndex(text, clear)
+	const erase = "\x1b[J"
+	at := strings.LastIndex(text, erase)
 	require.NotEqual(t, -1, at, "redrawn in place")
-	return strings.Split(strings.TrimRight(text[at+len(clear):], "\n"), "\n")
+	return strings.Split(strings.TrimRight(text[at+len(erase):], "\n"), "\n")
 }
 
 func TestScreenRedrawsInPlace(t *testing.T) {

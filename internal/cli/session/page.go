@@ -11,22 +11,22 @@ import (
 // pageSize is asked for where a list is longer; servers allow 500.
 const pageSize = 200
 
-// Pages collects a list page by page, up to limit items; 0 means all.
-func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, error)) ([]T, error) {
-	all := []T{}
+// Pages collects a list page by page, up to limit items; 0 means all. More says that the list goes on.
+func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, error)) (items []T, more bool, err error) {
+	items = []T{}
 	token := ""
 	for {
 		size := pageSize
 		if limit > 0 {
-			size = min(size, limit-len(all))
+			size = min(size, limit-len(items))
 		}
 		page, next, err := fetch(int32(size), token)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		all = append(all, page...)
-		if next == "" || limit > 0 && len(all) >= limit {
-			return all, nil
+		items = append(items, page...)
+		if next == "" || limit > 0 && len(items) >= limit {
+			return items, next != "", nil
 		}
 		token = next
 	}

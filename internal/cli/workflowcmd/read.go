@@ -39,7 +39,7 @@ func listCommand(s *session.Session) *cobra.Command {
 }
 
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
-	workflows, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
+	workflows, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		request.PageSize, request.PageToken = size, token
@@ -58,6 +58,9 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 	if len(workflows) == 0 {
 		s.Note("no workflows; publish one: signalbox workflow publish FILE")
 		return nil
+	}
+	if more {
+		s.Note("%d workflows; there are more, --limit 0 lists all", len(workflows))
 	}
 	rows := make([][]string, len(workflows))
 	for i, workflow := range workflows {
@@ -145,7 +148,7 @@ func versionsCommand(s *session.Session) *cobra.Command {
 }
 
 func versions(ctx context.Context, s *session.Session, name string) error {
-	found, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
 		response, err := s.Workflows().ListVersions(ctx, connect.NewRequest(&signalboxv1.ListVersionsRequest{
