@@ -15,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -66,6 +67,11 @@ func TestGRPCWithoutTLS(t *testing.T) {
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/StartRun", &signalboxv1.StartRunRequest{
 		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{"},
 	}, &started)
+	requireGRPC(t, err, codes.InvalidArgument, fault.InvalidArgument)
+
+	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{
+		Since: &timestamppb.Timestamp{Seconds: 1 << 60},
+	}, &signalboxv1.ListRunsResponse{})
 	requireGRPC(t, err, codes.InvalidArgument, fault.InvalidArgument)
 
 	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))

@@ -3,10 +3,12 @@ package rpc_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,6 +117,35 @@ func TestRESTStepsAndProjects(t *testing.T) {
 	page = p.do("GET", "/v1/projects?pageSize=1&pageToken="+page["nextPageToken"].(string), "").ok()
 	require.Equal(t, "shop", page["projects"].([]any)[0].(map[string]any)["name"])
 	require.NotContains(t, page, "nextPageToken")
+}
+
+func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	id := p.startRun(`{}`)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later := now.Add(time.Second)
+	failure := &run.Problem{Type: "https://example.com/errors/timeout", Status: 408, Title: "Timeout", Instance: "/do/0/greet"}
+	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
+		RunID: id, ExecutionID: "e", Position: 5,
+		State: &run.State{Status: run.Failed, Since: later, StartedAt: now, EndedAt: later, Error: failure},
+		Steps: []run.Step{{
+			Number: 1, Path: "/do/0/greet", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
+			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
+		}},
+	}})
+	require.NoError(t, err)
+	want := map[string]any{"type": failure.Type, "status": json.Number("408"), "title": "Timeout", "instance": "/do/0/greet"}
+	got := p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"].(map[string]any)
+	require.Equal(t, want, got["error"])
+	require.Equal(t, "2026-01-02T03:04:06Z", got["endTime"])
+	step := p.do("GET", "/v1/projects/default/runs/"+id+"/steps", "").ok()["steps"].([]any)[0].(map[string]any)
+	require.Equal(t, want, step["error"])
+	require.Equal(t, []any{
+		map[string]any{"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "error": want},
+		map[string]any{"number": json.Number("2"), "startTime": "2026-01-02T03:04:06Z"},
+	}, step["attempts"])
 }
 
 func TestRESTCompression(t *testing.T) {

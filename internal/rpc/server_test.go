@@ -202,3 +202,17 @@ func TestConnectionsAreLimited(t *testing.T) {
 	p.client.CloseIdleConnections()
 	require.Equal(t, http.StatusOK, <-waiting)
 }
+
+func TestPanicsOutsideOfMethodsAreLogged(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) {
+		o.Readyz = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("lost the plot") })
+	})
+	res, err := p.client.Get(p.base + "/readyz")
+	if err == nil {
+		res.Body.Close()
+	}
+	require.Error(t, err)
+	require.Contains(t, p.log.String(), "lost the plot")
+	p.do("GET", "/v1/version", "").ok()
+}

@@ -135,6 +135,12 @@ func TestCodecsRefuseWhatIsNoMessage(t *testing.T) {
 	require.Equal(t, "json", codec.Name())
 	require.Equal(t, "json; charset=utf-8", jsoncodec.NewConnect(jsoncodec.NameCharset).Name())
 	require.False(t, codec.IsBinary())
+	stable, err := codec.MarshalStable(value("[ 1 ]"))
+	require.NoError(t, err)
+	require.Equal(t, "[1]", string(stable))
+	stable, err = jsoncodec.NewREST().MarshalAppendStable([]byte("> "), value("[ 1 ]"))
+	require.NoError(t, err)
+	require.Equal(t, "> [1]", string(stable))
 	require.Equal(t, "json", jsoncodec.NewREST().Name())
 	require.False(t, jsoncodec.NewREST().IsBinary())
 }
