@@ -20,14 +20,14 @@ import (
 func everyKind(t *testing.T) protoreflect.MessageDescriptor {
 	t.Helper()
 	const valueType = ".signalbox.v1.JsonValue"
-	message := &descriptorpb.DescriptorProto{Name: proto.String("Every")}
+	message := &descriptorpb.DescriptorProto{Name: new("Every")}
 	add := func(name string, kind descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label, typeName string) {
 		field := &descriptorpb.FieldDescriptorProto{
-			Name: proto.String(name), Number: proto.Int32(int32(len(message.Field) + 1)), Type: kind.Enum(), Label: label.Enum(),
-			JsonName: proto.String(name),
+			Name: new(name), Number: new(int32(len(message.Field) + 1)), Type: kind.Enum(), Label: label.Enum(),
+			JsonName: new(name),
 		}
 		if typeName != "" {
-			field.TypeName = proto.String(typeName)
+			field.TypeName = new(typeName)
 		}
 		message.Field = append(message.Field, field)
 	}
@@ -46,18 +46,18 @@ func everyKind(t *testing.T) protoreflect.MessageDescriptor {
 	add("named", descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, many, ".every.Every.NamedEntry")
 	add("self", descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, one, ".every.Every")
 	message.NestedType = []*descriptorpb.DescriptorProto{{
-		Name: proto.String("NamedEntry"), Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
+		Name: new("NamedEntry"), Options: &descriptorpb.MessageOptions{MapEntry: new(true)},
 		Field: []*descriptorpb.FieldDescriptorProto{
-			{Name: proto.String("key"), Number: proto.Int32(1), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: one.Enum()},
-			{Name: proto.String("value"), Number: proto.Int32(2), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: one.Enum(), TypeName: proto.String(valueType)},
+			{Name: new("key"), Number: new(int32(1)), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: one.Enum()},
+			{Name: new("value"), Number: new(int32(2)), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: one.Enum(), TypeName: new(valueType)},
 		},
 	}}
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: proto.String("every.proto"), Package: proto.String("every"), Syntax: proto.String("proto3"),
+		Name: new("every.proto"), Package: new("every"), Syntax: new("proto3"),
 		Dependency:  []string{"signalbox/v1/types.proto"},
 		MessageType: []*descriptorpb.DescriptorProto{message},
-		EnumType: []*descriptorpb.EnumDescriptorProto{{Name: proto.String("Colour"), Value: []*descriptorpb.EnumValueDescriptorProto{
-			{Name: proto.String("NONE"), Number: proto.Int32(0)}, {Name: proto.String("RED"), Number: proto.Int32(1)},
+		EnumType: []*descriptorpb.EnumDescriptorProto{{Name: new("Colour"), Value: []*descriptorpb.EnumValueDescriptorProto{
+			{Name: new("NONE"), Number: new(int32(0))}, {Name: new("RED"), Number: new(int32(1))},
 		}}},
 	}, protoregistry.GlobalFiles)
 	require.NoError(t, err)
