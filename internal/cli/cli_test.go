@@ -195,6 +195,8 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, proposals("run", "list", "--status", ""), "timed_out")
 	require.Contains(t, proposals("run", "list", "-o", ""), "yaml")
 	shell.env["SIGNALBOX_ADDRESS"] = "127.0.0.1:1"
+	require.Zero(t, shell.run(t, "context", "set", "here", "--address", "h:1").code)
+	require.Contains(t, proposals("context", "use", ""), "here")
 	require.NotContains(t, proposals("run", "start", ""), "demo", "a server that is away proposes nothing and fails nothing")
 }
 

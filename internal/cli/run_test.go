@@ -281,6 +281,12 @@ func TestShowStepsAndCancel(t *testing.T) {
 	require.Regexp(t, `(?m)^1 +x +set +completed +1 +/do/0/for/12/do/0/x$`, strings.ReplaceAll(shell.run(t, "run", "steps", "run-1").out.String(), "  ", " "))
 	require.Contains(t, shell.run(t, "run", "steps", "run-1", "-o", "yaml").out.String(), "- 1.50\n", "numbers as they are")
 
+	wide := shell.run(t, "run", "show", "run-1", "-o", "wide").out.String()
+	require.Regexp(t, `(?m)^trigger +api$`, wide)
+	require.NotContains(t, shown.out.String(), "trigger")
+	long := shell.run(t, "run", "start", "hello", "--input", `{"text":"`+strings.Repeat("x", 90)+`"}`)
+	require.Contains(t, long.out.String(), "input\n  {\n    \"text\": \"xxx", "long values stand below their name")
+
 	canceled := shell.run(t, "run", "cancel", "run-1", "--reason", "wrong customer", "-o", "json")
 	require.Zero(t, canceled.code)
 	require.Contains(t, canceled.out.String(), `"cancelReason": "wrong customer"`)

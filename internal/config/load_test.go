@@ -1,8 +1,11 @@
 package config_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -253,6 +256,57 @@ func TestSizes(t *testing.T) {
 		_, err := config.ParseSize(text)
 		require.ErrorContains(t, err, "is not a size", text)
 	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"--api-max-request-bytes=0":                "lets nothing through",
+		"--runs-max-input-bytes=0":                 "lets nothing through",
+		"--runs-start-timeout=1ms":                 "is too short; give at least 100ms",
+		"--calls-timeout=0s":                       "is too short",
+		"--worker-stop-timeout=-1s":                "is too short",
+		"--worker-max-concurrent-workflow-tasks=1": "is too few; give at least 2",
+		"--worker-max-concurrent-activities=0":     "is too few",
+		"--worker-max-concurrent-activities=x":     "is not a whole number",
+		"--store-auto-migrate=perhaps":             "is neither true nor false",
+		"--workflows-max-definition-bytes=5MiB":    "is over api.max_request_bytes",
+		"--temporal-namespace=":                    "is empty",
+		"--telemetry-service-name=":                "is empty",
+		"--store-dsn=":                             "is empty",
+		"--auth-mode=tokens":                       "is not a mode",
+		"--roles=":                                 "a process needs a role",
+		"--roles=api,api":                          "is named twice",
+		"--projects=Shop":                          "is not a project's name",
+		"--listen=127.0.0.1:99999":                 "the port is not a number",
+	} {
+		_, err := load(t, "", nil, flag)
+		name, _, _ := strings.Cut(flag, "=")
+		lines := problems(t, err)
+		require.Len(t, lines, 1, flag)
+		require.Contains(t, lines[0], "("+name+"): ")
+		require.Contains(t, lines[0], want)
+	}
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	secret := struct{ DSN config.Secret }{"postgres://u:hunter2@h/d"}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("connecting", "dsn", secret.DSN)
+	text, err := json.Marshal(secret)
+	require.NoError(t, err)
+	for _, shown := range []string{log.String(), string(text), fmt.Sprint(secret), fmt.Sprintf("%#v %q %s", secret, secret.DSN, secret.DSN)} {
+		require.Contains(t, shown, "redacted")
+		require.NotContains(t, shown, "hunter2")
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	env := config.NewEnvironment([]string{"A=1", "B=x=y", "broken"})
+	require.Equal(t, config.Environment{"A": "1", "B": "x=y"}, env)
+	require.ElementsMatch(t, []string{"A=1", "B=x=y"}, env.Environ())
 }
 
 func TestNetworksAreMasked(t *testing.T) {

@@ -34,6 +34,9 @@ func (c *Config) validate() Problems {
 	} {
 		ps = append(ps, concern...)
 	}
+	if c.API.MaxRequestBytes <= 0 {
+		return Problems(ps) // reported above; everything is over it
+	}
 	if c.Runs.MaxInputBytes > c.API.MaxRequestBytes {
 		ps.add("runs.max_input_bytes", "%v is over api.max_request_bytes (%v), so such an input could never arrive; lower it or raise the other", c.Runs.MaxInputBytes, c.API.MaxRequestBytes)
 	}

@@ -22,6 +22,9 @@ func TestTablesAlignAndWidenAndStayHarmless(t *testing.T) {
 	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\x1b[31m\\n\n", table.String())
 	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, columns, rows()))
 	require.Equal(t, "ID       STATUS       WHY\nä        completed    x\nlong-id  a\\x1b[31m\\n  \\x9b\n", wide.String())
+	table.Reset()
+	require.NoError(t, output.Rows(&table, output.Wide, output.Style{}, columns, [][]string{{"1", "", "x"}, {"2", "", ""}}))
+	require.Equal(t, "ID  STATUS  WHY\n1           x\n2\n", table.String())
 	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true}, columns, [][]string{{"1", "failed", ""}}))
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }

@@ -99,12 +99,14 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 	}
 	var text strings.Builder
 	line := func(cell func(i int) (plain, shown string)) {
-		for at, i := range kept {
+		gap := "" // written before the next cell, so that no line ends in spaces
+		for _, i := range kept {
 			plain, shown := cell(i)
-			text.WriteString(shown)
-			if at < len(kept)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(plain)+2))
+			if plain != "" {
+				text.WriteString(gap + shown)
+				gap = ""
 			}
+			gap += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(plain)+2)
 		}
 		text.WriteByte('\n')
 	}

@@ -17,7 +17,6 @@ type view interface {
 	update(message *signalboxv1.WatchRunResponse)
 	lost(address string)
 	found()
-	done()
 }
 
 // silence is how long a stream may bring nothing before it counts as broken: a server that has nothing to say repeats
@@ -44,7 +43,6 @@ func newFollower(s *session.Session, project, id string, view view) *follower {
 
 // untilEnd returns the finished run, with input and output.
 func (f *follower) untilEnd(ctx context.Context) (*signalboxv1.Run, error) {
-	defer f.view.done()
 	for {
 		over, err := f.stream(ctx)
 		if over {

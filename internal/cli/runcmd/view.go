@@ -43,8 +43,8 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 func (l *lines) lost(address string) {
 	l.print("connection lost; waiting for Signalbox at " + address + " (the run goes on)")
 }
+
 func (l *lines) found() { l.print("connected again") }
-func (l *lines) done()  {}
 
 // screen is the view of a terminal: the newest steps and the run's status, redrawn in place.
 type screen struct {
@@ -99,8 +99,6 @@ func (s *screen) found() {
 	s.notice = ""
 	s.draw()
 }
-
-func (s *screen) done() {}
 
 func (s *screen) draw() {
 	shown := s.steps
