@@ -73,8 +73,9 @@ lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go c
 		{ echo "lint: the files above are not formatted; run gofmt -w on them" >&2; exit 1; }
 	@$(TOOLS)/protoimports .build/proto
 	@$(TOOLS)/buf lint
-	@for module in $$(scripts/modules.sh) tools; do \
-		echo "golangci-lint: $$module"; (cd $$module && GOWORK=off $(TOOLS)/golangci-lint run ./...); done
+	@status=0; for module in $$(scripts/modules.sh) tools; do \
+		echo "golangci-lint: $$module"; (cd $$module && GOWORK=off $(TOOLS)/golangci-lint run ./...) || status=1; done; \
+		exit $$status
 
 .PHONY: bench
 bench: build ## Measure against the bare Temporal SDK and write docs/benchmarks.md; takes minutes
