@@ -35,8 +35,9 @@ all() {
 	root || status=1
 	for module in $(scripts/modules.sh); do
 		[ "${module}" = . ] && continue
-		# The flags of `make build`, so that the Temporal server is compiled once for both.
-		CGO_ENABLED=0 events "${module}" -trimpath ./...
+		# The flags of `make build`, so that the Temporal server is compiled once for both. One package at a time: each
+		# starts platforms of its own, and its tests already run side by side.
+		CGO_ENABLED=0 events "${module}" -trimpath -p=1 ./...
 	done
 	CGO_ENABLED=0 events tools ./testreport ./protoimports
 	return "${status}"
