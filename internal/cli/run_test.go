@@ -307,6 +307,10 @@ func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "input/sku", Description: "expected a string"}},
 	})
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "the input does not fit; input/sku: expected a string [INVALID_INPUT]")
+	a.refuse = refusal(connect.CodeInvalidArgument, "INVALID_INPUT", "the input does not fit: expected a string", &errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "input/sku", Description: "expected a string"}},
+	})
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "does not fit: expected a string [INVALID_INPUT]")
 	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines \x1b[2J")
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \x1b[2J`)
 	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)

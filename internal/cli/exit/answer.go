@@ -65,7 +65,9 @@ func describe(answer *connect.Error, address string) string {
 			reason = value.GetReason()
 		case *errdetails.BadRequest:
 			for _, violation := range value.GetFieldViolations() {
-				line.WriteString("; " + violation.GetField() + ": " + violation.GetDescription())
+				if !strings.Contains(line.String(), violation.GetDescription()) { // the message may have said it
+					line.WriteString("; " + violation.GetField() + ": " + violation.GetDescription())
+				}
 			}
 		case *errdetails.RetryInfo:
 			if wait := value.GetRetryDelay().AsDuration(); wait > 0 {
