@@ -19,10 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opener opens one database any number of times.
-func opener(o store.Options) storetest.Opener {
-	return func(t testing.TB) storetest.Store { return start(t, o) }
-}
+// patience is for busy machines: the suite is about what the store does, not about how soon.
+const patience = time.Minute
 
 func start(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
@@ -35,21 +33,28 @@ func start(t testing.TB, o store.Options) *store.Store {
 }
 
 func sqlite(t testing.TB) store.Options {
-	return store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true}
+	return store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: patience}
 }
 
 func postgres(t testing.TB) store.Options {
-	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, MaxConns: 8}
+	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, MaxConns: 8, CallTimeout: patience}
 }
 
 func TestConformanceSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB) storetest.Opener { return opener(sqlite(t)) })
+	storetest.Run(t, func(t testing.TB) storetest.Opener {
+		// A SQLite file belongs to one process: everyone gets the same store.
+		s := start(t, sqlite(t))
+		return func(testing.TB) storetest.Store { return s }
+	})
 }
 
 func TestConformancePostgres(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB) storetest.Opener { return opener(postgres(t)) })
+	storetest.Run(t, func(t testing.TB) storetest.Opener {
+		o := postgres(t)
+		return func(t testing.TB) storetest.Store { return start(t, o) }
+	})
 }
 
 func TestLifecycle(t *testing.T) {
