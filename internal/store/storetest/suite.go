@@ -36,7 +36,8 @@ type Store interface {
 	Ping(ctx context.Context) error
 }
 
-// Opener opens one database, migrated; the store is closed when the test ends.
+// Opener opens one database, migrated; the store is closed when the test ends. Where a database belongs to one process,
+// it returns the same store each time.
 type Opener func(t testing.TB) Store
 
 // Run runs the suite. newDatabase makes an empty database for one test.
