@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Stops with a clear message unless the Go toolchain that go.mod asks for is there.
+# Stops with a clear message unless there is a Go toolchain that every module here accepts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-want=$(awk '$1 == "go" {print $2; exit}' go.mod)
+want=$(awk '$1 == "go" {print $2}' go.mod ./*/go.mod | sort -V | tail -n 1)
 hint="Get Go ${want} or newer from https://go.dev/dl/ and put it on the PATH."
 
 if ! command -v go >/dev/null; then
