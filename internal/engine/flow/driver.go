@@ -49,6 +49,7 @@ type effect struct {
 	future workflow.Future
 	cancel workflow.CancelFunc
 	call   *HTTPRequest // nil for a timer
+	due    time.Time    // of a timer
 }
 
 func (d *driver) run() (json.RawMessage, error) {
@@ -136,8 +137,9 @@ func (d *driver) forget(e *effect) {
 	d.pending = slices.DeleteFunc(d.pending, func(o *effect) bool { return o == e })
 }
 
-// perform starts and cancels effects.
+// perform starts and cancels effects: timers and unsafe calls before safe ones, which go by what else is in flight.
 func (d *driver) perform(effects []interp.Effect) {
+	var last []interp.Call
 	for _, e := range effects {
 		switch e := e.(type) {
 		case interp.StartTimer:
@@ -145,10 +147,20 @@ func (d *driver) perform(effects []interp.Effect) {
 		case interp.CancelTimer:
 			d.cancel(e.ID)
 		case interp.Call:
-			d.dispatch(e.ID, d.request(e), true)
+			if safe(e.HTTP.Method) {
+				last = append(last, e)
+				continue
+			}
+			d.dispatch(e.ID, d.request(e), false)
 		case interp.CancelCall:
 			d.cancel(e.ID)
 		}
+	}
+	for _, e := range last {
+		if slices.Contains(effects, interp.Effect(interp.CancelCall{ID: e.ID})) {
+			continue // asked for and given up within one Advance
+		}
+		d.dispatch(e.ID, d.request(e), d.roomForLocal())
 	}
 }
 
@@ -166,7 +178,7 @@ func (d *driver) startTimer(e interp.StartTimer) {
 	ctx, cancel := workflow.WithCancel(d.detached)
 	// a timer of no time would fire without an event, and so within the workflow task
 	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
-	d.pending = append(d.pending, &effect{id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel})
+	d.pending = append(d.pending, &effect{id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: e.Deadline})
 	d.events += eventsPerTimer
 }
 

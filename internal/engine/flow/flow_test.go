@@ -251,6 +251,33 @@ func TestSlowOrLargeSafeCallsBecomeActivities(t *testing.T) {
 	}
 }
 
+func TestNothingWaitsForALocalActivity(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		other string
+		local bool
+	}{
+		"a timer soon":    {"{wait: {seconds: 1}}", false},
+		"a timer later":   {"{wait: {hours: 1}}", true},
+		"an activity":     {"{call: http, with: {method: post, endpoint: 'http://y'}}", false},
+		"another of them": {"{call: http, with: {method: get, endpoint: 'http://y'}}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, `
+do: [{f: {fork: {branches: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}, {o: `+tt.other+`}]}}}]`, ``)
+			b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(1) }
+			_, err := b.run()
+			require.NoError(t, err)
+			for _, r := range b.requests {
+				if r.URL == "http://x" {
+					require.Equal(t, tt.local, r.Local)
+				}
+			}
+		})
+	}
+}
+
 func TestFailedCall(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `do: [{o: {do: [{p: {call: http, with: {method: put, endpoint: 'http://x'}}}]}}]`, ``)

@@ -45,11 +45,11 @@ func safe(method string) bool {
 	return method == "GET" || method == "HEAD" || method == "OPTIONS"
 }
 
-// dispatch starts a call: a safe one as a local activity where there is room, any other as an activity.
-func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, mayBeLocal bool) {
+// dispatch starts a call, as a local activity or as an activity.
+func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, local bool) {
 	ctx, cancel := workflow.WithCancel(d.detached)
 	e := &effect{id: id, cancel: cancel, call: &r}
-	if r.Local = mayBeLocal && safe(r.Method) && d.localsInFlight() < d.limits.LocalWidth; r.Local {
+	if r.Local = local; r.Local {
 		wire := r
 		// The request's own timeout is the first to pass: then the failure tells what happened.
 		wire.Timeout = min(r.Timeout, d.limits.LocalTimeout)
@@ -77,14 +77,20 @@ func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, mayBeLocal bool) {
 	d.pending = append(d.pending, e)
 }
 
-func (d *driver) localsInFlight() int {
-	n := 0
+// roomForLocal tells whether a safe call may be a local activity now. While one is in flight the workflow task stays
+// open and no timer or activity can report, so nothing else may be about to: else a race's timer would be late.
+func (d *driver) roomForLocal() bool {
+	locals := 0
+	soon := workflow.Now(d.ctx).Add(d.limits.LocalTimeout + time.Second)
 	for _, e := range d.pending {
-		if e.call != nil && e.call.Local {
-			n++
+		switch {
+		case e.call == nil && e.due.Before(soon), e.call != nil && !e.call.Local:
+			return false
+		case e.call != nil:
+			locals++
 		}
 	}
-	return n
+	return locals < d.limits.LocalWidth
 }
 
 // again tells whether a call that failed as a local activity is to be made as an activity: it took too long or its
