@@ -16,6 +16,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -97,10 +99,19 @@ func (e *Engine) watchAnswers(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if err == nil {
+	switch {
+	case err == nil:
 		e.answered.Store(e.now().UnixNano())
+	case away(err):
+		e.answered.Store(0) // what was proven before is worth nothing now
 	}
 	return err
+}
+
+// away tells an error that says that nobody is there from an answer.
+func away(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	return errors.As(err, &unavailable) || status.Code(err) == codes.Unavailable
 }
 
 // Check implements [run.Engine]: it asks Temporal for the namespace unless Temporal has just answered something.

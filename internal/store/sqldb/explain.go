@@ -94,7 +94,11 @@ func openHint(pe *pgconn.PgError) string {
 // trouble says what is wrong with the database as such; empty when the error is about the statement.
 func (d *DB) trouble(err error) string {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return postgresTrouble(pe)
+		why := postgresTrouble(pe)
+		if _, atTheDoor := errors.AsType[*pgconn.ConnectError](err); atTheDoor && why == "" {
+			return pe.Message // no statement was run that could be at fault
+		}
+		return why
 	}
 	if se, ok := errors.AsType[*sqlite.Error](err); ok {
 		return sqliteTrouble(se.Code())
