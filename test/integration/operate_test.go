@@ -50,15 +50,15 @@ func TestPortInUse(t *testing.T) {
 
 func TestListeningBeyondLoopbackIsRefused(t *testing.T) {
 	t.Parallel()
-	requireRefusedStart(t, server(t, platform.SQLite(t), "--listen", "0.0.0.0:0"), "loopback")
+	requireRefusedStart(t, server(t, platform.SQLite(t), "--listen", "0.0.0.0:0"), "listen", "127.0.0.1")
 }
 
 func TestConfigurationProblemsAreAllReported(t *testing.T) {
 	t.Parallel()
 	path := file(t, "signalbox.yaml", "listen: nowhere\nlog: {level: loud}\nstores: {}\n")
-	for _, command := range [][]string{{"check-config", "--config", path}, {"server", "--config", path}} {
-		r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: command})
-		require.Equal(t, platform.ExitUsage, r.Code, r.String())
+	for command, code := range map[string]int{"check-config": platform.ExitFailed, "server": platform.ExitUsage} {
+		r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{command, "--config", path}})
+		require.Equal(t, code, r.Code, r.String())
 		for _, part := range []string{"listen", "log.level", "loud", "stores", "store"} {
 			require.Contains(t, r.Stdout+r.Stderr, part, r.String())
 		}
@@ -88,11 +88,19 @@ func TestUnwritableDataFolder(t *testing.T) {
 func TestDatabaseDownAtStart(t *testing.T) {
 	t.Parallel()
 	address := platform.Address(platform.FreePort(t))
+	dsn := "postgres://signalbox:planted-secret@" + address + "/signalbox?sslmode=disable"
+	command := platform.Command{
+		Binary: platform.ServerBinary(t), Env: []string{"SIGNALBOX_STORE_DSN=" + dsn},
+		Args: []string{"server", "--listen", platform.Address(platform.FreePort(t)), "--store-driver", "postgres"},
+	}
 	began := time.Now()
-	r := server(t, platform.Store{Driver: "postgres", DSN: "postgres://signalbox:planted-secret@" + address + "/signalbox?sslmode=disable"})
+	r := platform.Run(t, command)
 	requireRefusedStart(t, r, address)
 	require.Less(t, time.Since(began), 30*time.Second)
 	require.NotContains(t, r.Stderr+r.Stdout, "planted-secret")
+
+	// Anybody who lists processes sees a command line.
+	requireRefusedStart(t, server(t, platform.Store{Driver: "postgres", DSN: dsn}), "store.dsn", "SIGNALBOX_STORE_DSN")
 }
 
 func TestDatabaseOfANewerSchema(t *testing.T) {
@@ -130,7 +138,7 @@ func TestDatabaseAwayWhileServing(t *testing.T) {
 	name := s.Publish(t, platform.Document("database", hello+waits(4)))
 	id := s.Start(t, name, "").GetId()
 	s.Await(t, id, soon, "waiting")
-	spoil(t, store, "ALTER DATABASE "+databaseOf(t, store)+" ALLOW_CONNECTIONS false", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	allowConnections(t, store, false)
 
 	_, err := s.TryStart(t.Context(), name, "")
 	reason, code := platform.Reason(err)
@@ -147,7 +155,7 @@ func TestDatabaseAwayWhileServing(t *testing.T) {
 		return ""
 	})
 
-	allowConnections(t, store)
+	allowConnections(t, store, true)
 	// The run went on meanwhile: only its rows are late.
 	run := s.Await(t, id, 90*time.Second, "completed")
 	require.EqualValues(t, 2, run.GetStepsDone())

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,11 +45,16 @@ func databaseOf(t *testing.T, store platform.Store) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// allowConnections takes back what keeps a database from being used; it needs a connection to another one.
-func allowConnections(t *testing.T, store platform.Store) {
+// allowConnections lets a database be used, or takes it away and ends the connections it has. It works from another
+// database of the same server.
+func allowConnections(t *testing.T, store platform.Store, allow bool) {
 	t.Helper()
+	name := databaseOf(t, store)
 	server := platform.Store{Driver: "postgres", DSN: os.Getenv(platform.PostgresVariable)}
-	spoil(t, server, "ALTER DATABASE "+databaseOf(t, store)+" ALLOW_CONNECTIONS true")
+	spoil(t, server, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS "+strconv.FormatBool(allow))
+	if !allow {
+		spoil(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+	}
 }
 
 // smallDisk mounts a file system of the given size.
