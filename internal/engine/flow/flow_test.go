@@ -227,7 +227,7 @@ do:
 	require.False(t, post.Local)
 	require.NotEmpty(t, post.IdempotencyKey)
 	require.JSONEq(t, `{"got": "http://x/7"}`, string(post.Body))
-	require.Equal(t, 90*time.Second, post.Timeout)
+	require.Equal(t, 92*time.Second, post.Timeout, "the timeout of the task comes first")
 	require.Equal(t, flow.OutputResponse, post.Output)
 }
 

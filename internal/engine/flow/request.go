@@ -14,6 +14,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
+// deadlineGrace is how much longer a call may take than its task: the task's own timer has to be first, so that the
+// failure is the timeout that the document asked for. Whatever ends the task cancels the call.
+const deadlineGrace = 2 * time.Second
+
 // request makes the wire form of a call.
 func (d *driver) request(c interp.Call) HTTPRequest {
 	r := HTTPRequest{
@@ -25,7 +29,7 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 		r.Output = OutputContent
 	}
 	if !c.Deadline.IsZero() {
-		r.Timeout = max(c.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
+		r.Timeout = max(c.Deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
 	}
 	if !safe(r.Method) {
 		r.IdempotencyKey = c.Key
