@@ -130,7 +130,7 @@ func TestManyLargeAnswers(t *testing.T) {
 	o.Answer("GET /large", 200, `{"data":"`+strings.Repeat("x", 120_000)+`"}`)
 	o.Answer("POST /large", 200, `{"data":"`+strings.Repeat("y", 120_000)+`"}`)
 	for _, method := range []string{"get", "post"} {
-		tasks := call(method, o.URL+"/large") + "        - measure:\n            set: ${ { length: (.data | length) } }\n"
+		tasks := call(method, o.URL+"/large") + "        - measure:\n            set: {length: \"${ .data | length }\"}\n"
 		id := s.Start(t, s.Publish(t, platform.Document("large-"+method, loop(20, tasks))), "{}").GetId()
 		require.JSONEq(t, `{"length":120000}`, s.Await(t, id, 2*soon, "completed").GetOutput().GetJson())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-const count = "        - add:\n            set: ${ { sum: ((.sum // 0) + $n) } }\n"
+const count = "        - add:\n            set: {sum: \"${ (.sum // 0) + $n }\"}\n"
 
 // P-L5: history grows with effects, not with steps.
 func TestPureStepsLeaveNoHistory(t *testing.T) {
@@ -19,7 +19,7 @@ func TestPureStepsLeaveNoHistory(t *testing.T) {
 	s := shared.Get(t)
 	var tasks strings.Builder
 	for i := range 100 {
-		tasks.WriteString("  - step" + itoa(i) + ":\n      set: ${ { n: ((.n // 0) + 1) } }\n")
+		tasks.WriteString("  - step" + itoa(i) + ":\n      set: {n: \"${ (.n // 0) + 1 }\"}\n")
 	}
 	id := s.Start(t, s.Publish(t, platform.Document("hundred", tasks.String())), "{}").GetId()
 	require.JSONEq(t, `{"n":100}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
@@ -68,8 +68,8 @@ func TestContinuesAsNew(t *testing.T) {
 	o := origin.New(t)
 	o.Handle("POST /item", func(c origin.Call) origin.Answer { return origin.Answer{Status: 200, Body: c.Body} })
 	n := size(1_500, 20_000)
-	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: ${ { n: $n } }\n"
-	last := "  - last:\n      set: ${ { last: .n } }\n"
+	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: {n: \"${ $n }\"}\n"
+	last := "  - last:\n      set: {last: \"${ .n }\"}\n"
 	id := s.Start(t, s.Publish(t, platform.Document("continued", loop(n, tasks)+last)), "{}").GetId()
 	began := time.Now()
 	run := s.Await(t, id, 15*time.Minute, "completed")
@@ -100,7 +100,7 @@ func TestWorkerKilledInALoop(t *testing.T) {
 		return origin.Answer{Status: 200, Body: c.Body}
 	})
 	const n = 150
-	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: ${ { n: $n } }\n"
+	tasks := strings.TrimSuffix(call("post", o.URL+"/item"), "\n") + "\n              body: {n: \"${ $n }\"}\n"
 	id := s.Start(t, s.Publish(t, platform.Document("killed", loop(n, tasks))), "{}").GetId()
 	for _, after := range []int{30, 50} {
 		for range after {
