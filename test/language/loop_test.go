@@ -32,7 +32,7 @@ func TestPureStepsLeaveNoHistory(t *testing.T) {
 func TestLongLoop(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	n := size(5_000, 100_000)
+	n := size(20_000, 100_000)
 	id := s.Start(t, s.Publish(t, platform.Document("long", loop(n, count))), "{}").GetId()
 	began := time.Now()
 	run := s.Await(t, id, 15*time.Minute, "completed")

@@ -18,7 +18,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/encoding/protojson"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -91,6 +93,7 @@ func replay(t *testing.T, docs library, folder, status string) {
 	require.NoError(t, err)
 	w := flow.New(t.Context(), docs, records, flow.DefaultLimits())
 	replayer.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	executions := 0
 	for i := 0; ; i++ {
 		path := filepath.Join(folder, "history-"+strconv.Itoa(i)+".json")
 		if _, err := os.Stat(path); i > 0 && err != nil {
@@ -101,9 +104,23 @@ func replay(t *testing.T, docs library, folder, status string) {
 		history, err := client.HistoryFromJSON(strings.NewReader(string(data)), client.HistoryJSONOptions{})
 		require.NoError(t, err)
 		require.NoError(t, replayer.ReplayWorkflowHistory(nil, history), path)
+		executions++
 	}
+	if filepath.Base(folder) == "continued" {
+		require.Greater(t, executions, 1, "this scenario is about continuing as new")
+	}
+	data, err := os.ReadFile(filepath.Join(folder, "run.json")) //nolint:gosec // a recording
+	require.NoError(t, err)
+	var want signalboxv1.Run
+	require.NoError(t, protojson.Unmarshal(data, &want))
 	require.NotNil(t, records.run)
 	require.Equal(t, status, string(records.run.Status))
+	require.Equal(t, want.GetStatus(), string(records.run.Status))
+	require.Equal(t, want.GetOutput().GetJson(), string(records.run.Output))
+	if want.GetError() != nil {
+		require.Equal(t, want.GetError().GetType(), records.run.Error.Type)
+		require.Equal(t, want.GetError().GetInstance(), records.run.Error.Instance)
+	}
 
 	recorded := steps(t, filepath.Join(folder, "steps.jsonl"))
 	require.Len(t, records.steps, len(recorded))

@@ -99,7 +99,7 @@ func (r recorder) run(s scenario.Scenario) error {
 			return err
 		}
 	}
-	if err := r.write("run.json", run); err != nil {
+	if err := r.write("run.json", &signalboxv1.Run{Status: run.GetStatus(), Output: run.GetOutput(), Error: run.GetError()}); err != nil {
 		return err
 	}
 	var steps strings.Builder
@@ -133,8 +133,28 @@ func (r recorder) write(name string, message proto.Message) error {
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
+	anonymous(plain)
 	if data, err = json.Marshal(plain); err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
 	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644) //nolint:gosec // part of the repository
+}
+
+// anonymous removes the identities of workers and clients, and the names of their own queues: they name the machine
+// that recorded.
+func anonymous(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "identity")
+		if v["kind"] == "TASK_QUEUE_KIND_STICKY" {
+			v["name"] = "sticky"
+		}
+		for _, member := range v {
+			anonymous(member)
+		}
+	case []any:
+		for _, item := range v {
+			anonymous(item)
+		}
+	}
 }
