@@ -44,8 +44,10 @@ type Options struct {
 	Client client.Options
 	// ServerID is this process start's identity.
 	ServerID string
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Limits of the interpreter: workers and repairs must have the same.
+	Limits flow.Limits
+	Log    *slog.Logger
+	Now    func() time.Time
 }
 
 // Engine starts, cancels and repairs runs.
@@ -58,6 +60,7 @@ type Engine struct {
 	documents *Documents
 	tap       *projection.Tap
 	pollers   *pollers
+	limits    flow.Limits
 	log       *slog.Logger
 	now       func() time.Time
 
@@ -74,7 +77,7 @@ var _ run.Engine = (*Engine)(nil)
 func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) (*Engine, error) {
 	e := &Engine{
 		namespace: opts.Client.Namespace, address: opts.Client.HostPort, serverID: opts.ServerID, store: store, documents: documents,
-		tap: tap, pollers: newPollers(opts.Now), log: opts.Log, now: opts.Now, verified: map[string]verified{},
+		tap: tap, pollers: newPollers(opts.Now), limits: opts.Limits, log: opts.Log, now: opts.Now, verified: map[string]verified{},
 	}
 	options := opts.Client
 	options.Identity = opts.ServerID

@@ -113,7 +113,7 @@ func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.Wor
 
 func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History) (run.Update, error) {
 	return projection.Rebuild(history, execution, contract.RunWorkflow, logger.ForTemporal(e.log.With("component", "rebuild")),
-		func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, flow.DefaultLimits()).Run })
+		func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run })
 }
 
 func (e *Engine) history(ctx context.Context, runID, executionID string) (*historypb.History, error) {

@@ -42,7 +42,6 @@ type WorkerOptions struct {
 	WorkflowTasks, Activities, LocalActivities int
 	// StopTimeout is how long activities may go on when the process stops.
 	StopTimeout time.Duration
-	Limits      flow.Limits
 }
 
 // Workers are this process's workers: one per project, on the project's task queue.
@@ -231,7 +230,7 @@ func (w *Workers) build(name string) (worker.Worker, chan error) {
 			}
 		},
 	})
-	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.opts.Limits)
+	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})

@@ -73,12 +73,15 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add := func(path string, h http.Handler) {
 		services = append(services, rest.Service{Path: path, Handler: h})
 	}
+	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System), options))
+	if o.Runs == nil {
+		return services
+	}
 	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue}
 	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects), options))
 	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
-	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System), options))
 	return services
 }
 

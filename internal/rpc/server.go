@@ -39,6 +39,7 @@ type Options struct {
 	// Address to listen on, as host:port; port 0 takes any free one.
 	Address string
 
+	// The services; all nil in a process that serves health, metrics and its version alone.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
 	Projects  handler.ProjectService

@@ -62,6 +62,16 @@ type Options struct {
 	Interpreter int
 	// Now is the clock.
 	Now func() time.Time
+	// Metrics is told of starts.
+	Metrics Metrics
+}
+
+// Metrics counts starts.
+type Metrics interface {
+	// Count adds a run that came into a status.
+	Count(ctx context.Context, project, status string)
+	// Started records the time from the request to Temporal's acceptance.
+	Started(ctx context.Context, project string, took time.Duration)
 }
 
 // Service starts, finds, watches and cancels runs.
@@ -193,9 +203,12 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 			logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", r.ID, "error", err)
 		}
 		s.changes.Notify(r.ID)
+		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
+		s.opts.Metrics.Started(ctx, r.Project, s.opts.Now().Sub(r.CreatedAt))
 		return nil
 	}
 	if errors.Is(err, ErrUnknownOutcome) {
+		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
 		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", err)
 		return nil
 	}

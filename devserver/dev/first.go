@@ -1,0 +1,170 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/app"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+const (
+	// readyWithin bounds the start, readyTick is how often readiness is looked at.
+	readyWithin = 20 * time.Second
+	readyTick   = 10 * time.Millisecond
+	// runWithin is how long the first run is waited for.
+	runWithin = 30 * time.Second
+)
+
+// awaitReady waits until the worker polls.
+func awaitReady(ctx context.Context, a *app.App) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	ticker := time.NewTicker(readyTick)
+	defer ticker.Stop()
+	for {
+		report := a.Health(ctx)
+		if report.Status == health.Ready {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the worker: %w; what is missing: %+v", ctx.Err(), report.Dependencies)
+		case <-ticker.C:
+		}
+	}
+}
+
+// firstRun publishes and runs what the command line names, through the API like everybody else.
+type firstRun struct {
+	api  string
+	flag string // what the command line needs to reach the API, with a leading space
+	out  io.Writer
+}
+
+// addressFlag is empty where the command line finds the API by itself.
+func addressFlag(address string) string {
+	if address == session.DefaultAddress {
+		return ""
+	}
+	return " --address " + address
+}
+
+func (f firstRun) publish(ctx context.Context, places []string) error {
+	client := signalboxv1connect.NewWorkflowServiceClient(http.DefaultClient, f.api)
+	for _, place := range places {
+		files, err := documents(place)
+		if err != nil {
+			return err
+		}
+		f.printf("Publishing %s:\n", place)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("reading the workflow to publish: %w", err)
+			}
+			response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+				Project: project.Default, Source: string(source),
+			}))
+			if err != nil {
+				return fmt.Errorf("publishing %q: %w", file, err)
+			}
+			state := "published"
+			if !response.Msg.GetCreated() {
+				state = "unchanged"
+			}
+			f.printf("  %s  %s@%s\n", state, response.Msg.GetWorkflow().GetName(), response.Msg.GetVersion().GetVersion())
+		}
+		f.printf("\n")
+	}
+	return nil
+}
+
+// documents returns the file, or the workflow files in the folder.
+func documents(place string) ([]string, error) {
+	info, err := os.Stat(place)
+	if err != nil {
+		return nil, fmt.Errorf("finding what to publish: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{place}, nil
+	}
+	var files []string
+	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
+		found, err := filepath.Glob(filepath.Join(place, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("finding what to publish in %q: %w", place, err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("finding what to publish: the folder %q has no .yaml, .yml or .json file", place)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+func (f firstRun) run(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, runWithin)
+	defer cancel()
+	client := signalboxv1connect.NewRunServiceClient(http.DefaultClient, f.api)
+	started, err := client.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
+		Project: project.Default, Workflow: name, Input: &signalboxv1.JsonValue{Json: "{}"},
+	}))
+	if err != nil {
+		return fmt.Errorf("running %q: %w", name, err)
+	}
+	id := started.Msg.GetRun().GetId()
+	f.printf("Running %s, run %s:\n", name, id)
+	stream, err := client.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: project.Default, Id: id}))
+	if err != nil {
+		return fmt.Errorf("watching run %s: %w", id, err)
+	}
+	defer stream.Close() //nolint:errcheck // nothing is read after it
+	run := started.Msg.GetRun()
+	for stream.Receive() {
+		run = stream.Msg().GetRun()
+	}
+	if err := stream.Err(); err != nil {
+		return fmt.Errorf("watching run %s: %w", id, err)
+	}
+	result := run.GetOutput().GetJson()
+	if run.GetError() != nil {
+		result = fmt.Sprintf("%s (%d) %s", run.GetError().GetTitle(), run.GetError().GetStatus(), run.GetError().GetDetail())
+	}
+	f.printf("  %s in %s: %s\n\n", run.GetStatus(), run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()).Round(time.Millisecond), compact(result))
+	f.printf("Look at it, and start others, from another terminal:\n")
+	f.printf("  bin/signalbox run show %s%s\n  bin/signalbox run steps %s%s\n", id, f.flag, id, f.flag)
+	f.printf("  bin/signalbox run start %s --wait%s\n  bin/signalbox run list%s\n\n", name, f.flag, f.flag)
+	return nil
+}
+
+func (f firstRun) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(f.out, format, args...) // a closed terminal must not stop the platform
+}
+
+// compact puts JSON on one line, and leaves other text alone.
+func compact(text string) string {
+	var out bytes.Buffer
+	if json.Compact(&out, []byte(text)) != nil {
+		return text
+	}
+	return out.String()
+}

@@ -1,0 +1,52 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/devserver/embedded"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+// temporalCommand is `signalbox dev temporal`.
+func temporalCommand() *cobra.Command {
+	var opts embedded.Options
+	var level string
+	cmd := &cobra.Command{
+		Use:   "temporal",
+		Short: "Run the embedded Temporal alone, as a process of its own",
+		Long: `Run the embedded Temporal alone, on loopback. A "signalbox server" beside it can then be stopped, killed and started
+without it, and the other way round.`,
+		Example: `  signalbox dev temporal --port 7233 --data temporal.db`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger.New(cmd.ErrOrStderr(), level, logger.FormatText)
+			if err != nil {
+				return exit.Usagef("%w", err)
+			}
+			opts.Log = log
+			server := embedded.New(opts)
+			ctx := cmd.Context()
+			if err := server.Start(ctx); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Temporal is ready on %s (namespace %s).\n", server.Address(), opts.Namespace)
+			if err == nil {
+				<-ctx.Done()
+			}
+			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBudget)
+			defer cancel()
+			return errors.Join(err, server.Stop(stopCtx))
+		},
+	}
+	cmd.Flags().IntVar(&opts.Port, "port", 7233, "`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
+	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` to keep the data in; without it, in memory")
+	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace to make where it is missing")
+	cmd.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	return cmd
+}

@@ -1,0 +1,101 @@
+package embedded
+
+import (
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/membership/static"
+	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/common/primitives"
+)
+
+const (
+	store       = sqliteplugin.PluginName
+	clusterName = "active"
+)
+
+func (s *Server) config(p portSet) *config.Config {
+	disabled := config.Archival{
+		History:    config.HistoryArchival{State: config.ArchivalDisabled},
+		Visibility: config.VisibilityArchival{State: config.ArchivalDisabled},
+	}
+	return &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore: store, VisibilityStore: store, NumHistoryShards: 1,
+			DataStores: map[string]config.DataStore{store: {SQL: s.database()}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10, MasterClusterName: clusterName, CurrentClusterName: clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: s.address},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services: map[string]config.Service{
+			string(primitives.FrontendService): service(p.frontend),
+			string(primitives.HistoryService):  service(p.history),
+			string(primitives.MatchingService): service(p.matching),
+			string(primitives.WorkerService):   service(p.worker),
+		},
+		Archival:     disabled,
+		PublicClient: config.PublicClient{HostPort: s.address},
+		NamespaceDefaults: config.NamespaceDefaults{Archival: config.ArchivalNamespaceDefaults{
+			History:    config.HistoryArchivalNamespaceDefaults{State: config.ArchivalDisabled},
+			Visibility: config.VisibilityArchivalNamespaceDefaults{State: config.ArchivalDisabled},
+		}},
+	}
+}
+
+func (s *Server) database() *config.SQL {
+	if s.opts.DataFile == "" {
+		return &config.SQL{
+			PluginName: store, DatabaseName: uuid.NewString(),
+			ConnectAttributes: map[string]string{"mode": "memory", "cache": "shared"},
+		}
+	}
+	return &config.SQL{
+		PluginName: store, DatabaseName: s.opts.DataFile,
+		// With a write-ahead log, "normal" survives the death of the process; only a power cut can lose the last moments.
+		ConnectAttributes: map[string]string{"mode": "rwc", "journal_mode": "wal", "synchronous": "normal", "busy_timeout": "10000"},
+	}
+}
+
+func service(port int) config.Service {
+	return config.Service{RPC: config.RPC{GRPCPort: port, BindOnLocalHost: true}}
+}
+
+func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
+	one := func(port int) static.Hosts {
+		address := net.JoinHostPort(host, strconv.Itoa(port))
+		return static.Hosts{Self: address, All: []string{address}}
+	}
+	return map[primitives.ServiceName]static.Hosts{
+		primitives.FrontendService: one(p.frontend),
+		primitives.HistoryService:  one(p.history),
+		primitives.MatchingService: one(p.matching),
+		primitives.WorkerService:   one(p.worker),
+	}
+}
+
+// dynamicConfig sets what is slow by default for a server of one process.
+func dynamicConfig() dynamicconfig.Client {
+	const polls = 200
+	return dynamicconfig.StaticClient{
+		// By default 20 a second: a floor of 50 ms under every dispatch. Far more would starve eager starts.
+		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): polls,
+		// By default a timer of a millisecond takes a second.
+		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,
+		// A stopping worker's polls end at once instead of taking a task along.
+		dynamicconfig.MakeKey("frontend.enableCancelWorkerPollsOnShutdown"): true,
+		// Nobody balances load over one process: stop at once.
+		dynamicconfig.MakeKey("frontend.shutdownDrainDuration"):           time.Duration(0),
+		dynamicconfig.MakeKey("frontend.shutdownFailHealthCheckDuration"): time.Duration(0),
+		dynamicconfig.MakeKey("history.shutdownDrainDuration"):            time.Duration(0),
+		dynamicconfig.MakeKey("matching.shutdownDrainDuration"):           time.Duration(0),
+	}
+}

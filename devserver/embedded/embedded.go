@@ -1,0 +1,193 @@
+// Package embedded runs a whole Temporal server in this process, on SQLite: the same code as a cluster's, in one
+// process and for one machine.
+//
+//	server, err := embedded.New(embedded.Options{Port: 7233, DataFile: "temporal.db", Namespace: "default", Log: log})
+//	err = server.Start(ctx)
+//	defer server.Stop(ctx)
+//
+// It listens on loopback only. Without a data file everything is kept in memory and gone with the process. Temporal
+// keeps the caches of its SQLite plugin in package variables, so memory databases get names of their own.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/metrics"
+	"go.temporal.io/server/schema/sqlite"
+	"go.temporal.io/server/temporal"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+const (
+	host = "127.0.0.1"
+	// retention is how long Temporal keeps what has ended.
+	retention = 7 * 24 * time.Hour
+)
+
+// Options say where the server listens and keeps its data.
+type Options struct {
+	// Port of the frontend on 127.0.0.1; 0 takes a free one.
+	Port int
+	// DataFile is the SQLite file; empty keeps everything in memory.
+	DataFile  string
+	Namespace string
+	Log       *slog.Logger
+}
+
+// Server is one Temporal server. It is started once and stopped once.
+type Server struct {
+	opts    Options
+	address string
+	server  temporal.Server
+}
+
+// New returns a server that is not started.
+func New(opts Options) *Server { return &Server{opts: opts} }
+
+// Address returns host and port of the frontend, once started.
+func (s *Server) Address() string { return s.address }
+
+// Start prepares the database, starts all services and returns when the frontend accepts calls.
+func (s *Server) Start(ctx context.Context) error {
+	ports, err := freePorts(ctx, s.opts.Port)
+	if err != nil {
+		return err
+	}
+	s.address = net.JoinHostPort(host, strconv.Itoa(ports.frontend))
+	cfg := s.config(ports)
+	if err := s.prepare(cfg.Persistence.DataStores[store].SQL); err != nil {
+		return err
+	}
+	s.server, err = temporal.NewServer(
+		temporal.WithConfig(cfg),
+		temporal.ForServices(temporal.DefaultServices),
+		temporal.WithStaticHosts(ports.hosts()),
+		temporal.WithLogger(logAdapter{log: s.opts.Log.With("component", "temporal-server")}),
+		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
+		temporal.WithDynamicConfigClient(dynamicConfig()),
+	)
+	if err != nil {
+		return fmt.Errorf("making the embedded Temporal: %w", err)
+	}
+	if err := s.server.Start(); err != nil {
+		return errors.Join(fmt.Errorf("starting the embedded Temporal: %w", err), s.server.Stop())
+	}
+	return nil
+}
+
+// Stop stops all services, or leaves them behind when ctx ends first.
+func (s *Server) Stop(ctx context.Context) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.server.Stop() }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("stopping the embedded Temporal: %w", ctx.Err())
+	}
+}
+
+// prepare makes the schema and the namespace. A memory database makes its schema by itself.
+func (s *Server) prepare(db *config.SQL) error {
+	if s.opts.DataFile != "" {
+		_, err := os.Stat(s.opts.DataFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := s.create(db); err != nil {
+				return err
+			}
+		case err != nil:
+			return fmt.Errorf("opening the embedded Temporal's data: %w", err)
+		}
+	}
+	namespace, err := sqlite.NewNamespaceConfig(clusterName, s.opts.Namespace, false, nil)
+	if err != nil {
+		return fmt.Errorf("describing the namespace %q: %w", s.opts.Namespace, err)
+	}
+	namespace.Detail.Config.Retention = durationpb.New(retention)
+	if err := sqlite.CreateNamespaces(db, namespace); err != nil {
+		return fmt.Errorf("creating the namespace %q in %q: %w", s.opts.Namespace, s.place(), err)
+	}
+	return nil
+}
+
+// create makes a new database beside its place and moves it there when it is whole: a crash or a full disk leaves no
+// half-made one behind.
+func (s *Server) create(db *config.SQL) error {
+	fresh := *db
+	fresh.DatabaseName = s.opts.DataFile + ".new"
+	// Without a write-ahead log, which would stay behind under the old name when the file is moved.
+	fresh.ConnectAttributes = map[string]string{"mode": "rwc"}
+	if err := removeAll(fresh.DatabaseName); err != nil {
+		return fmt.Errorf("clearing the way for the embedded Temporal's data: %w", err)
+	}
+	if err := sqlite.SetupSchema(&fresh); err != nil {
+		return errors.Join(
+			fmt.Errorf("creating the embedded Temporal's data in %q: %w; is the folder writable and is there space left?", s.opts.DataFile, err),
+			removeAll(fresh.DatabaseName))
+	}
+	if err := os.Chmod(fresh.DatabaseName, 0o600); err != nil {
+		return fmt.Errorf("protecting the embedded Temporal's data: %w", err)
+	}
+	if err := os.Rename(fresh.DatabaseName, s.opts.DataFile); err != nil {
+		return fmt.Errorf("putting the embedded Temporal's data in place: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) place() string {
+	if s.opts.DataFile == "" {
+		return "memory"
+	}
+	return s.opts.DataFile
+}
+
+func removeAll(file string) error {
+	for _, name := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// portSet is where the services listen.
+type portSet struct{ frontend, history, matching, worker int }
+
+// freePorts finds free ports, and fails when the one asked for is taken: found out later, Temporal would end the process.
+func freePorts(ctx context.Context, frontend int) (portSet, error) {
+	const services = 4
+	found := make([]int, services)
+	for i := range found {
+		port := 0
+		if i == 0 {
+			port = frontend
+		}
+		address := net.JoinHostPort(host, strconv.Itoa(port))
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return portSet{}, fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
+				"stop it, or choose another port with --temporal-port (--port for `dev temporal`)", address)
+		case err != nil:
+			return portSet{}, fmt.Errorf("finding a port for the embedded Temporal: %w", err)
+		}
+		// Closed when all are found, so that no port is found twice.
+		defer listener.Close()                         //nolint:errcheck // nothing was written
+		found[i] = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has no other address
+	}
+	return portSet{frontend: found[0], history: found[1], matching: found[2], worker: found[3]}, nil
+}

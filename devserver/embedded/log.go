@@ -1,0 +1,53 @@
+package embedded
+
+import (
+	"context"
+	"log/slog"
+
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/log/tag"
+)
+
+// logAdapter passes Temporal's own lines on. Temporal logs much that is no concern of who runs one process, so its
+// information is our debugging.
+type logAdapter struct{ log *slog.Logger }
+
+var _ log.Logger = logAdapter{}
+
+func (l logAdapter) Debug(msg string, tags ...tag.Tag) { l.write(slog.LevelDebug-1, msg, tags) }
+func (l logAdapter) Info(msg string, tags ...tag.Tag)  { l.write(slog.LevelDebug, msg, tags) }
+func (l logAdapter) Warn(msg string, tags ...tag.Tag)  { l.write(slog.LevelInfo, msg, tags) }
+func (l logAdapter) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelWarn, msg, tags) }
+
+// DPanic, Panic and Fatal are Temporal's words for broken invariants; the last ends the process, as Temporal counts on.
+func (l logAdapter) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
+
+func (l logAdapter) Panic(msg string, tags ...tag.Tag) {
+	l.write(slog.LevelError, msg, tags)
+	panic(msg)
+}
+
+func (l logAdapter) Fatal(msg string, tags ...tag.Tag) {
+	l.write(slog.LevelError, msg, tags)
+	panic("embedded Temporal: " + msg)
+}
+
+// With implements Temporal's log.WithLogger.
+func (l logAdapter) With(tags ...tag.Tag) log.Logger {
+	return logAdapter{log: l.log.With(attributes(tags)...)}
+}
+
+func (l logAdapter) write(level slog.Level, msg string, tags []tag.Tag) {
+	ctx := context.Background() // Temporal's logger has no context to pass on
+	if l.log.Enabled(ctx, level) {
+		l.log.Log(ctx, level, msg, attributes(tags)...)
+	}
+}
+
+func attributes(tags []tag.Tag) []any {
+	out := make([]any, 0, len(tags))
+	for _, t := range tags {
+		out = append(out, slog.Any(t.Key(), t.Value()))
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+// Package app composes one Signalbox process from its parts, as a library: a program, a test or another program's
+// process makes as many as it wants.
+//
+//	a, err := app.New(ctx, app.Options{Config: cfg, Version: version, Log: log})
+//	err = a.Start(ctx)   // listens; does not wait for Temporal
+//	a.Addr()
+//	err = a.Stop(ctx)    // drains within ctx
+//
+// It holds no state outside an [App], handles no signals, and never ends the process.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/uuid"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// Options say what to compose.
+type Options struct {
+	Config  *config.Config
+	Version string
+	Log     *slog.Logger
+}
+
+// part is anything with a life of its own.
+type part interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+}
+
+// App is one process's worth of Signalbox. It is started once and stopped once.
+type App struct {
+	cfg    *config.Config
+	log    *slog.Logger
+	health *health.Health
+	store  *store.Store
+	engine *engine.Engine
+	api    *rpc.Server
+
+	// parts in the order they start; they stop in reverse.
+	parts   []part
+	started []part
+}
+
+// New opens the store and wires everything. Nothing listens, polls or migrates before Start.
+func New(ctx context.Context, opts Options) (*App, error) {
+	cfg := opts.Config
+	a := &App{cfg: cfg, log: opts.Log}
+	tel, err := telemetry.New(telemetry.Options{ServiceName: cfg.Telemetry.ServiceName, Version: opts.Version, Log: opts.Log})
+	if err != nil {
+		return nil, err
+	}
+	a.parts = append(a.parts, tel)
+	a.store, err = store.Open(ctx, store.Options{
+		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.parts = append(a.parts, a.store)
+	if err := a.wire(opts, tel); err != nil {
+		return nil, errors.Join(err, a.store.Stop(ctx))
+	}
+	return a, nil
+}
+
+// wire makes the parts above the store.
+func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
+	cfg, now := a.cfg, time.Now
+	serverID := newServerID()
+	limits := dsl.DefaultLimits()
+	limits.MaxBytes = int(cfg.Workflows.MaxDefinitionBytes)
+
+	changes := run.NewChanges()
+	writer := projection.NewWriter(a.store, observer{changes: changes, runs: tel.Runs}, now)
+	tap := projection.NewTap(now, writer.Accept)
+	documents := engine.NewDocuments(a.store, limits)
+	client, err := temporalconfig.Options(cfg.Temporal)
+	if err != nil {
+		return err
+	}
+	client.MetricsHandler = tel.Temporal()
+	a.engine, err = engine.New(engine.Options{
+		Client: client, ServerID: serverID, Limits: flowLimits(cfg), Log: a.log, Now: now,
+	}, a.store, documents, tap)
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, writer, closer{a.engine.Close})
+
+	projects := project.NewService(a.store, now)
+	workflows := workflow.NewService(a.store, a.store, limits, now)
+	runs := run.NewService(a.store, a.engine, workflows, documents, changes, run.Options{
+		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, Interpreter: interp.Version,
+		Now: now, Metrics: tel.Runs,
+	})
+	dependencies := []health.Dependency{
+		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
+		{Name: "temporal", Checker: health.CheckFunc(a.engine.Check), Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+	}
+	var workers *engine.Workers
+	if cfg.HasRole(config.RoleWorker) {
+		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version})
+		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg))
+		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
+		a.parts = append(a.parts, closer{caller.Close})
+	}
+	a.health = health.New(now, dependencies, roles(cfg)...)
+	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, workflows, runs, projects))
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, a.api)
+	if workers != nil {
+		a.parts = append(a.parts, workers, run.NewSettler(runs))
+	}
+	return nil
+}
+
+// rpcOptions describes the listener. A process without the API role serves health and metrics alone.
+func (a *App) rpcOptions(
+	version, serverID string, tel *telemetry.Telemetry, workflows *workflow.Service, runs *run.Service, projects *project.Service,
+) rpc.Options {
+	options := rpc.Options{
+		Address: a.cfg.Listen,
+		Metrics: tel.Handler(), Livez: http.HandlerFunc(a.health.Livez), Readyz: http.HandlerFunc(a.health.Readyz),
+		Serving:           func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
+		Interceptors:      []connect.Interceptor{tel.API},
+		MaxRequestBytes:   int64(a.cfg.API.MaxRequestBytes),
+		System:            handler.SystemInfo{Version: version, Interpreter: interp.Version, ServerID: serverID},
+		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue,
+	}
+	if a.cfg.HasRole(config.RoleAPI) {
+		options.Workflows, options.Runs, options.Projects, options.Audit = workflows, runs, projects, a.store
+	}
+	return options
+}
+
+// Start starts all parts in order. When one fails, those before it are stopped and its error is returned.
+func (a *App) Start(ctx context.Context) error {
+	ctx = config.WithContext(logger.WithContext(ctx, a.log), a.cfg)
+	for i, p := range a.parts {
+		if err := p.Start(ctx); err != nil {
+			return errors.Join(err, a.Stop(ctx), a.release(ctx, a.parts[i:]))
+		}
+		a.started = append(a.started, p)
+	}
+	return nil
+}
+
+// release closes what New opened and Start did not reach: the store's connections.
+func (a *App) release(ctx context.Context, rest []part) error {
+	for _, p := range rest {
+		if p == part(a.store) {
+			return a.store.Stop(ctx)
+		}
+	}
+	return nil
+}
+
+// Stop makes the process unavailable, then stops the parts in reverse order, each within what is left of ctx.
+func (a *App) Stop(ctx context.Context) error {
+	ctx = logger.WithContext(ctx, a.log)
+	a.health.Drain()
+	var errs []error
+	for i := len(a.started) - 1; i >= 0; i-- {
+		if err := a.started[i].Stop(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	a.started = nil
+	return errors.Join(errs...)
+}
+
+// Addr returns where the process listens, once started.
+func (a *App) Addr() net.Addr { return a.api.Addr() }
+
+// Health returns the state of the process.
+func (a *App) Health(ctx context.Context) health.Report { return a.health.Report(ctx) }
+
+func workerOptions(cfg *config.Config) engine.WorkerOptions {
+	return engine.WorkerOptions{
+		Projects:        cfg.Projects,
+		WorkflowTasks:   cfg.Worker.MaxConcurrentWorkflowTasks,
+		Activities:      cfg.Worker.MaxConcurrentActivities,
+		LocalActivities: cfg.Worker.MaxConcurrentLocalActivities,
+		StopTimeout:     cfg.Worker.StopTimeout,
+	}
+}
+
+func flowLimits(cfg *config.Config) flow.Limits {
+	limits := flow.DefaultLimits()
+	limits.CallTimeout, limits.CallResult = cfg.Calls.Timeout, int64(cfg.Calls.MaxResponseBytes)
+	return limits
+}
+
+// roles lists the process's roles, the one that decides its health first.
+func roles(cfg *config.Config) []string {
+	var out []string
+	for _, role := range []string{config.RoleAPI, config.RoleWorker} {
+		if cfg.HasRole(role) {
+			out = append(out, role)
+		}
+	}
+	return out
+}
+
+// newServerID identifies this start of the process; it never becomes part of a workflow ID.
+func newServerID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	const random = 8
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:random])
+}

@@ -1,0 +1,164 @@
+// Package command holds the command lines that need the platform itself: `signalbox server` and `signalbox migrate`.
+// All others are package cli's and talk to a server.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/internal/app"
+	"github.com/signalbox-dev/signalbox/internal/cli"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// Version of this program.
+const Version = "0.1.0-dev"
+
+// stopMargin is what a stopping process takes beyond the time its workers' calls may.
+const stopMargin = 15 * time.Second
+
+// Main makes the program's options from the process: what every main needs.
+func Main(version string) cli.Options {
+	env := config.NewEnvironment(os.Environ())
+	layers := []config.Layer{temporalconfig.Layer}
+	return cli.Options{
+		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
+		Commands: []*cobra.Command{Server(version, env, layers), Migrate(env, layers)},
+	}
+}
+
+// Server is `signalbox server`.
+func Server(version string, env config.Environment, layers []config.Layer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run the platform: the API, the workers, or both",
+		Long: `Run the platform against a Temporal cluster and a database. It starts whether or not Temporal is there, and serves
+until it is interrupted; then it stops taking work, lets what runs finish within worker.stop_timeout, and ends.`,
+		Example: `  signalbox server --config signalbox.yaml`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
+			if err != nil {
+				return err
+			}
+			log, err := logger.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
+			if err != nil {
+				return err
+			}
+			return Serve(cmd.Context(), app.Options{Config: cfg, Version: version, Log: log}, func(a *app.App) error {
+				log.InfoContext(cmd.Context(), "Signalbox is ready", "listen", a.Addr().String(), "version", version,
+					"roles", cfg.Roles, "temporal", cfg.Temporal.Address, "namespace", cfg.Temporal.Namespace)
+				return nil
+			})
+		},
+	}
+	config.BindFlags(cmd.Flags())
+	return cmd
+}
+
+// Serve runs a platform until ctx ends, then stops it within its budget. ready is called once it has started.
+func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) error {
+	a, err := app.New(ctx, opts)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	if err := a.Start(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	err = ready(a)
+	if err == nil {
+		<-ctx.Done()
+	}
+	opts.Log.InfoContext(ctx, "Signalbox is stopping")
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Config.Worker.StopTimeout+stopMargin)
+	defer cancel()
+	err = errors.Join(interrupted(ctx, err), a.Stop(stopCtx))
+	opts.Log.InfoContext(ctx, "Signalbox has stopped")
+	return err
+}
+
+// interrupted makes an interrupt during the start an orderly end, not a failure.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Migrate is `signalbox migrate`.
+func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
+	cmd := session.Noun("migrate", "Bring the database's schema up to date, or look at it",
+		"Bring the schema of the database in store.dsn up to date, or look at it. Migrations take a lock: several may run at once.")
+	cmd.AddCommand(
+		migrateVerb("up", "Apply the migrations that are missing", env, layers, up),
+		migrateVerb("status", "List the migrations and when each was applied", env, layers, status),
+	)
+	return cmd
+}
+
+func migrateVerb(
+	verb, short string, env config.Environment, layers []config.Layer, do func(context.Context, *store.Store, io.Writer) error,
+) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb, Short: short, Long: short + ".", Example: "  signalbox migrate " + verb + " --config signalbox.yaml",
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
+			if err != nil {
+				return err
+			}
+			s, err := store.Open(cmd.Context(), store.Options{
+				Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(),
+			})
+			if err != nil {
+				return err
+			}
+			return errors.Join(do(cmd.Context(), s, cmd.OutOrStdout()), s.Stop(cmd.Context()))
+		},
+	}
+	config.BindFlags(cmd.Flags())
+	return cmd
+}
+
+func up(ctx context.Context, s *store.Store, out io.Writer) error {
+	applied, err := s.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range applied {
+		_, _ = fmt.Fprintf(out, "applied %d %s\n", m.Version, m.Name)
+	}
+	if len(applied) == 0 {
+		_, _ = fmt.Fprintf(out, "%s is up to date\n", s.Place())
+	}
+	return nil
+}
+
+func status(ctx context.Context, s *store.Store, out io.Writer) error {
+	known, err := s.Status(ctx)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "VERSION\tNAME\tAPPLIED")
+	for _, m := range known {
+		applied := "pending"
+		if !m.AppliedAt.IsZero() {
+			applied = m.AppliedAt.UTC().Format(time.RFC3339)
+		}
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+	}
+	return table.Flush()
+}

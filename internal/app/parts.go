@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+)
+
+// closer is a part that only needs closing.
+type closer struct{ close func() }
+
+func (closer) Start(context.Context) error { return nil }
+
+func (c closer) Stop(context.Context) error {
+	c.close()
+	return nil
+}
+
+// observer passes what was projected on to watches and metrics.
+type observer struct {
+	changes *run.Changes
+	runs    *telemetry.Runs
+}
+
+func (o observer) Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
+	for _, id := range runIDs {
+		o.changes.Notify(id)
+	}
+	for _, t := range transitions {
+		if t.To.Terminal() {
+			o.runs.Count(ctx, t.Project, string(t.To))
+		}
+	}
+	o.runs.Projected(ctx, lag)
+}
