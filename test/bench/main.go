@@ -45,7 +45,7 @@ func run() int {
 		fmt.Print(text)
 		return 0
 	}
-	if err := os.WriteFile(*out, []byte(text), 0o644); err != nil { //nolint:gosec // a page of the documentation
+	if err := os.WriteFile(*out, []byte(text), 0o644); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: write the page: %v\n", err)
 		return 1
 	}

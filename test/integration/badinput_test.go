@@ -64,7 +64,7 @@ func TestWrongDocuments(t *testing.T) {
 			})
 		}
 		t.Cleanup(func() { // nothing of it was kept
-			namespace := strings.Split(strings.Split(good, "namespace: ")[1], "\n")[0]
+			namespace := namespaceOf(good)
 			res, err := s.Workflows.ListWorkflows(t.Context(), connect.NewRequest(&signalboxv1.ListWorkflowsRequest{
 				Project: platform.DefaultProject, Text: namespace,
 			}))

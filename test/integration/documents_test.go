@@ -25,7 +25,14 @@ func version(source, version string) string {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path) //nolint:gosec // a file this test wrote
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(data)
+}
+
+// namespaceOf is the workflow namespace of a document.
+func namespaceOf(source string) string {
+	_, rest, _ := strings.Cut(source, "namespace: ")
+	namespace, _, _ := strings.Cut(rest, "\n")
+	return namespace
 }

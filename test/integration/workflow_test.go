@@ -63,7 +63,7 @@ func TestDraftsMayBeWrongButNotPublished(t *testing.T) {
 		saved := s.CLI(t, "workflow", "save", file(t, "w.yaml", broken), "-o", "json")
 		require.Equal(t, platform.ExitOK, saved.Code, saved.String())
 
-		name := strings.TrimSpace(strings.Split(strings.Split(source, "namespace: ")[1], "\n")[0]) + "/draft"
+		name := namespaceOf(source) + "/draft"
 		_, err := s.TryStart(t.Context(), name, "")
 		reason, code := platform.Reason(err)
 		require.Equal(t, "WORKFLOW_NOT_PUBLISHED", reason)

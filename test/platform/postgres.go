@@ -26,17 +26,17 @@ func Postgres(t T) Store {
 		t.Fatalf("%s must be the URL of a Postgres server: %v", PostgresVariable, err)
 	}
 	name := fmt.Sprintf("signalbox_test_%016x", rand.Uint64())
-	execute(t, t.Context(), server, "CREATE DATABASE "+name)
+	execute(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
-		execute(t, ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
 	target.Path = "/" + name
 	return Store{Driver: "postgres", DSN: target.String()}
 }
 
-func execute(t T, ctx context.Context, dsn, statement string) {
+func execute(ctx context.Context, t T, dsn, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

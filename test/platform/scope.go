@@ -13,7 +13,7 @@ type T interface {
 	Helper()
 	Name() string
 	Context() context.Context
-	Cleanup(func())
+	Cleanup(f func())
 	TempDir() string
 	Failed() bool
 	Logf(format string, args ...any)

@@ -2,10 +2,9 @@ package platform
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"golang.org/x/net/http2"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 )
@@ -124,12 +122,9 @@ func LaunchDev(t T, args ...string) *Server {
 func newServer(p *Process, address string) *Server {
 	s := &Server{Process: p, Address: address, URL: "http://" + address}
 	// Cleartext HTTP/2, as gRPC clients use it: all streams of a test share one connection.
-	client := &http.Client{Transport: &http2.Transport{
-		AllowHTTP: true,
-		DialTLSContext: func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, addr)
-		},
-	}}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
 	s.Runs = signalboxv1connect.NewRunServiceClient(client, s.URL, connect.WithGRPC())
 	s.Workflows = signalboxv1connect.NewWorkflowServiceClient(client, s.URL, connect.WithGRPC())
 	s.Projects = signalboxv1connect.NewProjectServiceClient(client, s.URL, connect.WithGRPC())
@@ -193,9 +188,7 @@ func (s *Server) Do(ctx context.Context, method, path string, header http.Header
 	if err != nil {
 		return 0, "", err
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {

@@ -99,7 +99,7 @@ func replay(t *testing.T, docs library, folder, status string) {
 		if _, err := os.Stat(path); i > 0 && err != nil {
 			break
 		}
-		data, err := os.ReadFile(path) //nolint:gosec // a recording
+		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		history, err := client.HistoryFromJSON(strings.NewReader(string(data)), client.HistoryJSONOptions{})
 		require.NoError(t, err)
@@ -109,7 +109,7 @@ func replay(t *testing.T, docs library, folder, status string) {
 	if filepath.Base(folder) == "continued" {
 		require.Greater(t, executions, 1, "this scenario is about continuing as new")
 	}
-	data, err := os.ReadFile(filepath.Join(folder, "run.json")) //nolint:gosec // a recording
+	data, err := os.ReadFile(filepath.Join(folder, "run.json"))
 	require.NoError(t, err)
 	var want signalboxv1.Run
 	require.NoError(t, protojson.Unmarshal(data, &want))
@@ -132,7 +132,7 @@ func replay(t *testing.T, docs library, folder, status string) {
 
 func steps(t *testing.T, path string) []step {
 	t.Helper()
-	f, err := os.Open(path) //nolint:gosec // a recording
+	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	var out []step

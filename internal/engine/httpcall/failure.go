@@ -109,8 +109,7 @@ func reason(bounded context.Context, r flow.HTTPRequest, err error) string {
 	if errors.Is(context.Cause(bounded), errTimeLimit) {
 		return fmt.Sprintf("no complete answer within %s", r.Timeout)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	return err.Error()

@@ -58,32 +58,32 @@ func reserved() []netip.Prefix {
 	v4 := func(a, b, c, d byte, bits int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{a, b, c, d}), bits)
 	}
-	v6 := func(a, b, c, d uint16, bits int) netip.Prefix {
+	v6 := func(a, b, c uint16, bits int) netip.Prefix {
 		var raw [16]byte
-		for i, group := range []uint16{a, b, c, d} {
+		for i, group := range []uint16{a, b, c} {
 			binary.BigEndian.PutUint16(raw[2*i:], group)
 		}
 		return netip.PrefixFrom(netip.AddrFrom16(raw), bits)
 	}
 	return []netip.Prefix{
-		v4(0, 0, 0, 0, 8),          // this network
-		v4(100, 64, 0, 0, 10),      // shared address space, cloud metadata among it
-		v4(168, 63, 129, 16, 32),   // Azure's host services
-		v4(192, 0, 0, 0, 24),       // protocol assignments
-		v4(192, 0, 2, 0, 24),       // documentation
-		v4(192, 88, 99, 0, 24),     // 6to4 relays
-		v4(198, 18, 0, 0, 15),      // benchmarking
-		v4(198, 51, 100, 0, 24),    // documentation
-		v4(203, 0, 113, 0, 24),     // documentation
-		v4(240, 0, 0, 0, 4),        // reserved, broadcast
-		v6(0, 0, 0, 0, 96),         // IPv4-compatible
-		v6(0x64, 0xff9b, 1, 0, 48), // local NAT64
-		v6(0x100, 0, 0, 0, 64),     // discard
-		v6(0x2001, 0, 0, 0, 23),    // protocol assignments, Teredo among them
-		v6(0x2001, 0xdb8, 0, 0, 32),
-		v6(0x3fff, 0, 0, 0, 20), // documentation
-		v6(0x5f00, 0, 0, 0, 16), // segment routing
-		v6(0xfec0, 0, 0, 0, 10), // site-local
+		v4(0, 0, 0, 0, 8),        // this network
+		v4(100, 64, 0, 0, 10),    // shared address space, cloud metadata among it
+		v4(168, 63, 129, 16, 32), // Azure's host services
+		v4(192, 0, 0, 0, 24),     // protocol assignments
+		v4(192, 0, 2, 0, 24),     // documentation
+		v4(192, 88, 99, 0, 24),   // 6to4 relays
+		v4(198, 18, 0, 0, 15),    // benchmarking
+		v4(198, 51, 100, 0, 24),  // documentation
+		v4(203, 0, 113, 0, 24),   // documentation
+		v4(240, 0, 0, 0, 4),      // reserved, broadcast
+		v6(0, 0, 0, 96),          // IPv4-compatible
+		v6(0x64, 0xff9b, 1, 48),  // local NAT64
+		v6(0x100, 0, 0, 64),      // discard
+		v6(0x2001, 0, 0, 23),     // protocol assignments, Teredo among them
+		v6(0x2001, 0xdb8, 0, 32),
+		v6(0x3fff, 0, 0, 20), // documentation
+		v6(0x5f00, 0, 0, 16), // segment routing
+		v6(0xfec0, 0, 0, 10), // site-local
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -69,7 +68,7 @@ func failureOf(t *testing.T, err error) flow.CallFailure {
 	return f
 }
 
-func TestSendsWhatItWasGiven(t *testing.T) {
+func TestSendsWhatItWasGiven(t *testing.T) { //nolint:tparallel // the cases share what was got
 	t.Parallel()
 	type sent struct {
 		Method, URI, Host, Body string
@@ -130,7 +129,7 @@ func TestSendsWhatItWasGiven(t *testing.T) {
 		{"no key with safe methods", func(r *flow.HTTPRequest) { r.Method, r.IdempotencyKey = http.MethodHead, "k" },
 			func(t *testing.T) { require.Empty(t, got.Header.Get("Idempotency-Key")) }},
 	} {
-		t.Run(tc.name, func(t *testing.T) { // one after the other: they share what was got
+		t.Run(tc.name, func(t *testing.T) {
 			r := get(url)
 			tc.change(&r)
 			_, err := newCaller(t).Call(t.Context(), r)
@@ -356,7 +355,7 @@ func TestCancellationIsNoFailureOfTheCall(t *testing.T) {
 	_, err := newCaller(t).Call(ctx, get(url))
 	require.ErrorIs(t, err, context.Canceled)
 	var app *temporal.ApplicationError
-	require.False(t, errors.As(err, &app))
+	require.NotErrorAs(t, err, &app)
 }
 
 func TestSizeLimit(t *testing.T) {

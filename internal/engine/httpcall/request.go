@@ -69,8 +69,7 @@ func safe(method string) bool {
 func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		var why *url.Error
-		if errors.As(err, &why) {
+		if why, ok := errors.AsType[*url.Error](err); ok {
 			err = why.Err // without the whole URL, which may hold secrets
 		}
 		return nil, fmt.Errorf("its URL cannot be read: %w", err)

@@ -130,7 +130,10 @@ func problemDetail(contentType string, body []byte) (title, detail string) {
 	if mediaType(contentType) != "application/problem+json" {
 		return "", ""
 	}
-	var p struct{ Title, Detail string }
+	var p struct {
+		Title  string `json:"title"`
+		Detail string `json:"detail"`
+	}
 	if json.Unmarshal(body, &p) != nil {
 		return "", ""
 	}

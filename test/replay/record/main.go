@@ -91,7 +91,7 @@ func (r recorder) run(s scenario.Scenario) error {
 	if err := os.RemoveAll(r.folder); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.folder, 0o755); err != nil { //nolint:gosec // part of the repository
+	if err := os.MkdirAll(r.folder, 0o755); err != nil {
 		return err
 	}
 	for i, history := range platform.Histories(r.t, r.temporal, id) {
@@ -112,7 +112,7 @@ func (r recorder) run(s scenario.Scenario) error {
 		}
 		steps.Write(append(data, '\n'))
 	}
-	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644) //nolint:gosec // as above
+	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644)
 }
 
 // step is what is compared of a step.
@@ -137,7 +137,7 @@ func (r recorder) write(name string, message proto.Message) error {
 	if data, err = json.Marshal(plain); err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644) //nolint:gosec // part of the repository
+	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644)
 }
 
 // anonymous removes the identities of workers and clients, and the names of their own queues: they name the machine
