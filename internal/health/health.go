@@ -40,8 +40,9 @@ const (
 )
 
 const (
-	freshness    = time.Second     // how long one check's result is given to all askers
-	checkTimeout = 2 * time.Second // under the three seconds probes usually wait
+	freshness     = time.Second            // how long one check's good result is given to all askers
+	downFreshness = 100 * time.Millisecond // a recovery shows at once
+	checkTimeout  = 2 * time.Second        // under the three seconds probes usually wait
 )
 
 // Checker says what keeps a dependency from working, or nil. It must honour the context.

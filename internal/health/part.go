@@ -22,7 +22,11 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	case <-ctx.Done():
 		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(), LastError: "not checked: the request was given up"}
 	}
-	if !p.checked.IsZero() && now().Sub(p.checked) < freshness {
+	fresh := freshness
+	if p.last.State == Down {
+		fresh = downFreshness
+	}
+	if !p.checked.IsZero() && now().Sub(p.checked) < fresh {
 		return p.last
 	}
 	// The result is kept for later askers, so it must not be the first asker's impatience that decides it.
