@@ -30,11 +30,15 @@ var dev *platform.Shared[*platform.Server]
 func TestMain(m *testing.M) {
 	os.Exit(platform.Main(m, func(s *platform.Suite) {
 		dev = platform.Share(s, func(t platform.T) *platform.Server {
-			absolute, err := filepath.Abs(folder)
-			if err != nil {
-				t.Fatalf("find the examples: %v", err)
+			server := platform.StartDev(t)
+			for _, path := range files(t) {
+				source, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatalf("read an example: %v", err)
+				}
+				server.Publish(t, string(source))
 			}
-			return platform.StartDev(t, "--publish", absolute)
+			return server
 		})
 	}))
 }
@@ -147,10 +151,8 @@ func TestExamples(t *testing.T) {
 
 func TestEveryExampleIsRun(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
+	require.NotEmpty(t, files(t))
+	for _, path := range files(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		require.True(t, slices.ContainsFunc(cases(), func(e example) bool { return e.file == name }), "%s is not run", name)
 	}
@@ -168,4 +170,14 @@ func withBase(t *testing.T, e example, base string) string {
 	out, err := json.Marshal(input)
 	require.NoError(t, err)
 	return string(out)
+}
+
+// files lists the examples.
+func files(t platform.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		t.Fatalf("list the examples: %v", err)
+	}
+	return paths
 }
