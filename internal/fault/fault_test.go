@@ -1,0 +1,65 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+func TestFaultCarriesWhatACallerNeeds(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("connection refused")
+	f := fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal at %s does not answer", "host:7233").
+		WithField("input", "is %d bytes too long", 3).WithField("version", "is unknown").
+		WithRetry(5 * time.Second).WithCause(cause)
+	require.Equal(t, &fault.Fault{
+		Class: fault.Unavailable, Reason: "ENGINE_UNAVAILABLE", Message: "temporal at host:7233 does not answer",
+		Fields:     []fault.Field{{Path: "input", Message: "is 3 bytes too long"}, {Path: "version", Message: "is unknown"}},
+		RetryAfter: 5 * time.Second, Cause: cause,
+	}, f)
+	require.Equal(t, "temporal at host:7233 does not answer", f.Error(), "the cause is for the log")
+	require.ErrorIs(t, f, cause)
+}
+
+func TestFaultIsFoundInAChain(t *testing.T) {
+	t.Parallel()
+	f := fault.New(fault.NotFound, fault.RunNotFound, "no such run")
+	tests := []struct {
+		name  string
+		err   error
+		found bool
+	}{
+		{"itself", f, true},
+		{"wrapped", fmt.Errorf("get: %w", fmt.Errorf("read: %w", f)), true},
+		{"joined", errors.Join(errors.New("other"), f), true},
+		{"another error", errors.New("no such run"), false},
+		{"nothing", nil, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := fault.From(tt.err)
+			require.Equal(t, tt.found, ok)
+			require.Equal(t, tt.found, fault.Is(tt.err, fault.RunNotFound))
+			require.False(t, fault.Is(tt.err, fault.WorkflowNotFound))
+			if tt.found {
+				require.Same(t, f, got)
+			}
+		})
+	}
+}
+
+func TestTheOuterFaultWins(t *testing.T) {
+	t.Parallel()
+	inner := fault.New(fault.Unavailable, fault.StoreUnavailable, "the store is away")
+	outer := fault.New(fault.Refused, fault.EngineRefused, "refused").WithCause(inner)
+	got, ok := fault.From(fmt.Errorf("start: %w", outer))
+	require.True(t, ok)
+	require.Same(t, outer, got)
+	require.False(t, fault.Is(outer, fault.StoreUnavailable))
+}

@@ -1,0 +1,88 @@
+package project_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/store"
+)
+
+func moment() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func open(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{
+		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
+	require.NoError(t, s.Start(ctx))
+	return s
+}
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	good := []string{"a", "7", "default", "team-7", "a--b", strings.Repeat("a", project.MaxNameLength)}
+	for _, name := range good {
+		require.NoError(t, project.CheckName(name), name)
+	}
+	bad := []string{
+		"", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "a b", "ä", "a\n", "a\x00", strings.Repeat("a", project.MaxNameLength+1),
+	}
+	for _, name := range bad {
+		f, ok := fault.From(project.CheckName(name))
+		require.True(t, ok, "%q was taken", name)
+		require.Equal(t, []any{fault.Invalid, fault.InvalidArgument}, []any{f.Class, f.Reason}, name)
+		require.Equal(t, "name", f.Fields[0].Path, name)
+	}
+	require.ErrorContains(t, project.CheckName("a\nb"), `"a\nb"`)
+}
+
+func TestProjectsAreMadeOnceAndFound(t *testing.T) {
+	t.Parallel()
+	kept := open(t)
+	s := project.NewService(kept, moment)
+	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"})
+
+	made, err := s.Create(ctx, "team-7", "the seventh")
+	require.NoError(t, err)
+	require.Equal(t, project.Project{Name: "team-7", Description: "the seventh", CreatedAt: moment()}, made)
+	got, err := s.Get(ctx, "team-7")
+	require.NoError(t, err)
+	require.Equal(t, made, got)
+
+	_, err = s.Create(ctx, "team-7", "again")
+	require.True(t, fault.Is(err, fault.ProjectExists), "%v", err)
+	_, err = s.Create(ctx, "Team", "")
+	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	_, err = s.Get(ctx, "Team")
+	require.True(t, fault.Is(err, fault.ProjectNotFound), "a refused project is not there: %v", err)
+
+	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectCreate, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "only what was done is in the record")
+	require.Equal(t, []string{"ada", "team-7", "team-7"}, []string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
+
+	for after, want := range map[string][]string{"": {"default", "team-7"}, "default": {"team-7"}, "team-7": nil} {
+		list, err := s.List(ctx, after, 10)
+		require.NoError(t, err)
+		var names []string
+		for _, p := range list {
+			names = append(names, p.Name)
+		}
+		require.Equal(t, want, names, "after %q", after)
+	}
+	first, err := s.List(ctx, "", 1)
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+}
