@@ -1,0 +1,389 @@
+package workflow_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+const (
+	here  = project.Default
+	hello = "examples/hello"
+)
+
+// bench is a service over a real store, with a clock that moves a second with each look at it.
+type bench struct {
+	*workflow.Service
+	store *store.Store
+	ctx   context.Context //nolint:containedctx // the test's, with ada in it
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	kept, err := store.Open(t.Context(), store.Options{
+		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
+	require.NoError(t, kept.Start(ctx))
+	b := &bench{
+		store: kept, ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}),
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	limits := dsl.DefaultLimits()
+	limits.MaxBytes = 4 << 10
+	b.Service = workflow.NewService(kept, kept, limits, b.tick)
+	return b
+}
+
+func (b *bench) tick() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(time.Second)
+	return b.now
+}
+
+func (b *bench) publish(t *testing.T, name, version string) workflow.Published {
+	t.Helper()
+	p, err := b.Publish(b.ctx, here, document(name, version, "1"), "ada")
+	require.NoError(t, err)
+	return p
+}
+
+func (b *bench) actions(t *testing.T) []string {
+	t.Helper()
+	list, err := b.store.ListAudit(b.ctx, audit.Filter{Limit: 100, Project: here})
+	require.NoError(t, err)
+	var actions []string
+	for _, e := range list {
+		require.Equal(t, "ada", e.Actor.Name)
+		actions = append(actions, e.Action+" "+e.Subject)
+	}
+	return actions
+}
+
+// document is a workflow with a full name that sets n to a value.
+func document(name, version, value string) string {
+	namespace, short, _ := strings.Cut(name, "/")
+	return fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s', title: T%s, summary: S%s}\ndo:\n  - a: {set: {n: %s}}\n",
+		namespace, short, version, value, value, value)
+}
+
+func requireFault(t *testing.T, err error, class fault.Class, reason, says string) {
+	t.Helper()
+	f, ok := fault.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Equal(t, reason, f.Reason)
+	require.Equal(t, class, f.Class)
+	require.Contains(t, f.Message, says)
+}
+
+func TestDrafts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	source := document(hello, "1.0.0", "1")
+	w, problems, err := b.SaveDraft(b.ctx, here, source)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Equal(t, []any{hello, workflow.StateDraft, true, "T1", ""}, []any{w.Name, w.State, w.HasDraft, w.Title, w.LatestVersion})
+	d, err := b.GetDraft(b.ctx, here, "hello")
+	require.NoError(t, err)
+	require.Equal(t, source, d.Source)
+
+	// A draft may be wrong, as long as it says whose it is.
+	wrong := strings.Replace(source, "set:", "sett:", 1)
+	w, problems, err = b.SaveDraft(b.ctx, here, wrong)
+	require.NoError(t, err)
+	require.Equal(t, hello, w.Name)
+	require.NotEmpty(t, problems)
+	d, err = b.GetDraft(b.ctx, here, hello)
+	require.NoError(t, err)
+	require.Equal(t, wrong, d.Source)
+
+	for name, bad := range map[string]string{"nameless": "do: []", "no YAML": "document: [", "empty": ""} {
+		_, problems, err = b.SaveDraft(b.ctx, here, bad)
+		requireFault(t, err, fault.Invalid, fault.InvalidDocument, "a draft must at least name its workflow")
+		require.NotEmpty(t, problems, name)
+	}
+	_, _, err = b.SaveDraft(b.ctx, "none", source)
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	_, _, err = b.SaveDraft(b.ctx, here, source+strings.Repeat("#", 4<<10))
+	requireFault(t, err, fault.Exhausted, fault.DefinitionTooLarge, "4096")
+	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t), "refusals leave nothing")
+}
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	source := document(hello, "1.0.0", "1")
+	first, err := b.Publish(b.ctx, here, source, "ada")
+	require.NoError(t, err)
+	require.True(t, first.Created)
+	require.Equal(t, []string{"1.0.0", workflow.StatePublished}, []string{first.Workflow.LatestVersion, first.Workflow.State})
+	doc, _ := dsl.Parse([]byte(source))
+	require.Equal(t, doc.Hash(), first.Version.Hash)
+	canonical, err := b.store.Document(b.ctx, doc.Hash())
+	require.NoError(t, err)
+	require.Equal(t, string(doc.Canonical()), string(canonical))
+
+	again, err := b.Publish(b.ctx, here, "# only a comment\n"+source, "grace")
+	require.NoError(t, err)
+	require.False(t, again.Created, "the same content is the same version")
+	require.Equal(t, "ada", again.Version.Publisher)
+
+	_, err = b.Publish(b.ctx, here, document(hello, "1.0.0", "2"), "ada")
+	requireFault(t, err, fault.Exists, fault.VersionTaken, "1.0.0")
+	v, err := b.GetVersion(b.ctx, here, hello, "1.0.0")
+	require.NoError(t, err)
+	require.Equal(t, source, v.Source, "what is published stays")
+	_, err = b.Publish(b.ctx, "none", source, "ada")
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	_, err = b.Publish(b.ctx, here, source+strings.Repeat("#", 4<<10), "ada")
+	requireFault(t, err, fault.Exhausted, fault.DefinitionTooLarge, "workflows.max_definition_bytes")
+	require.Equal(t, []string{"workflow.publish " + hello}, b.actions(t))
+}
+
+func TestPublishTellsEveryProblem(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	source := strings.Replace(document(hello, "one", "1"), "set:", "sett:", 1)
+	p, err := b.Publish(b.ctx, here, source, "ada")
+	requireFault(t, err, fault.Invalid, fault.InvalidDocument, "the document cannot be published: ")
+	f, _ := fault.From(err)
+	errors := 0
+	for _, problem := range p.Problems {
+		if problem.Severity == dsl.SeverityError {
+			errors++
+		}
+	}
+	require.Greater(t, errors, 1)
+	require.Len(t, f.Fields, errors)
+	require.Contains(t, f.Message, fmt.Sprintf("(and %d more)", errors-1))
+	require.Equal(t, "source", f.Fields[0].Path)
+	_, err = b.Get(b.ctx, here, hello)
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, hello)
+}
+
+func TestPublishDraft(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, _, err := b.SaveDraft(b.ctx, here, document(hello, "1.0.0", "1"))
+	require.NoError(t, err)
+	_, err = b.GetVersion(b.ctx, here, hello, "")
+	requireFault(t, err, fault.Refused, fault.WorkflowNotPublished, "signalbox workflow publish")
+	_, err = b.SetPaused(b.ctx, here, hello, true, "")
+	requireFault(t, err, fault.Refused, fault.WorkflowNotPublished, hello)
+
+	p, err := b.PublishDraft(b.ctx, here, "hello", "ada")
+	require.NoError(t, err)
+	require.True(t, p.Created)
+	require.False(t, p.Workflow.HasDraft, "a published draft is none any more")
+	_, err = b.PublishDraft(b.ctx, here, "hello", "ada")
+	requireFault(t, err, fault.NotFound, fault.DraftNotFound, hello)
+
+	_, _, err = b.SaveDraft(b.ctx, here, strings.Replace(document(hello, "1.1.0", "1"), "set:", "sett:", 1))
+	require.NoError(t, err)
+	_, err = b.PublishDraft(b.ctx, here, hello, "ada")
+	requireFault(t, err, fault.Invalid, fault.InvalidDocument, "cannot be published")
+	_, err = b.GetDraft(b.ctx, here, hello)
+	require.NoError(t, err, "a refused draft is kept")
+}
+
+func TestLatestIsByPrecedence(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, step := range []struct{ publish, latest string }{
+		{"1.0.0-rc.1", "1.0.0-rc.1"}, {"1.0.0", "1.0.0"}, {"1.0.0-rc.2", "1.0.0"}, {"1.10.0", "1.10.0"}, {"1.9.0", "1.10.0"},
+		{"2.0.0-alpha", "2.0.0-alpha"}, {"2.0.0-alpha.1", "2.0.0-alpha.1"},
+	} {
+		require.Equal(t, step.latest, b.publish(t, hello, step.publish).Workflow.LatestVersion, "after %s", step.publish)
+	}
+	v, err := b.GetVersion(b.ctx, here, "hello", "")
+	require.NoError(t, err)
+	require.Equal(t, "2.0.0-alpha.1", v.Version)
+	v, err = b.GetVersion(b.ctx, here, "hello", "1.9.0")
+	require.NoError(t, err)
+	require.Equal(t, "1.9.0", v.Version)
+	_, err = b.GetVersion(b.ctx, here, "hello", "3.0.0")
+	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "3.0.0")
+
+	var newest []string
+	page, err := b.ListVersions(b.ctx, here, "hello", nil, 4)
+	require.NoError(t, err)
+	for len(page) > 0 {
+		for _, v := range page {
+			newest = append(newest, v.Version)
+		}
+		last := page[len(page)-1]
+		page, err = b.ListVersions(b.ctx, here, hello, &workflow.VersionCursor{PublishedAt: last.PublishedAt, Version: last.Version}, 4)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"2.0.0-alpha.1", "2.0.0-alpha", "1.9.0", "1.10.0", "1.0.0-rc.2", "1.0.0", "1.0.0-rc.1"}, newest)
+}
+
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	// semver.org, item 11, from lowest to highest.
+	order := []string{
+		"0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",
+		"1.0.0", "1.0.1", "1.2.0", "1.10.0", "2.0.0-0", "2.0.0", "10.0.0",
+	}
+	for i, a := range order {
+		for j, b := range order {
+			require.Equal(t, i > j, workflow.Newer(a, b), "%s over %s", a, b)
+		}
+	}
+	require.False(t, workflow.Newer("1.0.0+build.2", "1.0.0+build.1"), "builds have no precedence")
+	require.True(t, workflow.Newer("1.0.0", ""), "anything is newer than nothing")
+}
+
+func TestShortNames(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, err := project.NewService(b.store, b.tick).Create(b.ctx, "other", "")
+	require.NoError(t, err)
+	b.publish(t, hello, "1.0.0")
+	full, err := b.Resolve(b.ctx, here, "hello")
+	require.NoError(t, err)
+	require.Equal(t, hello, full)
+	full, err = b.Resolve(b.ctx, here, "no/where")
+	require.NoError(t, err)
+	require.Equal(t, "no/where", full, "a full name is not looked up")
+
+	_, err = b.Resolve(b.ctx, here, "")
+	requireFault(t, err, fault.Invalid, fault.InvalidArgument, "NAMESPACE/NAME")
+	_, err = b.Resolve(b.ctx, here, "hell")
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"hell"`)
+	_, err = b.Resolve(b.ctx, "other", "hello")
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"other"`)
+	_, err = b.Resolve(b.ctx, "none", "hello")
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	_, err = b.Resolve(b.ctx, "none", hello)
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+
+	b.publish(t, "billing/hello", "1.0.0")
+	_, err = b.Get(b.ctx, here, "hello")
+	requireFault(t, err, fault.Invalid, fault.WorkflowAmbiguous, "billing/hello, examples/hello")
+	w, err := b.Get(b.ctx, here, hello)
+	require.NoError(t, err)
+	require.Equal(t, hello, w.Name)
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, hello, "1.0.0")
+	for _, step := range []struct {
+		paused        bool
+		reason, state string
+		entries       int
+	}{
+		{true, "bad data", workflow.StatePaused, 2}, {true, "again", workflow.StatePaused, 2},
+		{false, "mended", workflow.StatePublished, 3}, {false, "", workflow.StatePublished, 3},
+	} {
+		w, err := b.SetPaused(b.ctx, here, "hello", step.paused, step.reason)
+		require.NoError(t, err)
+		require.Equal(t, step.state, w.State)
+		require.Len(t, b.actions(t), step.entries)
+	}
+	require.Equal(t, []string{"workflow.unpause " + hello, "workflow.pause " + hello, "workflow.publish " + hello}, b.actions(t))
+	_, err := b.SetPaused(b.ctx, here, "none", true, "")
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"none"`)
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	hash := b.publish(t, hello, "1.0.0").Version.Hash
+	r := run.Run{
+		ID: "r1", Project: here, Workflow: hello, Version: "1.0.0", DocumentHash: hash, Status: run.Queued,
+		QueuedReason: run.QueuedStarting, StatusAt: b.tick(), CreatedAt: b.tick(), RequestID: "r1",
+	}
+	_, _, err := b.store.InsertRun(b.ctx, r, audit.NewEntry(b.ctx, b.tick(), audit.RunStart, here, "r1", ""))
+	require.NoError(t, err)
+	requireFault(t, b.Delete(b.ctx, here, "hello"), fault.Refused, fault.WorkflowHasOpenRuns, "1")
+	_, err = b.store.FinishMissing(b.ctx, "r1", run.Failed, nil, b.tick(), audit.NewEntry(b.ctx, b.tick(), audit.RunCancel, here, "r1", ""))
+	require.NoError(t, err)
+
+	require.NoError(t, b.Delete(b.ctx, here, "hello"))
+	require.Equal(t, "workflow.delete "+hello, b.actions(t)[0])
+	_, err = b.Get(b.ctx, here, hello)
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, hello)
+	_, err = b.store.Document(b.ctx, hash)
+	require.NoError(t, err, "runs go on after their definition")
+	requireFault(t, b.Delete(b.ctx, here, hello), fault.NotFound, fault.WorkflowNotFound, hello)
+	requireFault(t, b.Delete(b.ctx, here, "hello"), fault.NotFound, fault.WorkflowNotFound, "hello")
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "a/one", "1.0.0")
+	b.publish(t, "b/two", "1.0.0")
+	_, err := b.SetPaused(b.ctx, here, "two", true, "")
+	require.NoError(t, err)
+	_, _, err = b.SaveDraft(b.ctx, here, document("c/three", "1.0.0", "1"))
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		filter workflow.Filter
+		want   []string
+	}{
+		{workflow.Filter{}, []string{"a/one", "b/two", "c/three"}},
+		{workflow.Filter{States: []string{workflow.StateDraft, workflow.StatePaused}}, []string{"b/two", "c/three"}},
+		{workflow.Filter{Text: "T"}, []string{"b/two", "c/three"}},
+		{workflow.Filter{After: "b/two"}, []string{"c/three"}},
+		{workflow.Filter{Limit: 2}, []string{"a/one", "b/two"}},
+	} {
+		tt.filter.Project = here
+		if tt.filter.Limit == 0 {
+			tt.filter.Limit = 10
+		}
+		list, err := b.List(b.ctx, tt.filter)
+		require.NoError(t, err)
+		var names []string
+		for _, w := range list {
+			names = append(names, w.Name)
+		}
+		require.Equal(t, tt.want, names)
+	}
+	_, err = b.List(b.ctx, workflow.Filter{Project: here, States: []string{"open"}})
+	requireFault(t, err, fault.Invalid, fault.InvalidArgument, `"open"`)
+	_, err = b.List(b.ctx, workflow.Filter{Project: "none"})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+}
+
+func TestValidateStoresNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := b.Validate(document(hello, "1.0.0", "1"))
+	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version})
+	require.NotNil(t, c.Document)
+	c = b.Validate(strings.Replace(document(hello, "1.0.0", "1"), "set:", "sett:", 1))
+	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version}, "named as far as it can be read")
+	require.Nil(t, c.Document)
+	c = b.Validate("")
+	require.Empty(t, c.Name)
+	require.NotEmpty(t, c.Problems)
+	list, err := b.List(b.ctx, workflow.Filter{Project: here, Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
