@@ -16,5 +16,5 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return cli.Run(ctx, command.Main(command.Version), os.Args[1:])
+	return cli.Run(ctx, command.Main(), os.Args[1:])
 }

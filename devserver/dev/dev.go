@@ -19,6 +19,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
 	"github.com/signalbox-dev/signalbox/internal/app"
+	"github.com/signalbox-dev/signalbox/internal/app/command"
+	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -45,6 +47,15 @@ type flags struct {
 	logFormat    string
 }
 
+//go:generate go run ./internal/reference ../../docs/reference/cli.md
+
+// Main makes the full program's options from the process: those of the lean one, and `signalbox dev`.
+func Main() cli.Options {
+	options := command.Main()
+	options.Commands = append(options.Commands, Command(options.Version, options.Env))
+	return options
+}
+
 // Command returns `signalbox dev`.
 func Command(version string, env config.Environment) *cobra.Command {
 	var f flags
@@ -53,7 +64,8 @@ func Command(version string, env config.Environment) *cobra.Command {
 		Short: "Run everything in one process: embedded Temporal, store, API and worker",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
 workflows may call this machine. Without --data-dir everything is gone when it stops; with it, runs go on where they
-were. Settings of "signalbox server" that are not flags here are taken from their SIGNALBOX_ variables.`,
+were. Settings of "signalbox server" that are not flags here are taken from their SIGNALBOX_ variables. The lean
+program, signalbox-server, does not have this command.`,
 		Example: `  signalbox dev
   signalbox dev --data-dir ./data --publish examples/workflows --run hello`,
 		Args: session.Args(0, 0, ""),
@@ -71,8 +83,8 @@ were. Settings of "signalbox server" that are not flags here are taken from thei
 	cmd.Flags().IntVar(&f.temporalPort, "temporal-port", 0, "`port` of the embedded Temporal; 0 takes a free one")
 	cmd.Flags().StringSliceVar(&f.publish, "publish", nil, "workflow `file or folder` to publish when ready; may be given more than once")
 	cmd.Flags().StringVar(&f.run, "run", "", "`name` of a published workflow to run once when ready")
-	cmd.Flags().StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
-	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
+	cmd.Flags().StringVar(&f.logLevel, "log-level", "warn", "least `level` to log: debug, info, warn or error")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
 	cmd.AddCommand(temporalCommand())
 	return cmd
 }

@@ -47,6 +47,6 @@ without it, and the other way round.`,
 	cmd.Flags().IntVar(&opts.Port, "port", 7233, "`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
 	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` to keep the data in; without it, in memory")
 	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace to make where it is missing")
-	cmd.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	cmd.Flags().StringVar(&level, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	return cmd
 }

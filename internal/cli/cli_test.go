@@ -221,13 +221,6 @@ func TestTheComposersCommandsAreCommandsLikeAllOthers(t *testing.T) {
 	require.Equal(t, exit.Usage, code)
 }
 
-func TestReferencePageIsFresh(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/cli.md")
-	require.NoError(t, err)
-	require.Equal(t, cli.Reference(cli.New(cli.Options{})), string(page), "run: go generate ./internal/cli")
-}
-
 // Every command is documented: a person who types --help finds what it does, and every flag says what it means.
 func TestEveryCommandAndFlagIsExplained(t *testing.T) {
 	t.Parallel()

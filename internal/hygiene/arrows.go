@@ -46,10 +46,11 @@ func Arrows() []Rule {
 		{"internal/rpc", slices.Concat(domain, ambient, language, []string{"api", "internal/rpc/jsoncodec"}), "the API side of the domain"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the exact JSON of the API, for its server and its clients"},
 		{"internal/cli", []string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec"}, "a client of the API like any other"},
-		{"internal/app", slices.Concat(domain, ambient, language, []string{"api", "internal/engine", "internal/health",
+		{"internal/app", slices.Concat(domain, ambient, language, []string{"dsl/interp", "internal/engine", "internal/health",
 			"internal/rpc", "internal/store", "internal/telemetry"}), "composes one process"},
+		{"internal/app/command", slices.Concat(ambient, []string{"internal/app", "internal/cli", "internal/store"}), "the commands that are a process of their own"},
 		{"internal/hygiene", nil, "reads sources, imports none"},
-		{"cmd", slices.Concat(ambient, []string{"internal/app", "internal/cli"}), "a few lines"},
+		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},
 		{"examples", language, "documents, and the test that reads them"},
 	}
 	for _, noun := range domain {

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/signalbox-dev/signalbox/devserver/dev"
-	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli"
 )
 
@@ -17,7 +16,5 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	options := command.Main(command.Version)
-	options.Commands = append(options.Commands, dev.Command(command.Version, options.Env))
-	return cli.Run(ctx, options, os.Args[1:])
+	return cli.Run(ctx, dev.Main(), os.Args[1:])
 }

@@ -30,12 +30,12 @@ const Version = "0.1.0-dev"
 const stopMargin = 15 * time.Second
 
 // Main makes the program's options from the process: what every main needs.
-func Main(version string) cli.Options {
+func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
 	layers := []config.Layer{temporalconfig.Layer}
 	return cli.Options{
-		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
-		Commands: []*cobra.Command{Server(version, env, layers), Migrate(env, layers)},
+		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
+		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, layers)},
 	}
 }
 

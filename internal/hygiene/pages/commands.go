@@ -11,14 +11,11 @@ import (
 )
 
 // Commands finds commands and flags in shell examples of the pages below root that the reference of the command line
-// does not have. Commands that begin with a word of elsewhere are documented in another place and left out.
-func Commands(root, reference string, elsewhere ...string) ([]hygiene.Finding, error) {
+// does not have.
+func Commands(root, reference string) ([]hygiene.Finding, error) {
 	sections, err := referenceSections(reference)
 	if err != nil {
 		return nil, err
-	}
-	for _, word := range elsewhere {
-		sections[word] = ""
 	}
 	pages, err := markdown(root)
 	if err != nil {
@@ -83,11 +80,11 @@ func shell(text string) []string {
 }
 
 func unknownCommand(line string, sections map[string]string) string {
-	call := regexp.MustCompile(`^(?:\S*/)?signalbox(?:-server)? ([a-z-]+)(?: ([a-z-]+))?`).FindStringSubmatch(line)
+	call := regexp.MustCompile(`^(?:\S*/)?signalbox(?:-server)? ([a-z-]+)(?: ([a-z][a-z-]*))?`).FindStringSubmatch(line)
 	if call == nil {
 		return ""
 	}
-	name := call[1] + " " + call[2]
+	name := strings.TrimSpace(call[1] + " " + call[2])
 	section, ok := sections[name]
 	if !ok && !group(call[1], sections) {
 		name = call[1]
@@ -95,9 +92,6 @@ func unknownCommand(line string, sections map[string]string) string {
 	}
 	if !ok {
 		return fmt.Sprintf("runs %q, which the reference does not have", strings.TrimSpace(call[0]))
-	}
-	if section == "" {
-		return ""
 	}
 	command, _, _ := strings.Cut(line, " #")
 	for _, flag := range regexp.MustCompile(`\s(--[a-z-]+)`).FindAllStringSubmatch(command, -1) {

@@ -52,18 +52,18 @@ README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	folder := plant(t, "-- cli.md --\n"+
-		"## signalbox run\n### signalbox run start\n| `--input file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
+		"## signalbox dev\n| `--data-dir folder` | x |\n### signalbox dev temporal\n## signalbox run\n### signalbox run start\n| `--input file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
 		"-- page.md --\n"+
 		"signalbox prose is no command\n"+
 		"```sh\n"+
 		"signalbox run start hello --input x --output json   # --gone\n"+
 		"bin/signalbox version\n"+
-		"signalbox dev --anything\n"+
+		"signalbox dev --data-dir x\n"+
 		"signalbox-server run stop\n"+
 		"./bin/signalbox walk\n"+
 		"signalbox run start --inp x\n"+
 		"```\n```yaml\nsignalbox walk\n```\n")
-	findings, err := pages.Commands(folder, filepath.Join(folder, "cli.md"), "dev")
+	findings, err := pages.Commands(folder, filepath.Join(folder, "cli.md"))
 	require.NoError(t, err)
 	require.Equal(t, `page.md:6: runs "signalbox-server run stop", which the reference does not have
 page.md:7: runs "./bin/signalbox walk", which the reference does not have

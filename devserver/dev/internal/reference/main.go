@@ -1,11 +1,12 @@
 // Command reference writes the command line's reference page to the file named by its argument, for go generate. It
-// is not part of the product.
+// is not part of the product. It is here because only this module has every command.
 package main
 
 import (
 	"fmt"
 	"os"
 
+	"github.com/signalbox-dev/signalbox/devserver/dev"
 	"github.com/signalbox-dev/signalbox/internal/cli"
 )
 
@@ -14,7 +15,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: reference FILE")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], []byte(cli.Reference(cli.New(cli.Options{}))), 0o644); err != nil { //nolint:gosec // a public page
+	page := cli.Reference(cli.New(dev.Main()))
+	if err := os.WriteFile(os.Args[1], []byte(page), 0o644); err != nil { //nolint:gosec // a public page
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
