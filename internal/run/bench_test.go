@@ -1,0 +1,268 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	here         = project.Default
+	startTimeout = 10 * time.Second
+	maxInput     = 200
+)
+
+// engineDouble stands where Temporal would: it answers what a test tells it to. Without that it takes everything.
+type engineDouble struct {
+	check  func(context.Context) error
+	start  func(context.Context, run.Run) (string, error)
+	cancel func(context.Context, run.Run) error
+	repair func(context.Context, run.Run) (bool, error)
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func (e *engineDouble) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, fmt.Sprintf(format, args...))
+}
+
+// called returns the calls since it was last asked.
+func (e *engineDouble) called() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	calls := e.calls
+	e.calls = nil
+	return calls
+}
+
+func (e *engineDouble) Check(ctx context.Context) error {
+	e.note("check")
+	if e.check == nil {
+		return nil
+	}
+	return e.check(ctx)
+}
+
+func (e *engineDouble) Start(ctx context.Context, r run.Run) (string, error) {
+	e.note("start %s", r.ID)
+	if e.start == nil {
+		return "execution-" + r.ID, nil
+	}
+	return e.start(ctx, r)
+}
+
+func (e *engineDouble) Cancel(ctx context.Context, r run.Run, reason string) error {
+	e.note("cancel %s %s", r.ID, reason)
+	if e.cancel == nil {
+		return nil
+	}
+	return e.cancel(ctx, r)
+}
+
+func (e *engineDouble) Repair(ctx context.Context, r run.Run) (bool, error) {
+	e.note("repair %s", r.ID)
+	if e.repair == nil {
+		return false, nil
+	}
+	return e.repair(ctx, r)
+}
+
+// documents compiles what the store keeps.
+type documents struct{ store *store.Store }
+
+func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
+	canonical, err := d.store.Document(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	doc, problems := dsl.Parse(canonical)
+	if doc == nil {
+		return nil, problems
+	}
+	return doc, nil
+}
+
+// tally is the service's metrics.
+type tally struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (m *tally) Count(_ context.Context, projectName, status string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines = append(m.lines, projectName+" "+status)
+}
+
+func (m *tally) Started(_ context.Context, projectName string, _ time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines = append(m.lines, projectName+" started")
+}
+
+// bench is the service over the real store and definitions, with a hand-made engine and a clock that the test moves.
+type bench struct {
+	*run.Service
+	ctx       context.Context //nolint:containedctx // the test's, with ada in it
+	store     *store.Store
+	workflows *workflow.Service
+	engine    *engineDouble
+	changes   *run.Changes
+	metrics   *tally
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	kept, err := store.Open(t.Context(), store.Options{
+		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
+	require.NoError(t, kept.Start(ctx))
+	b := &bench{
+		ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, engine: &engineDouble{},
+		changes: run.NewChanges(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
+	b.Service = run.NewService(kept, b.engine, b.workflows, documents{kept}, b.changes, run.Options{
+		MaxInputBytes: maxInput, StartTimeout: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
+	})
+	return b
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(d)
+}
+
+const schema = `input: {schema: {document: {type: object, required: [name], properties: {name: {type: string}}}}}`
+
+// publish makes a version of a workflow that needs a name as its input.
+func (b *bench) publish(t testing.TB, name, version string) workflow.Version {
+	t.Helper()
+	namespace, short, _ := strings.Cut(name, "/")
+	source := fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s'}\n%s\ndo:\n  - a: {set: {n: 1}}\n",
+		namespace, short, version, schema)
+	p, err := b.workflows.Publish(b.ctx, here, source, "ada")
+	require.NoError(t, err)
+	return p.Version
+}
+
+func request() run.StartRequest {
+	return run.StartRequest{
+		Project: here, Workflow: "examples/hello", Input: json.RawMessage(`{"name": "Ada"}`), Trigger: run.TriggerAPI,
+	}
+}
+
+// begin starts a run of hello, which is published when it is not yet, and forgets the calls that it took.
+func (b *bench) begin(t testing.TB) run.Run {
+	t.Helper()
+	b.publish(t, "examples/hello", "1.0.0")
+	r, created, err := b.Start(b.ctx, request())
+	require.NoError(t, err)
+	require.True(t, created)
+	b.engine.called()
+	return r
+}
+
+// leave starts a run whose outcome is not known.
+func (b *bench) leave(t testing.TB) run.Run {
+	t.Helper()
+	before := b.engine.start
+	b.engine.start = func(context.Context, run.Run) (string, error) {
+		return "", fmt.Errorf("starting: %w", run.ErrUnknownOutcome)
+	}
+	r := b.begin(t)
+	b.engine.start = before
+	require.Equal(t, run.QueuedStarting, r.QueuedReason)
+	return r
+}
+
+// bring writes a state as Temporal's records would.
+func (b *bench) bring(t testing.TB, id string, position int64, status run.Status, steps ...run.Step) {
+	t.Helper()
+	u := run.Update{RunID: id, ExecutionID: "execution-" + id, Position: position, Steps: steps}
+	u.State = &run.State{Status: status, Since: b.clock(), StartedAt: b.clock()}
+	if status == run.Waiting {
+		u.State.WaitingKind = "timer"
+	}
+	if status.Terminal() {
+		u.State.EndedAt = b.clock()
+	}
+	_, err := b.store.ApplyUpdates(b.ctx, []run.Update{u})
+	require.NoError(t, err)
+}
+
+func (b *bench) row(t testing.TB, id string) run.Run {
+	t.Helper()
+	r, err := b.store.GetRun(b.ctx, here, id)
+	require.NoError(t, err)
+	return r
+}
+
+func (b *bench) rows(t testing.TB) []run.Run {
+	t.Helper()
+	list, err := b.store.ListRuns(b.ctx, run.Filter{Project: here, Limit: 1000})
+	require.NoError(t, err)
+	return list
+}
+
+// audited returns the entries about runs, oldest first, as "action reason".
+func (b *bench) audited(t testing.TB) []string {
+	t.Helper()
+	list, err := b.store.ListAudit(b.ctx, audit.Filter{Limit: 1000})
+	require.NoError(t, err)
+	var lines []string
+	for i := len(list) - 1; i >= 0; i-- {
+		if strings.HasPrefix(list[i].Action, "run.") {
+			lines = append(lines, strings.TrimSpace(list[i].Action+" "+list[i].Reason))
+		}
+	}
+	return lines
+}
+
+func requireFault(t testing.TB, err error, class fault.Class, reason, says string) {
+	t.Helper()
+	f, ok := fault.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Equal(t, reason, f.Reason)
+	require.Equal(t, class, f.Class)
+	require.Contains(t, f.Message, says)
+}
+
+func unavailable() error {
+	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal does not answer")
+}

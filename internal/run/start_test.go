@@ -1,0 +1,363 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+)
+
+func TestStartGivesTheRunToTheEngine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	old := b.publish(t, "examples/hello", "1.0.0")
+	newest := b.publish(t, "examples/hello", "1.1.0")
+	var given run.Run
+	b.engine.start = func(ctx context.Context, r run.Run) (string, error) {
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		require.Equal(t, run.QueuedStarting, b.row(t, r.ID).QueuedReason, "the row is there before the execution")
+		given = r
+		b.pass(time.Second)
+		return "execution-1", nil
+	}
+	req := request()
+	req.Workflow = "hello"
+	r, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+	want := run.Run{
+		ID: r.ID, Project: here, Workflow: "examples/hello", Version: "1.1.0", DocumentHash: newest.Hash, Status: run.Queued,
+		QueuedReason: run.QueuedWorker, StatusAt: b.clock(), RequestID: r.ID, Trigger: run.TriggerAPI, Actor: "ada",
+		CreatedAt: b.clock().Add(-time.Second), Input: req.Input, Sequence: 2, Interpreter: 7, ExecutionID: "execution-1",
+	}
+	require.Equal(t, want, r)
+	require.Equal(t, want, b.row(t, r.ID))
+	require.Equal(t, []any{r.ID, newest.Hash, string(req.Input), 7}, []any{given.ID, given.DocumentHash, string(given.Input), given.Interpreter})
+	require.Equal(t, []string{"check", "start " + r.ID}, b.engine.called())
+	require.Equal(t, []string{"default queued", "default started"}, b.metrics.lines)
+
+	req.Version = "1.0.0"
+	r, _, err = b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1.0.0", old.Hash}, []string{r.Version, r.DocumentHash})
+	entries, err := b.store.ListAudit(b.ctx, audit.Filter{Subject: r.ID, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, []string{audit.RunStart, "ada"}, []string{entries[0].Action, entries[0].Actor.Name})
+	require.JSONEq(t, fmt.Sprintf(`{"workflow": "examples/hello", "version": "1.0.0", "requestId": %q}`, r.ID), string(entries[0].Detail))
+}
+
+func TestStartRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.publish(t, "examples/paused", "1.0.0")
+	b.publish(t, "a/twice", "1.0.0")
+	b.publish(t, "b/twice", "1.0.0")
+	_, err := b.workflows.SetPaused(b.ctx, here, "paused", true, "bad data")
+	require.NoError(t, err)
+	_, _, err = b.workflows.SaveDraft(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: draft, version: 1.0.0}\ndo: [{a: {set: {n: 1}}}]")
+	require.NoError(t, err)
+	tests := []struct {
+		name   string
+		change func(*run.StartRequest)
+		class  fault.Class
+		reason string
+		says   string
+	}{
+		{"no project", func(r *run.StartRequest) { r.Project = "none" }, fault.NotFound, fault.ProjectNotFound, `"none"`},
+		{"no workflow", func(r *run.StartRequest) { r.Workflow = "" }, fault.Invalid, fault.InvalidArgument, "no workflow named"},
+		{"unknown workflow", func(r *run.StartRequest) { r.Workflow = "a/b" }, fault.NotFound, fault.WorkflowNotFound, `"a/b"`},
+		{"unknown short name", func(r *run.StartRequest) { r.Workflow = "b" }, fault.NotFound, fault.WorkflowNotFound, `"b"`},
+		{"ambiguous", func(r *run.StartRequest) { r.Workflow = "twice" }, fault.Invalid, fault.WorkflowAmbiguous, "a/twice, b/twice"},
+		{"unknown version", func(r *run.StartRequest) { r.Version = "2.0.0" }, fault.NotFound, fault.VersionNotFound, "2.0.0"},
+		{"only a draft", func(r *run.StartRequest) { r.Workflow = "draft" }, fault.Refused, fault.WorkflowNotPublished, "examples/draft"},
+		{"paused", func(r *run.StartRequest) { r.Workflow = "paused" }, fault.Refused, fault.WorkflowPaused, "(bad data)"},
+		{"no input", func(r *run.StartRequest) { r.Input = nil }, fault.Invalid, fault.InvalidInput, "examples/hello@1.0.0"},
+		{"not JSON", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": `) }, fault.Invalid, fault.InvalidInput, "not JSON"},
+		{"two values", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": "a"} {}`) }, fault.Invalid, fault.InvalidInput, "not JSON"},
+		{"empty input", func(r *run.StartRequest) { r.Input = json.RawMessage{} }, fault.Invalid, fault.InvalidInput, "not JSON"},
+		{"against the schema", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": 7}`) }, fault.Invalid, fault.InvalidInput, "/name"},
+		{"too large", func(r *run.StartRequest) { r.Input = json.RawMessage(`"` + strings.Repeat("a", maxInput-1) + `"`) },
+			fault.Exhausted, fault.InputTooLarge, "201 bytes"},
+		{"request ID", func(r *run.StartRequest) { r.RequestID = strings.Repeat("r", 201) }, fault.Invalid, fault.InvalidArgument, "201 bytes"},
+	}
+	for _, tt := range tests {
+		req := request()
+		tt.change(&req)
+		_, created, err := b.Start(b.ctx, req)
+		require.False(t, created, tt.name)
+		requireFault(t, err, tt.class, tt.reason, tt.says)
+		require.Empty(t, b.engine.called(), "%s: the engine is not asked", tt.name)
+	}
+	require.Empty(t, b.rows(t))
+	require.Empty(t, b.audited(t))
+	require.Empty(t, b.metrics.lines)
+
+	// The limits themselves are still good.
+	req := request()
+	req.Input = json.RawMessage(`{"name":"` + strings.Repeat("a", maxInput-11) + `"}`)
+	req.RequestID = strings.Repeat("r", 200)
+	require.Len(t, req.Input, maxInput)
+	_, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+}
+
+func TestStartWhileTheEngineIsAwayWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.engine.check = func(context.Context) error { return unavailable() }
+	_, created, err := b.Start(b.ctx, request())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	require.False(t, created)
+	require.Empty(t, b.rows(t))
+	require.Empty(t, b.audited(t))
+	require.Equal(t, []string{"check"}, b.engine.called())
+}
+
+func TestStartThatDefinitelyFailedLeavesNoRow(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"refused":     fault.New(fault.Refused, fault.EngineRefused, "no permission"),
+		"unavailable": unavailable(),
+		"exhausted":   fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
+		"no fault":    errors.New("cannot encode"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			b.engine.start = func(context.Context, run.Run) (string, error) { return "", failure }
+			req := request()
+			req.RequestID = "once"
+			_, created, err := b.Start(b.ctx, req)
+			require.Equal(t, failure, err)
+			require.False(t, created)
+			require.Empty(t, b.rows(t))
+			require.Equal(t, []string{"run.start", "run.start_refused " + failure.Error()}, b.audited(t))
+			require.Empty(t, b.metrics.lines)
+
+			b.engine.start = nil
+			_, created, err = b.Start(b.ctx, req)
+			require.NoError(t, err)
+			require.True(t, created, "the request ID is free again")
+		})
+	}
+}
+
+func TestStartWithUnknownOutcomeStaysQueued(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.engine.start = func(context.Context, run.Run) (string, error) {
+		return "", fmt.Errorf("cut: %w: %w", run.ErrUnknownOutcome, context.DeadlineExceeded)
+	}
+	r, created, err := b.Start(b.ctx, request())
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, []any{run.Queued, run.QueuedStarting, ""}, []any{r.Status, r.QueuedReason, r.ExecutionID})
+	require.Equal(t, r, b.row(t, r.ID))
+	require.Equal(t, []string{"run.start"}, b.audited(t))
+	require.Equal(t, []string{"default queued"}, b.metrics.lines)
+}
+
+func TestStartWhoseCallerLeaves(t *testing.T) {
+	t.Parallel()
+	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
+	tests := []struct {
+		name   string
+		answer error
+		rows   int
+	}{
+		{"a definite failure leaves no row", refused, 0},
+		{"an unknown outcome stays to be settled", run.ErrUnknownOutcome, 1},
+		{"a success that cannot be noted stays to be settled", nil, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			ctx, leave := context.WithCancel(b.ctx)
+			b.engine.start = func(ctx context.Context, _ run.Run) (string, error) {
+				leave()
+				<-ctx.Done()
+				return "execution", tt.answer
+			}
+			_, _, err := b.Start(ctx, request())
+			require.Error(t, err)
+			rows := b.rows(t)
+			require.Len(t, rows, tt.rows)
+			for _, r := range rows {
+				require.Equal(t, run.QueuedStarting, r.QueuedReason)
+			}
+		})
+	}
+}
+
+func TestStartWhoseCallerIsGoneBeforehand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	ctx, leave := context.WithCancel(b.ctx)
+	b.engine.check = func(context.Context) error {
+		leave()
+		return nil
+	}
+	_, _, err := b.Start(ctx, request())
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"check"}, b.engine.called())
+	require.Empty(t, b.rows(t))
+}
+
+func TestTheSameRequestIsTheSameRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.publish(t, "examples/other", "1.0.0")
+	req := request()
+	req.RequestID = "once"
+	first, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, "once", first.RequestID)
+
+	// The newest version may be another by then; whoever named none is given what there is.
+	b.publish(t, "examples/hello", "2.0.0")
+	again, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, again)
+	req.Version = "1.0.0"
+	again, created, err = b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, again)
+
+	for name, change := range map[string]func(*run.StartRequest){
+		"version":  func(r *run.StartRequest) { r.Version = "2.0.0" },
+		"workflow": func(r *run.StartRequest) { r.Workflow, r.Version = "examples/other", "" },
+	} {
+		other := req
+		change(&other)
+		_, created, err = b.Start(b.ctx, other)
+		require.False(t, created, name)
+		requireFault(t, err, fault.Exists, fault.RequestIDReused, first.ID)
+	}
+	require.Len(t, b.rows(t), 1)
+	require.Equal(t, []string{"run.start"}, b.audited(t))
+}
+
+func TestTheSameRequestTwentyTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	req := request()
+	req.RequestID = "once"
+	const callers = 20
+	runs, made := make([]run.Run, callers), make([]bool, callers)
+	gate := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range callers {
+		group.Go(func() {
+			<-gate
+			var err error
+			if runs[i], made[i], err = b.Start(b.ctx, req); err != nil {
+				t.Errorf("caller %d: %v", i, err)
+			}
+		})
+	}
+	close(gate)
+	group.Wait()
+	makers, starts := 0, 0
+	for i := range callers {
+		require.Equal(t, runs[0].ID, runs[i].ID)
+		if made[i] {
+			makers++
+		}
+	}
+	for _, call := range b.engine.called() {
+		if strings.HasPrefix(call, "start") {
+			starts++
+		}
+	}
+	require.Equal(t, []int{1, 1}, []int{makers, starts})
+	require.Len(t, b.rows(t), 1)
+}
+
+// cutStore loses the database at one moment.
+type cutStore struct {
+	run.Store
+	failMark, failRemove bool
+}
+
+func (s cutStore) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
+	if s.failMark {
+		return errors.New("the disk is full")
+	}
+	return s.Store.MarkHandedOver(ctx, id, executionID, at)
+}
+
+func (s cutStore) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error) {
+	if s.failRemove {
+		return false, errors.New("the disk is full")
+	}
+	return s.Store.RemoveUnstarted(ctx, id, e)
+}
+
+func (b *bench) over(s run.Store) *run.Service {
+	return run.NewService(s, b.engine, b.workflows, documents{b.store}, b.changes, run.Options{
+		MaxInputBytes: maxInput, StartTimeout: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
+	})
+}
+
+func TestStartWhenTheStoreFailsAfterwards(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	r, created, err := b.over(cutStore{Store: b.store, failMark: true}).Start(b.ctx, request())
+	require.NoError(t, err, "it runs; its row follows")
+	require.True(t, created)
+	require.Equal(t, run.QueuedStarting, r.QueuedReason)
+
+	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
+	b.engine.start = func(context.Context, run.Run) (string, error) { return "", refused }
+	_, _, err = b.over(cutStore{Store: b.store, failRemove: true}).Start(b.ctx, request())
+	require.ErrorIs(t, err, refused)
+	require.ErrorContains(t, err, "the disk is full")
+	require.True(t, fault.Is(err, fault.EngineRefused), "the caller is told why it was not started")
+}
+
+func TestStartNeedsTheDocument(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	empty, err := store.Open(b.ctx, store.Options{
+		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "empty.db"), AutoMigrate: true, CallTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, empty.Stop(context.WithoutCancel(b.ctx))) })
+	require.NoError(t, empty.Start(b.ctx))
+	s := run.NewService(b.store, b.engine, b.workflows, documents{empty}, b.changes, run.Options{
+		MaxInputBytes: maxInput, StartTimeout: startTimeout, Now: b.clock, Metrics: b.metrics,
+	})
+	_, _, err = s.Start(b.ctx, request())
+	require.Error(t, err)
+	require.Empty(t, b.engine.called())
+	require.Empty(t, b.rows(t))
+}
