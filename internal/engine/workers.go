@@ -86,10 +86,10 @@ func (w *Workers) Start(ctx context.Context) error {
 // Stop stops polling, lets running activities finish within their budget, and joins everything.
 func (w *Workers) Stop(ctx context.Context) error {
 	w.cancel()
-	<-w.done
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
+		<-w.done // a worker that is being started against a silent Temporal may take its time
 		w.stopAll()
 	}()
 	select {
