@@ -57,13 +57,16 @@ func (r report) markdown() string {
 	p("| one-step runs per second, API to terminal row, %d callers | %.0f | %.0f | %.2f × | ≥ 0.7 × | %s |",
 		r.plan.callers, median(r.rate.signalbox), median(r.rate.bare), ratio, verdict(ratio >= 0.7))
 	more := median(r.latency.signalbox) - median(r.latency.bare)
-	p("| the same, one at a time: median | %.1f ms | %.1f ms | %+.1f ms | ≤ + 5 ms | %s |",
+	p("| a one-step run, API to terminal row, one at a time: median | %.1f ms | %.1f ms | %+.1f ms | ≤ + 5 ms | %s |",
 		median(r.latency.signalbox), median(r.latency.bare), more, verdict(more <= 5))
 	p("| the same, 95th percentile | %.1f ms | %.1f ms | %+.1f ms | | |", quantile(r.latency.signalbox, 0.95),
 		quantile(r.latency.bare, 0.95), quantile(r.latency.signalbox, 0.95)-quantile(r.latency.bare, 0.95))
-	hundred := median(r.steps.latency.signalbox) / median(r.steps.latency.bare)
-	p("| 100 steps of `set`, against the same written in Go | %.1f ms | %.1f ms | %.2f × | ≤ 1.3 × | %s |",
-		median(r.steps.latency.signalbox), median(r.steps.latency.bare), hundred, verdict(hundred <= 1.3))
+	bare := median(r.steps.latency.bare)
+	hundred := median(r.steps.closed) / bare
+	p("| 100 steps of `set`, API to the end of the execution, against the same in Go | %.1f ms | %.1f ms | %.2f × | ≤ 1.3 × | %s |",
+		median(r.steps.closed), bare, hundred, verdict(hundred <= 1.3))
+	p("| the same, API to terminal row with 100 steps | %.1f ms | %.1f ms | %.2f × | | |",
+		median(r.steps.latency.signalbox), bare, median(r.steps.latency.signalbox)/bare)
 	p("| its history, in events | %d | %d | | ≤ 8 | %s |",
 		r.steps.events.signalbox, r.steps.events.bare, verdict(r.steps.events.signalbox <= 8))
 	p("")

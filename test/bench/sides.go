@@ -32,7 +32,9 @@ type side struct {
 // sides are Signalbox and the bare SDK, on the same Temporal.
 type sides struct {
 	signalbox, bare side
-	temporal        client.Client
+	// closed is Signalbox with runs that are followed in Temporal, until the execution has closed.
+	closed   side
+	temporal client.Client
 }
 
 func newSides(t platform.T, server *platform.Server, temporal *platform.Temporal) *sides {
@@ -57,6 +59,17 @@ func newSides(t platform.T, server *platform.Server, temporal *platform.Temporal
 			name: "Signalbox",
 			one:  func(t platform.T) error { _, err := throughAPI(t, server, one, `{"name":"Ada"}`); return err },
 			many: func(t platform.T) (string, error) { return throughAPI(t, server, many, `{"n":0}`) },
+		},
+		closed: side{
+			name: "Signalbox, to the end of the execution",
+			many: func(t platform.T) (string, error) {
+				run, err := server.TryStart(t.Context(), many, `{"n":0}`)
+				if err != nil {
+					return "", err
+				}
+				var out map[string]any
+				return run.GetId(), c.GetWorkflow(t.Context(), run.GetId(), "").Get(t.Context(), &out)
+			},
 		},
 		bare: side{
 			name: "bare SDK",
@@ -124,7 +137,8 @@ func (s *sides) oneStep(t platform.T, p plan) (latency, rate pair) {
 
 // steps are the figures of the hundred-step workflow.
 type steps struct {
-	latency pair
+	latency pair      // to the terminal row
+	closed  []float64 // to the end of the execution
 	events  struct{ signalbox, bare int }
 }
 
@@ -137,6 +151,7 @@ func (s *sides) hundredSteps(t platform.T, p plan) (out steps) {
 	for range p.rounds {
 		out.latency.signalbox = append(out.latency.signalbox, timed(t, p.latencyRuns, id(s.signalbox))...)
 		out.latency.bare = append(out.latency.bare, timed(t, p.latencyRuns, id(s.bare))...)
+		out.closed = append(out.closed, timed(t, p.latencyRuns, id(s.closed))...)
 	}
 	count := func(side side) int {
 		id, err := side.many(t)
