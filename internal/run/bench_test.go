@@ -266,3 +266,7 @@ func requireFault(t testing.TB, err error, class fault.Class, reason, says strin
 func unavailable() error {
 	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal does not answer")
 }
+
+func entry(b *bench, id string) audit.Entry {
+	return audit.NewEntry(b.ctx, b.clock(), audit.RunStart, here, id, "")
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -110,11 +111,11 @@ const maxRequestID = 200
 // start is not known, it returns the run as `queued: starting` and no error: the truth as far as it is known.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
 	r, err := s.prepare(ctx, req)
-	if err != nil {
-		return Run{}, false, err
+	if err == nil {
+		err = s.engine.Check(ctx)
 	}
-	if err := s.engine.Check(ctx); err != nil {
-		return Run{}, false, err
+	if err != nil {
+		return s.earlier(ctx, req, err)
 	}
 	entry := audit.NewEntry(ctx, r.CreatedAt, audit.RunStart, r.Project, r.ID, "")
 	entry.Detail = startDetail(r)
@@ -135,6 +136,26 @@ func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error
 	}
 	stored, err = s.store.GetRun(ctx, r.Project, r.ID)
 	return stored, true, err
+}
+
+// earlier answers a request that cannot be met now: with the run that it made before, if it did. Whoever asks again because
+// the answer was lost must not be told that there is no run, only because the workflow was paused or Temporal went away
+// in between.
+func (s *Service) earlier(ctx context.Context, req StartRequest, refusal error) (Run, bool, error) {
+	f, ok := fault.From(refusal)
+	if !ok || req.RequestID == "" || (f.Class != fault.Refused && f.Class != fault.Unavailable && f.Class != fault.NotFound) {
+		return Run{}, false, refusal
+	}
+	found, err := s.store.ListRuns(ctx, Filter{Project: req.Project, RequestID: req.RequestID, Limit: 1})
+	if err != nil || len(found) == 0 || (req.Version != "" && req.Version != found[0].Version) ||
+		(req.Workflow != found[0].Workflow && !strings.HasSuffix(found[0].Workflow, "/"+req.Workflow)) {
+		return Run{}, false, refusal
+	}
+	r, err := s.store.GetRun(ctx, req.Project, found[0].ID)
+	if err != nil {
+		return Run{}, false, refusal
+	}
+	return r, false, nil
 }
 
 // prepare validates the request and makes the row of the run, without any side effect.

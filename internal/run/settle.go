@@ -62,9 +62,10 @@ func (s *Settler) loop(ctx context.Context) {
 }
 
 // Settle hands over every run that has been `queued: starting` for longer than a start may take. It does nothing while
-// Temporal is away.
+// Temporal is away. A run that cannot be settled yet does not hold up those behind it; the first such error is returned.
 func (s *Service) Settle(ctx context.Context) error {
 	filter := Filter{Statuses: []Status{Queued}, OldestFirst: true, Limit: settlePage}
+	var failed error
 	for {
 		page, err := s.store.ListRuns(ctx, filter)
 		if err != nil {
@@ -77,12 +78,12 @@ func (s *Service) Settle(ctx context.Context) error {
 			if err := s.engine.Check(ctx); err != nil {
 				return err
 			}
-			if err := s.settle(ctx, r); err != nil {
-				return err
+			if err := s.settle(ctx, r); err != nil && failed == nil {
+				failed = err
 			}
 		}
 		if len(page) < settlePage {
-			return nil
+			return failed
 		}
 		last := page[len(page)-1]
 		filter.After = &Cursor{CreatedAt: last.CreatedAt, ID: last.ID}

@@ -263,6 +263,55 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 	require.Equal(t, []string{"run.start"}, b.audited(t))
 }
 
+// TestARequestThatWasMetIsMetAgain has a caller whose answer was lost ask again when the run could not be started any more.
+func TestARequestThatWasMetIsMetAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	req := request()
+	req.RequestID, req.Workflow = "once", "hello"
+	first, _, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	requireSame := func(why string) {
+		t.Helper()
+		again, created, err := b.Start(b.ctx, req)
+		require.NoError(t, err, why)
+		require.False(t, created)
+		require.Equal(t, first, again)
+	}
+	b.engine.check = func(context.Context) error { return unavailable() }
+	requireSame("the engine is away")
+	b.engine.check = nil
+	_, err = b.workflows.SetPaused(b.ctx, here, "hello", true, "")
+	require.NoError(t, err)
+	requireSame("paused")
+
+	for name, change := range map[string]func(*run.StartRequest){
+		"another request": func(r *run.StartRequest) { r.RequestID = "twice" },
+		"none":            func(r *run.StartRequest) { r.RequestID = "" },
+	} {
+		other := req
+		change(&other)
+		_, _, err := b.Start(b.ctx, other)
+		require.True(t, fault.Is(err, fault.WorkflowPaused), "%s: %v", name, err)
+	}
+	other := req
+	other.Version = "9.0.0"
+	_, _, err = b.Start(b.ctx, other)
+	require.True(t, fault.Is(err, fault.WorkflowPaused), "another version is another request: %v", err)
+	other = req
+	other.Workflow = "ello"
+	_, _, err = b.Start(b.ctx, other)
+	require.True(t, fault.Is(err, fault.WorkflowNotFound), "%v", err)
+
+	b.bring(t, first.ID, 3, run.Completed)
+	first = b.row(t, first.ID)
+	require.NoError(t, b.workflows.Delete(b.ctx, here, "hello"))
+	requireSame("deleted")
+	req.Input = json.RawMessage("{")
+	requireSame("the input of a deleted workflow is nobody's")
+}
+
 func TestTheSameRequestTwentyTimesAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

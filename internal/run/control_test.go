@@ -1,0 +1,429 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	terminal := map[run.Status]bool{
+		run.Queued: false, run.Running: false, run.Waiting: false,
+		run.Completed: true, run.Failed: true, run.Canceled: true, run.Terminated: true, run.TimedOut: true,
+	}
+	require.Len(t, run.Statuses(), len(terminal))
+	for _, status := range run.Statuses() {
+		require.True(t, status.Known())
+		require.Equal(t, terminal[status], status.Terminal(), status)
+	}
+	for _, odd := range []run.Status{"", "Running", "done"} {
+		require.False(t, odd.Known(), odd)
+		require.False(t, odd.Terminal(), odd)
+	}
+}
+
+// place brings a run into a status.
+func (b *bench) place(t *testing.T, status run.Status, reason string) run.Run {
+	t.Helper()
+	if status == run.Queued && reason == run.QueuedStarting {
+		return b.leave(t)
+	}
+	r := b.begin(t)
+	if status != run.Queued {
+		b.bring(t, r.ID, 3, status, run.Step{Number: 1, Status: "running", Position: 3})
+	}
+	return b.row(t, r.ID)
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("the network is down")
+	type place struct {
+		status run.Status
+		reason string
+	}
+	open := []place{{run.Queued, run.QueuedStarting}, {run.Queued, run.QueuedWorker}, {run.Running, ""}, {run.Waiting, ""}}
+	for _, p := range open {
+		for name, answer := range map[string]error{
+			"taken": nil, "not known": run.ErrNotKnown, "closed": run.ErrClosed, "unavailable": unavailable(), "broken": gone,
+		} {
+			t.Run(fmt.Sprintf("%s %s, %s", p.status, p.reason, name), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				before := b.place(t, p.status, p.reason)
+				b.pass(startTimeout)
+				b.engine.cancel = func(context.Context, run.Run) error { return fmt.Errorf("cancel: %w", answer) }
+				if answer == nil {
+					b.engine.cancel = nil
+				}
+				b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
+					b.bring(t, r.ID, 9, run.Completed)
+					return true, nil
+				}
+				b.checkCancel(t, before, answer)
+			})
+		}
+	}
+}
+
+// checkCancel cancels a run and compares what became of it with what the engine answers.
+func (b *bench) checkCancel(t *testing.T, before run.Run, answer error) {
+	t.Helper()
+	got, err := b.Cancel(b.ctx, here, before.ID, "too slow")
+	after := b.row(t, before.ID)
+	calls := b.engine.called()
+	require.Equal(t, "cancel "+before.ID+" too slow", calls[0])
+	switch {
+	case answer == nil:
+		require.NoError(t, err)
+		want := before
+		want.CancelRequested, want.CancelReason, want.Sequence = true, "too slow", before.Sequence+1
+		require.Equal(t, want, got)
+		require.Equal(t, want, after)
+		require.Equal(t, []string{"run.start", "run.cancel too slow"}, b.audited(t))
+	case errors.Is(answer, run.ErrNotKnown):
+		require.NoError(t, err)
+		require.Equal(t, after, got)
+		require.Equal(t, run.Canceled, got.Status)
+		require.Equal(t, b.clock(), got.EndedAt)
+		require.Equal(t, "Execution missing", got.Error.Title)
+		require.Equal(t, []string{"run.start", "run.cancel too slow"}, b.audited(t))
+	case errors.Is(answer, run.ErrClosed):
+		requireFault(t, err, fault.Refused, fault.RunEnded, "it is completed")
+		require.Equal(t, run.Completed, after.Status)
+		require.Equal(t, "repair "+before.ID, calls[1])
+		require.Equal(t, []string{"run.start"}, b.audited(t))
+	default:
+		require.ErrorIs(t, err, answer)
+		require.Equal(t, before, after, "nothing has changed")
+		require.Equal(t, []string{"run.start"}, b.audited(t))
+	}
+}
+
+func TestCancelOfAFinishedRunIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, status := range run.Statuses() {
+		if !status.Terminal() {
+			continue
+		}
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			before := b.place(t, status, "")
+			_, err := b.Cancel(b.ctx, here, before.ID, "late")
+			requireFault(t, err, fault.Refused, fault.RunEnded, "it is "+string(status))
+			require.Empty(t, b.engine.called())
+			require.Equal(t, before, b.row(t, before.ID))
+			require.Equal(t, []string{"run.start"}, b.audited(t))
+		})
+	}
+}
+
+func TestCancelOfARunThatIsBeingHandedOver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.leave(t)
+	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
+	b.pass(startTimeout - time.Millisecond)
+	_, err := b.Cancel(b.ctx, here, r.ID, "")
+	requireFault(t, err, fault.Refused, fault.RunStarting, "in a moment")
+	f, _ := fault.From(err)
+	require.Equal(t, startTimeout, f.RetryAfter)
+	require.Equal(t, r, b.row(t, r.ID), "it may yet arrive there")
+
+	b.pass(time.Millisecond)
+	ended, err := b.Cancel(b.ctx, here, r.ID, "")
+	require.NoError(t, err)
+	require.Equal(t, run.Canceled, ended.Status)
+}
+
+func TestCancelTwiceIsOneRequest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	first, err := b.Cancel(b.ctx, here, r.ID, "one")
+	require.NoError(t, err)
+	again, err := b.Cancel(b.ctx, here, r.ID, "two")
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, []string{"run.start", "run.cancel one"}, b.audited(t))
+}
+
+func TestCancelOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	_, err := b.Cancel(b.ctx, here, "none", "")
+	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+	_, err = b.Cancel(b.ctx, "elsewhere", r.ID, "")
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"elsewhere"`)
+	require.Empty(t, b.engine.called())
+}
+
+func TestCancelWhoseRepairFails(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	broken := errors.New("the history cannot be read")
+	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrClosed }
+	b.engine.repair = func(context.Context, run.Run) (bool, error) { return false, broken }
+	_, err := b.Cancel(b.ctx, here, r.ID, "")
+	require.ErrorIs(t, err, broken, "a run that is not known to have ended is not said to have")
+}
+
+func TestCancelEndsOpenSteps(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.place(t, run.Running, "")
+	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
+	_, err := b.Cancel(b.ctx, here, r.ID, "")
+	require.NoError(t, err)
+	list, err := b.Steps(b.ctx, here, r.ID, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "canceled", list[0].Status)
+}
+
+func TestGetComparesOpenRunsWithTheEngine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	b.pass(2*time.Second - time.Millisecond)
+	got, err := b.Get(b.ctx, here, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+	require.Empty(t, b.engine.called(), "a run that has just moved is not asked for")
+
+	b.pass(time.Millisecond)
+	got, err = b.Get(b.ctx, here, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+	require.Equal(t, []string{"repair " + r.ID}, b.engine.called())
+
+	b.engine.repair = func(context.Context, run.Run) (bool, error) { return false, unavailable() }
+	got, err = b.Get(b.ctx, here, r.ID)
+	require.NoError(t, err, "the row as it is remains the best answer")
+	require.Equal(t, r, got)
+	b.engine.called()
+
+	changed, stop := b.changes.Subscribe(r.ID)
+	defer stop()
+	b.engine.repair = func(_ context.Context, given run.Run) (bool, error) {
+		require.Equal(t, r, given)
+		b.bring(t, r.ID, 5, run.Completed)
+		return true, nil
+	}
+	got, err = b.Get(b.ctx, here, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, run.Completed, got.Status, "what was repaired is what is answered")
+	require.Len(t, changed, 1, "watches are told")
+	b.engine.called()
+
+	b.pass(time.Hour)
+	_, err = b.Get(b.ctx, here, r.ID)
+	require.NoError(t, err)
+	require.Empty(t, b.engine.called(), "a run that has ended stays as it is")
+	_, err = b.Get(b.ctx, here, "none")
+	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+}
+
+func TestStepsAreOfAnUpToDateRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	b.pass(time.Minute)
+	b.engine.repair = func(context.Context, run.Run) (bool, error) {
+		b.bring(t, r.ID, 5, run.Running, run.Step{Number: 1, Status: "completed", Position: 5}, run.Step{Number: 2, Status: "running", Position: 5})
+		return true, nil
+	}
+	list, err := b.Steps(b.ctx, here, r.ID, 1, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, int64(2), list[0].Number)
+	_, err = b.Steps(b.ctx, here, "none", 0, 10)
+	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.begin(t)
+	b.pass(time.Second)
+	second := b.begin(t)
+	b.bring(t, second.ID, 3, run.Failed)
+	ids := func(f run.Filter) []string {
+		f.Project, f.Limit = here, 10
+		list, err := b.List(b.ctx, f)
+		require.NoError(t, err)
+		var out []string
+		for _, r := range list {
+			out = append(out, r.ID)
+			require.Nil(t, r.Input, "lists are light")
+		}
+		return out
+	}
+	require.Equal(t, []string{second.ID, first.ID}, ids(run.Filter{}))
+	require.Equal(t, []string{second.ID}, ids(run.Filter{Workflow: "hello", Statuses: []run.Status{run.Failed, run.Completed}}))
+	require.Equal(t, []string{first.ID}, ids(run.Filter{OldestFirst: true, Until: second.CreatedAt}))
+	require.Empty(t, ids(run.Filter{Workflow: "other/hello"}))
+
+	_, err := b.List(b.ctx, run.Filter{Project: here, Statuses: []run.Status{run.Failed, "done"}})
+	requireFault(t, err, fault.Invalid, fault.InvalidArgument, `"done"`)
+	_, err = b.List(b.ctx, run.Filter{Project: here, Workflow: "none"})
+	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"none"`)
+	_, err = b.List(b.ctx, run.Filter{Project: "none"})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+}
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	left := b.leave(t)
+	taken := b.begin(t)
+	require.NoError(t, b.Settle(b.ctx))
+	b.pass(startTimeout - time.Millisecond)
+	require.NoError(t, b.Settle(b.ctx))
+	require.Empty(t, b.engine.called(), "a start may take its time")
+
+	b.pass(time.Millisecond)
+	fresh := b.leave(t)
+	b.engine.check = func(context.Context) error { return unavailable() }
+	require.ErrorContains(t, b.Settle(b.ctx), "does not answer")
+	require.Equal(t, []string{"check"}, b.engine.called(), "nothing is tried while the engine is away")
+	b.engine.check = nil
+
+	// Still nobody knows: it stays for the next time.
+	b.engine.start = func(context.Context, run.Run) (string, error) { return "", run.ErrUnknownOutcome }
+	require.ErrorIs(t, b.Settle(b.ctx), run.ErrUnknownOutcome)
+	require.Equal(t, left, b.row(t, left.ID))
+	b.engine.called()
+
+	changed, stop := b.changes.Subscribe(left.ID)
+	defer stop()
+	b.engine.start = func(ctx context.Context, r run.Run) (string, error) {
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		require.JSONEq(t, `{"name": "Ada"}`, string(r.Input), "it goes with its input, which lists leave out")
+		return "execution-2", nil
+	}
+	require.NoError(t, b.Settle(b.ctx))
+	require.Equal(t, []string{"check", "start " + left.ID}, b.engine.called())
+	got := b.row(t, left.ID)
+	require.Equal(t, []string{run.QueuedWorker, "execution-2"}, []string{got.QueuedReason, got.ExecutionID})
+	require.Equal(t, fresh, b.row(t, fresh.ID))
+	require.Equal(t, "execution-"+taken.ID, b.row(t, taken.ID).ExecutionID)
+	require.Len(t, changed, 1)
+}
+
+func TestSettleEndsWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]*fault.Fault{
+		"refused": fault.New(fault.Refused, fault.EngineRefused, "no permission"),
+		"invalid": fault.New(fault.Invalid, fault.InvalidInput, "too large for the engine"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			r := b.leave(t)
+			b.pass(startTimeout)
+			b.engine.start = func(context.Context, run.Run) (string, error) { return "", fmt.Errorf("start: %w", refusal) }
+			require.NoError(t, b.Settle(b.ctx))
+			got := b.row(t, r.ID)
+			require.Equal(t, run.Failed, got.Status)
+			require.Equal(t, b.clock(), got.EndedAt)
+			require.Equal(t, []string{dsl.ErrorTypeRuntime, "Not started", "start: " + refusal.Message},
+				[]string{got.Error.Type, got.Error.Title, got.Error.Detail})
+			require.Equal(t, []string{"run.start", "run.start_refused start: " + refusal.Message}, b.audited(t))
+			b.engine.called()
+			require.NoError(t, b.Settle(b.ctx))
+			require.Empty(t, b.engine.called())
+		})
+	}
+}
+
+func TestSettleKeepsWhatMayYetStart(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"unavailable": unavailable(), "exhausted": fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
+		"broken": errors.New("broken"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			r := b.leave(t)
+			b.pass(startTimeout)
+			b.engine.start = func(context.Context, run.Run) (string, error) { return "", failure }
+			require.ErrorIs(t, b.Settle(b.ctx), failure)
+			require.Equal(t, r, b.row(t, r.ID))
+		})
+	}
+}
+
+func TestSettleGoesOnBehindAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.leave(t)
+	b.pass(time.Second)
+	second := b.leave(t)
+	b.pass(startTimeout)
+	b.engine.start = func(_ context.Context, r run.Run) (string, error) {
+		if r.ID == first.ID {
+			return "", run.ErrUnknownOutcome
+		}
+		return "execution-2", nil
+	}
+	require.ErrorIs(t, b.Settle(b.ctx), run.ErrUnknownOutcome)
+	require.Equal(t, first, b.row(t, first.ID))
+	require.Equal(t, run.QueuedWorker, b.row(t, second.ID).QueuedReason)
+}
+
+// TestSettleFindsTheLastOfMany has more runs queued than one page holds, all made in the same moment.
+func TestSettleFindsTheLastOfMany(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	template := b.leave(t)
+	const runs = 450
+	for i := range runs - 1 {
+		r := template
+		r.ID, r.RequestID = fmt.Sprintf("r%03d", i), fmt.Sprintf("r%03d", i)
+		r.Input = json.RawMessage(`{"name": "Ada"}`)
+		_, _, err := b.store.InsertRun(b.ctx, r, entry(b, r.ID))
+		require.NoError(t, err)
+		if i%3 == 0 {
+			require.NoError(t, b.store.MarkHandedOver(b.ctx, r.ID, "before", b.clock()))
+		}
+	}
+	b.pass(startTimeout)
+	b.engine.called()
+	require.NoError(t, b.Settle(b.ctx))
+	for _, r := range b.rows(t) {
+		require.Equal(t, run.QueuedWorker, r.QueuedReason, r.ID)
+	}
+	require.Len(t, b.engine.called(), 2*(runs-150), "each is handed over once")
+}
+
+func TestSettlerStartsAndStops(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.leave(t)
+	b.pass(startTimeout)
+	changed, stop := b.changes.Subscribe(r.ID)
+	defer stop()
+	ctx, cancel := context.WithCancel(b.ctx)
+	s := run.NewSettler(b.Service)
+	require.NoError(t, s.Start(ctx))
+	cancel() // whoever started it may be gone
+	<-changed
+	require.Equal(t, run.QueuedWorker, b.row(t, r.ID).QueuedReason)
+	require.NoError(t, s.Stop(b.ctx))
+}
