@@ -1,0 +1,255 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// watching is a watch that goes on beside the test.
+type watching struct {
+	changes chan run.Change
+	ended   chan error
+	stop    context.CancelFunc
+}
+
+func (b *bench) watch(t *testing.T, id string, after int64) *watching {
+	t.Helper()
+	ctx, stop := context.WithCancel(b.ctx)
+	w := &watching{changes: make(chan run.Change, 100), ended: make(chan error, 1), stop: stop}
+	t.Cleanup(stop)
+	go func() {
+		w.ended <- b.Watch(ctx, here, id, after, func(c run.Change) error {
+			w.changes <- c
+			return nil
+		})
+	}()
+	return w
+}
+
+// next returns the next change as "sequence status: steps".
+func (w *watching) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case c := <-w.changes:
+		return told(c)
+	case <-time.After(time.Minute):
+		t.Fatal("no change was given")
+		return ""
+	}
+}
+
+func told(c run.Change) string {
+	line := fmt.Sprintf("%d %s:", c.Run.Sequence, c.Run.Status)
+	for _, s := range c.Steps {
+		line += fmt.Sprintf(" %d %s", s.Number, s.Status)
+	}
+	return line
+}
+
+func (w *watching) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-w.ended:
+		require.Empty(t, w.changes, "nothing is given beside what was looked at")
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("the watch did not end")
+		return nil
+	}
+}
+
+func running(number, position int64) run.Step {
+	return run.Step{Number: number, Status: "running", Position: position}
+}
+
+func done(number, position int64) run.Step {
+	return run.Step{Number: number, Status: "completed", Position: position}
+}
+
+func TestWatchGivesEveryChangeToTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	w := b.watch(t, r.ID, -1)
+	require.Equal(t, "2 queued:", w.next(t), "what is there is given at once")
+	b.bring(t, r.ID, 3, run.Running, running(1, 3))
+	b.changes.Notify(r.ID)
+	require.Equal(t, "3 running: 1 running", w.next(t))
+	// Nobody tells of this one: another process wrote it.
+	b.bring(t, r.ID, 7, run.Waiting, done(1, 7), running(2, 7))
+	require.Equal(t, "4 waiting: 1 completed 2 running", w.next(t))
+	b.bring(t, r.ID, 9, run.Completed, done(2, 9))
+	b.changes.Notify(r.ID)
+	require.Equal(t, "5 completed: 2 completed", w.next(t))
+	require.NoError(t, w.end(t))
+}
+
+func TestWatchFoldsWhatCameTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	b.bring(t, r.ID, 3, run.Running, running(1, 3), running(2, 3))
+	b.bring(t, r.ID, 5, run.Waiting, done(1, 5))
+	b.bring(t, r.ID, 7, run.Failed, running(3, 7))
+	w := b.watch(t, r.ID, -1)
+	require.Equal(t, "5 failed: 2 running 1 completed 3 running", w.next(t), "each step once, as it is, in order of its change")
+	require.NoError(t, w.end(t))
+}
+
+func TestWatchGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	b.bring(t, r.ID, 3, run.Running, running(1, 3))
+	b.bring(t, r.ID, 5, run.Running, running(2, 5))
+	b.bring(t, r.ID, 7, run.Completed, done(2, 7))
+	for after, want := range map[int64]string{
+		0: "5 completed: 1 running 2 completed", 3: "5 completed: 2 completed", 4: "5 completed: 2 completed",
+		5: "5 completed:", 99: "5 completed:",
+	} {
+		w := b.watch(t, r.ID, after)
+		require.Equal(t, want, w.next(t), "after %d", after)
+		require.NoError(t, w.end(t))
+	}
+}
+
+// TestWatchBreaksManyStepsUp has more steps in one sequence than one change holds, and a caller that leaves in between.
+func TestWatchBreaksManyStepsUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	const steps, page = 1203, 500
+	var all []run.Step
+	for n := range int64(steps) {
+		all = append(all, done(n+1, 3))
+	}
+	b.bring(t, r.ID, 3, run.Completed, all...)
+	last := b.row(t, r.ID).Sequence
+
+	var sizes []int
+	var sequences []int64
+	seen := map[int64]bool{}
+	require.NoError(t, b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+		sizes, sequences = append(sizes, len(c.Steps)), append(sequences, c.Run.Sequence)
+		for _, s := range c.Steps {
+			require.False(t, seen[s.Number], "step %d twice", s.Number)
+			seen[s.Number] = true
+		}
+		return nil
+	}))
+	require.Equal(t, []int{page, page, steps - 2*page}, sizes)
+	require.Equal(t, []int64{last - 1, last - 1, last}, sequences, "only the last part says that the sequence is whole")
+	require.Len(t, seen, steps)
+
+	leaving := errors.New("the client has gone")
+	var after int64
+	err := b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+		after = c.Run.Sequence
+		return leaving
+	})
+	require.ErrorIs(t, err, leaving)
+	again := map[int64]bool{}
+	require.NoError(t, b.Watch(b.ctx, here, r.ID, after, func(c run.Change) error {
+		for _, s := range c.Steps {
+			again[s.Number] = true
+		}
+		return nil
+	}))
+	require.Len(t, again, steps, "who comes back with the sequence that was given loses nothing")
+}
+
+func TestWatchOfExactlyOnePage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	var all []run.Step
+	for n := range int64(500) {
+		all = append(all, done(n+1, 3))
+	}
+	b.bring(t, r.ID, 3, run.Completed, all...)
+	var given []string
+	require.NoError(t, b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+		given = append(given, fmt.Sprintf("%d %d", c.Run.Sequence, len(c.Steps)))
+		return nil
+	}))
+	require.Equal(t, []string{"2 500", "3 0"}, given)
+}
+
+func TestWatchEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	w := b.watch(t, r.ID, -1)
+	require.Equal(t, "2 queued:", w.next(t))
+	w.stop()
+	require.ErrorIs(t, w.end(t), context.Canceled)
+}
+
+func TestWatchOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	err := b.Watch(b.ctx, here, "none", -1, func(run.Change) error {
+		t.Error("nothing to give")
+		return nil
+	})
+	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+}
+
+// TestWatchEndsWhenItsRunIsTakenAway: a start that was definitely refused takes its row away while someone watches it.
+func TestWatchEndsWhenItsRunIsTakenAway(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.leave(t)
+	w := b.watch(t, r.ID, -1)
+	require.Equal(t, "1 queued:", w.next(t))
+	removed, err := b.store.RemoveUnstarted(b.ctx, r.ID, entry(b, r.ID))
+	require.NoError(t, err)
+	require.True(t, removed)
+	requireFault(t, w.end(t), fault.NotFound, fault.RunNotFound, r.ID)
+}
+
+func TestWatchComparesWithTheEngine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	b.pass(time.Minute)
+	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
+		b.bring(t, r.ID, 9, run.Completed, done(1, 9))
+		return true, nil
+	}
+	w := b.watch(t, r.ID, r.Sequence)
+	require.Equal(t, "3 completed: 1 completed", w.next(t), "a watch of a run whose records were lost sees it end")
+	require.NoError(t, w.end(t))
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	c := run.NewChanges()
+	one, stopOne := c.Subscribe("r1")
+	two, stopTwo := c.Subscribe("r1")
+	other, stopOther := c.Subscribe("r2")
+	defer stopOther()
+	c.Notify("r1")
+	c.Notify("r1") // nobody has looked: it does not block
+	c.Notify("r3")
+	require.Len(t, one, 1)
+	require.Len(t, two, 1)
+	require.Empty(t, other)
+	<-one
+	stopOne()
+	c.Notify("r1")
+	require.Empty(t, one)
+	stopTwo()
+	stopTwo()
+	c.Notify("r1")
+	c.Notify("r2")
+	require.Len(t, other, 1)
+}
