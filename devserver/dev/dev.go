@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -151,7 +153,10 @@ func (d *dev) serve(ctx context.Context, a *app.App, temporal string, began time
 	d.printf("  Temporal  %s   (namespace %s, embedded)\n", temporal, namespace)
 	d.printf("  Data      %s\n", d.place())
 	d.printf("  Actor     local: whoever reaches this address may do everything\n\n")
-	first := firstRun{api: api, out: d.out, flag: addressFlag(a.Addr().String())}
+	// Without a limit of its own: the server bounds calls, and the watch of a run is bounded where it is made.
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	first := firstRun{api: api, http: client, out: d.out, flag: addressFlag(a.Addr().String())}
 	if err := first.publish(ctx, d.flags.publish); err != nil {
 		return err
 	}
@@ -165,9 +170,7 @@ func (d *dev) serve(ctx context.Context, a *app.App, temporal string, began time
 
 func (d *dev) config(temporal, store string) (*config.Config, error) {
 	env := config.Environment{}
-	for name, value := range d.env {
-		env[name] = value
-	}
+	maps.Copy(env, d.env)
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}

@@ -52,6 +52,7 @@ func awaitReady(ctx context.Context, a *app.App) error {
 // firstRun publishes and runs what the command line names, through the API like everybody else.
 type firstRun struct {
 	api  string
+	http *http.Client
 	flag string // what the command line needs to reach the API, with a leading space
 	out  io.Writer
 }
@@ -65,7 +66,7 @@ func addressFlag(address string) string {
 }
 
 func (f firstRun) publish(ctx context.Context, places []string) error {
-	client := signalboxv1connect.NewWorkflowServiceClient(http.DefaultClient, f.api)
+	client := signalboxv1connect.NewWorkflowServiceClient(f.http, f.api)
 	for _, place := range places {
 		files, err := documents(place)
 		if err != nil {
@@ -124,7 +125,7 @@ func (f firstRun) run(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, runWithin)
 	defer cancel()
-	client := signalboxv1connect.NewRunServiceClient(http.DefaultClient, f.api)
+	client := signalboxv1connect.NewRunServiceClient(f.http, f.api)
 	started, err := client.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
 		Project: project.Default, Workflow: name, Input: &signalboxv1.JsonValue{Json: "{}"},
 	}))
@@ -137,7 +138,7 @@ func (f firstRun) run(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("watching run %s: %w", id, err)
 	}
-	defer stream.Close() //nolint:errcheck // nothing is read after it
+	defer stream.Close()
 	run := started.Msg.GetRun()
 	for stream.Receive() {
 		run = stream.Msg().GetRun()

@@ -186,7 +186,7 @@ func freePorts(ctx context.Context, frontend int) (portSet, error) {
 			return portSet{}, fmt.Errorf("finding a port for the embedded Temporal: %w", err)
 		}
 		// Closed when all are found, so that no port is found twice.
-		defer listener.Close()                         //nolint:errcheck // nothing was written
+		defer listener.Close()
 		found[i] = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has no other address
 	}
 	return portSet{frontend: found[0], history: found[1], matching: found[2], worker: found[3]}, nil

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -50,10 +51,20 @@ type Options struct {
 	Log     *slog.Logger
 }
 
+// giveUpWithin bounds the clean-up after a start that failed.
+const giveUpWithin = 5 * time.Second
+
 // part is anything with a life of its own.
 type part interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
+}
+
+// step is a part in its place in the order.
+type step struct {
+	part
+	// opened tells that the part holds something from New on, and must be stopped even where it never started.
+	opened bool
 }
 
 // App is one process's worth of Signalbox. It is started once and stopped once.
@@ -65,9 +76,9 @@ type App struct {
 	engine *engine.Engine
 	api    *rpc.Server
 
-	// parts in the order they start; they stop in reverse.
-	parts   []part
-	started []part
+	// steps in the order they start; they stop in reverse. started counts those that did.
+	steps   []step
+	started int
 }
 
 // New opens the store and wires everything. Nothing listens, polls or migrates before Start.
@@ -78,19 +89,22 @@ func New(ctx context.Context, opts Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.parts = append(a.parts, tel)
+	a.then(step{tel, true})
 	a.store, err = store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, a.unwind(ctx))
 	}
-	a.parts = append(a.parts, a.store)
+	a.then(step{a.store, true})
 	if err := a.wire(opts, tel); err != nil {
-		return nil, errors.Join(err, a.store.Stop(ctx))
+		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	return a, nil
 }
+
+// then adds steps to the order.
+func (a *App) then(steps ...step) { a.steps = append(a.steps, steps...) }
 
 // wire makes the parts above the store.
 func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
@@ -114,7 +128,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, writer, closer{a.engine.Close})
+	a.then(step{writer, false}, step{closer{a.engine.Close}, true})
 
 	projects := project.NewService(a.store, now)
 	workflows := workflow.NewService(a.store, a.store, limits, now)
@@ -131,16 +145,16 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version})
 		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg))
 		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
-		a.parts = append(a.parts, closer{caller.Close})
+		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, workflows, runs, projects))
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, a.api)
+	a.then(step{a.api, false})
 	if workers != nil {
-		a.parts = append(a.parts, workers, run.NewSettler(runs))
+		a.then(step{workers, false}, step{run.NewSettler(runs), false})
 	}
 	return nil
 }
@@ -164,39 +178,36 @@ func (a *App) rpcOptions(
 	return options
 }
 
-// Start starts all parts in order. When one fails, those before it are stopped and its error is returned.
+// Start starts all parts in order. When one fails, everything is stopped and closed, and its error is returned.
 func (a *App) Start(ctx context.Context) error {
 	ctx = config.WithContext(logger.WithContext(ctx, a.log), a.cfg)
-	for i, p := range a.parts {
-		if err := p.Start(ctx); err != nil {
-			return errors.Join(err, a.Stop(ctx), a.release(ctx, a.parts[i:]))
+	for _, s := range a.steps {
+		if err := s.Start(ctx); err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpWithin)
+			defer cancel()
+			return errors.Join(err, a.Stop(ctx))
 		}
-		a.started = append(a.started, p)
+		a.started++
 	}
 	return nil
 }
 
-// release closes what New opened and Start did not reach: the store's connections.
-func (a *App) release(ctx context.Context, rest []part) error {
-	for _, p := range rest {
-		if p == part(a.store) {
-			return a.store.Stop(ctx)
-		}
-	}
-	return nil
-}
-
-// Stop makes the process unavailable, then stops the parts in reverse order, each within what is left of ctx.
+// Stop makes the process unavailable, then stops the parts in reverse order, each within what is left of ctx. It also
+// closes what New opened for an app that was never started.
 func (a *App) Stop(ctx context.Context) error {
-	ctx = logger.WithContext(ctx, a.log)
 	a.health.Drain()
+	return a.unwind(logger.WithContext(ctx, a.log))
+}
+
+// unwind stops what has started and closes what was opened, the last one first.
+func (a *App) unwind(ctx context.Context) error {
 	var errs []error
-	for i := len(a.started) - 1; i >= 0; i-- {
-		if err := a.started[i].Stop(ctx); err != nil {
-			errs = append(errs, err)
+	for i, s := range slices.Backward(a.steps) {
+		if i < a.started || s.opened {
+			errs = append(errs, s.Stop(ctx))
 		}
 	}
-	a.started = nil
+	a.steps, a.started = nil, 0
 	return errors.Join(errs...)
 }
 
