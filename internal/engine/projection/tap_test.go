@@ -1,0 +1,347 @@
+package projection_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// at is the n-th second of a test.
+func at(n int) time.Time {
+	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
+}
+
+// wire is a tap between a worker and a Temporal that answers what the test says.
+type wire struct {
+	*projection.Tap
+
+	mu       sync.Mutex
+	accepted []run.Update
+}
+
+func newWire() *wire {
+	w := &wire{}
+	w.Tap = projection.NewTap(func() time.Time { return at(1) }, func(u run.Update, moment time.Time) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if moment != at(1) {
+			panic("the moment of acceptance is the clock's")
+		}
+		w.accepted = append(w.accepted, u)
+	})
+	return w
+}
+
+// taken returns what was accepted since it was last asked, as "run@position: steps".
+func (w *wire) taken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for _, u := range w.accepted {
+		line := fmt.Sprintf("%s@%d:", u.ExecutionID, u.Position)
+		for _, s := range u.Steps {
+			line += fmt.Sprintf(" %d %s", s.Number, s.Status)
+		}
+		lines = append(lines, line)
+	}
+	w.accepted = nil
+	return lines
+}
+
+// call sends a request to which Temporal answers with a reply or an error. meanwhile happens before the answer.
+func (w *wire) call(request, reply any, err error, meanwhile ...func()) error {
+	return w.Intercept(context.TODO(), "method", request, reply, nil,
+		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			for _, fn := range meanwhile {
+				fn()
+			}
+			return err
+		})
+}
+
+func execution(id string) flow.Execution { return flow.Execution{WorkflowID: "run-" + id, RunID: id} }
+
+func task(id, token string) *workflowservice.PollWorkflowTaskQueueResponse {
+	e := execution(id)
+	return &workflowservice.PollWorkflowTaskQueueResponse{
+		TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
+	}
+}
+
+func (w *wire) poll(t testing.TB, id, token string) {
+	t.Helper()
+	require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, task(id, token), nil))
+}
+
+func (w *wire) record(id string, position int64, steps ...interp.StepRecord) {
+	w.Records(execution(id), position, &interp.RunRecord{Status: interp.StatusRunning, Since: at(0)}, steps)
+}
+
+func (w *wire) complete(token string, err error) error {
+	return w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte(token)},
+		&workflowservice.RespondWorkflowTaskCompletedResponse{}, err)
+}
+
+func one(number int64, st interp.Status) interp.StepRecord {
+	return interp.StepRecord{Number: number, Status: st, StartedAt: at(int(number))}
+}
+
+func TestAcceptedTasksArePassedOn(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	w.record("e1", 3, one(1, interp.StatusCompleted), one(2, interp.StatusRunning))
+	require.Empty(t, w.taken(), "nothing before Temporal has it")
+	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("token")},
+		&workflowservice.RespondWorkflowTaskCompletedResponse{}, nil, func() {
+			require.Empty(t, w.taken(), "not while it is being asked either")
+		}))
+	require.Equal(t, []string{"e1@3: 1 running 1 completed 2 running"}, w.taken())
+	require.NoError(t, w.complete("token", nil))
+	require.Empty(t, w.taken(), "a token is good once")
+}
+
+func TestTheUpdateSaysWhatTheRecordsSay(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	ended, until := at(4), at(60)
+	problem := &run.Problem{Type: "t", Status: 503, Title: "away"}
+	w.Records(execution("e1"), 3, &interp.RunRecord{
+		Status: interp.StatusWaiting, WaitKind: interp.WaitRetry, Since: at(4), WaitUntil: &until, StepsTotal: 2, StepsDone: 1,
+	}, []interp.StepRecord{
+		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: interp.StatusCompleted, StartedAt: at(2),
+			EndedAt: &ended, Input: []byte(`1`), Output: []byte(`2`)},
+		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: interp.StatusWaiting, WaitKind: interp.WaitRetry,
+			WaitUntil: &until, StartedAt: at(3), Error: problem,
+			Attempts: []interp.AttemptRecord{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}},
+	})
+	w.Records(execution("e1"), 5, &interp.RunRecord{
+		Status: interp.StatusFailed, Since: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
+	}, nil)
+	require.NoError(t, w.complete("token", nil))
+	require.Equal(t, []run.Update{{
+		RunID: "run-e1", ExecutionID: "e1", Position: 5,
+		State: &run.State{
+			Status: run.Failed, Since: at(9), StartedAt: at(2), EndedAt: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
+		},
+		Steps: []run.Step{
+			{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(2), EndedAt: at(4),
+				Input: []byte(`1`), Output: []byte(`2`), Position: 3},
+			{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: "waiting", WaitingKind: "retry", WaitUntil: until,
+				StartedAt: at(3), Error: problem, Attempts: []run.Attempt{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}, Position: 3},
+		},
+	}}, w.accepted)
+}
+
+func TestATaskThatMadeNothingIsNotPassedOn(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	require.NoError(t, w.complete("token", nil))
+	require.Empty(t, w.taken())
+}
+
+func TestOnlyStepsLeaveTheState(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.Records(execution("e1"), 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)})
+	require.NoError(t, w.complete("token", nil))
+	require.Nil(t, w.accepted[0].State)
+	require.Len(t, w.accepted[0].Steps, 1)
+}
+
+func TestARefusedTaskIsForgotten(t *testing.T) {
+	t.Parallel()
+	refused := status.Error(codes.InvalidArgument, "unhandled command")
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.ErrorIs(t, w.complete("token", refused), refused, "the caller sees the answer as it is")
+	// The SDK tells Temporal that the task failed, and gets it again.
+	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: []byte("token")}, nil, nil))
+	w.poll(t, "e1", "token-2")
+	w.record("e1", 5, one(2, interp.StatusRunning))
+	require.NoError(t, w.complete("token-2", nil))
+	require.Equal(t, []string{"e1@5: 2 running"}, w.taken(), "what was refused never was")
+}
+
+func TestARetriedCompletionIsPassedOnOnce(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	lost := status.Error(codes.Unavailable, "cut")
+	require.ErrorIs(t, w.complete("token", lost), lost)
+	require.ErrorIs(t, w.complete("token", lost), lost)
+	require.Empty(t, w.taken())
+	require.NoError(t, w.complete("token", nil))
+	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
+}
+
+func TestALostAnswerIsMadeAgainByTheNextTask(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.Error(t, w.complete("token", status.Error(codes.DeadlineExceeded, "no answer")))
+	// Temporal had it after all: the next task interprets from the beginning and says all of it again.
+	w.poll(t, "e1", "token-2")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	w.record("e1", 9, one(1, interp.StatusCompleted))
+	require.NoError(t, w.complete("token-2", nil))
+	require.Equal(t, []string{"e1@9: 1 running 1 completed"}, w.taken())
+}
+
+func TestARecordOfATaskThatTimedOutIsDropped(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "stale")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	// The task went to this process again before the first answer was sent.
+	w.poll(t, "e1", "fresh")
+	require.NoError(t, w.complete("stale", nil))
+	require.Empty(t, w.taken(), "a stale token says nothing")
+	w.record("e1", 3, one(7, interp.StatusRunning))
+	require.NoError(t, w.complete("fresh", nil))
+	require.Equal(t, []string{"e1@3: 7 running"}, w.taken())
+}
+
+func TestAStaleFailureDoesNotForgetTheNewTask(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "stale")
+	w.poll(t, "e1", "fresh")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: []byte("stale")}, nil, nil))
+	require.NoError(t, w.complete("fresh", nil))
+	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
+}
+
+func TestInlineNewTaskIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	reply := &workflowservice.RespondWorkflowTaskCompletedResponse{WorkflowTask: task("e1", "token-2")}
+	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("token")}, reply, nil))
+	w.record("e1", 7, one(2, interp.StatusRunning))
+	require.NoError(t, w.complete("token-2", nil))
+	require.Equal(t, []string{"e1@3: 1 running", "e1@7: 2 running"}, w.taken())
+}
+
+func TestEagerStartIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	require.NoError(t, w.call(&workflowservice.StartWorkflowExecutionRequest{},
+		&workflowservice.StartWorkflowExecutionResponse{EagerWorkflowTask: task("e1", "token")}, nil))
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.NoError(t, w.complete("token", nil))
+	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
+	// Most starts bring no task.
+	require.NoError(t, w.call(&workflowservice.StartWorkflowExecutionRequest{}, &workflowservice.StartWorkflowExecutionResponse{}, nil))
+	require.NoError(t, w.complete("", nil))
+	require.Empty(t, w.taken())
+}
+
+func TestAQueryLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	// A worker without the run in its cache interprets all of it to answer a query.
+	w.poll(t, "e1", "query")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.NoError(t, w.call(&workflowservice.RespondQueryTaskCompletedRequest{TaskToken: []byte("query")}, nil, nil))
+	w.poll(t, "e1", "token")
+	require.NoError(t, w.complete("token", nil))
+	require.Empty(t, w.taken())
+}
+
+func TestFailedCallsOpenNothing(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	away := errors.New("away")
+	require.ErrorIs(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, task("e1", "token"), away), away)
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.NoError(t, w.complete("token", nil))
+	require.Empty(t, w.taken())
+	require.NoError(t, w.call(&workflowservice.DescribeNamespaceRequest{}, &workflowservice.DescribeNamespaceResponse{}, nil))
+}
+
+func TestAnEmptyPollOpensNothing(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{}, nil))
+	require.NoError(t, w.complete("", nil))
+	require.Empty(t, w.taken())
+}
+
+func TestExecutionsOfOneRunAreApart(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	first, second := flow.Execution{WorkflowID: "r", RunID: "e1"}, flow.Execution{WorkflowID: "r", RunID: "e2"}
+	for token, e := range map[string]flow.Execution{"one": first, "two": second} {
+		require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{
+			TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
+		}, nil))
+	}
+	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)})
+	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)})
+	require.NoError(t, w.complete("two", nil))
+	require.NoError(t, w.complete("one", nil))
+	require.Equal(t, []string{"e2@4294967296: 2 running", "e1@3: 1 running"}, w.taken())
+}
+
+func TestManyExecutionsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	const executions, tasks = 40, 25
+	var group sync.WaitGroup
+	for i := range executions {
+		id := fmt.Sprintf("e%d", i)
+		group.Go(func() {
+			for n := range tasks {
+				token := fmt.Sprintf("%s-%d", id, n)
+				if w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, task(id, token), nil) != nil {
+					t.Error("poll failed")
+				}
+				w.record(id, int64(n+1), one(int64(n+1), interp.StatusRunning))
+				if n%5 == 4 {
+					_ = w.complete(token, errors.New("lost"))
+					continue
+				}
+				if w.complete(token, nil) != nil {
+					t.Error("completion failed")
+				}
+			}
+		})
+	}
+	group.Wait()
+	last := map[string]int64{}
+	require.Len(t, w.accepted, executions*tasks*4/5)
+	for _, u := range w.accepted {
+		require.Len(t, u.Steps, 1, "no record strays into another task")
+		require.Equal(t, u.Position, u.Steps[0].Number)
+		require.Greater(t, u.Position, last[u.ExecutionID])
+		last[u.ExecutionID] = u.Position
+	}
+}
