@@ -124,7 +124,19 @@ func (w *Writer) loop(ctx context.Context) {
 			}
 		}
 		if !w.write(ctx, batch, since) {
+			w.putBack(batch, since)
 			return
+		}
+	}
+}
+
+// putBack returns a batch that was not written to the backlog, where Stop counts what is left.
+func (w *Writer) putBack(batch []run.Update, since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range batch {
+		if w.pending[u.RunID] == nil {
+			w.pending[u.RunID] = &waiting{update: u, since: since}
 		}
 	}
 }
