@@ -54,8 +54,7 @@ func (p *parser) compile(v value, vars []string) *Expr {
 
 func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
 	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + err.Error()}
-	var se *jq.SyntaxError
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		problem.Suggestion = se.Suggestion
 		if se.Offset >= 0 {
 			problem.Pos = p.inside(v, strings.Index(v.node.Text, source)+se.Offset)

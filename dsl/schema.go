@@ -50,8 +50,7 @@ func compileSchema(definition any) (*Schema, error) {
 		return nil, err
 	}
 	compiled, err := c.Compile(location)
-	var invalid *jsonschema.SchemaValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = violations(invalid.Err)
 	}
 	if err != nil {

@@ -268,7 +268,7 @@ func jitter(runID, path string, n int, span time.Duration) time.Duration {
 		return 0
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", runID, path, n))
-	return time.Duration(binary.BigEndian.Uint64(sum[:8])>>1) % (span + 1) //nolint:gosec // 63 bits fit
+	return time.Duration(binary.BigEndian.Uint64(sum[:8])>>1) % (span + 1) // 63 bits fit
 }
 
 // catchHasThen tells whether a try's catch states a directive. An explicit "continue" differs from none: it takes

@@ -1,6 +1,7 @@
 package jq
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -213,10 +214,8 @@ func (r *rewriter) function(f *gojq.Func) *gojq.Term {
 		args[i] = r.query(a)
 	}
 	name := funcName{f.Name, len(f.Args)}
-	for _, defined := range r.funcs {
-		if defined == name {
-			return call(f.Name, args...).Term
-		}
+	if slices.Contains(r.funcs, name) {
+		return call(f.Name, args...).Term
 	}
 	entry, ok := r.lib.lookup(name)
 	switch {

@@ -133,8 +133,7 @@ func (e *Engine) Probe(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	var missing *serviceerror.NamespaceNotFound
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
 		return fault.New(fault.Unavailable, fault.EngineUnavailable,
 			"temporal at %s has no namespace %q; create it, or correct temporal.namespace", e.address, e.namespace).
 			WithRetry(retryAfter).WithCause(err)
@@ -161,8 +160,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	if err == nil {
 		return handle.GetRunID(), nil
 	}
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return already.RunId, nil
 	}
 	return "", startFault(err, e.address, e.namespace)
@@ -206,8 +204,7 @@ func (e *Engine) Cancel(ctx context.Context, r run.Run, reason string) error {
 	if err == nil {
 		return nil
 	}
-	var notFound *serviceerror.NotFound
-	if !errors.As(err, &notFound) {
+	if _, notFound := errors.AsType[*serviceerror.NotFound](err); !notFound {
 		return fault.New(fault.Unavailable, fault.EngineUnavailable,
 			"temporal at %s did not take the cancellation of run %s; try again", e.address, r.ID).WithRetry(retryAfter).WithCause(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -75,8 +76,7 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 	response, err := e.client.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	})
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if _, notFound := errors.AsType[*serviceerror.NotFound](err); notFound {
 		return nil, nil //nolint:nilnil // "not known" is an answer here
 	}
 	if err != nil {
@@ -98,8 +98,8 @@ func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.Wor
 		id = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
 	}
 	var whole run.Update
-	for i := len(chain) - 1; i >= 0; i-- {
-		part, err := e.interpret(ctx, flow.Execution{WorkflowID: runID, RunID: ids[i]}, chain[i])
+	for i, history := range slices.Backward(chain) {
+		part, err := e.interpret(ctx, flow.Execution{WorkflowID: runID, RunID: ids[i]}, history)
 		if err != nil {
 			return run.Update{}, err
 		}

@@ -37,7 +37,6 @@ func because(reason string) string {
 }
 
 func startDetail(r Run) json.RawMessage {
-	// Three strings always encode.
-	detail, _ := json.Marshal(map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID})
+	detail, _ := json.Marshal(map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID}) //nolint:errchkjson // strings always encode
 	return detail
 }

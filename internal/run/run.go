@@ -7,6 +7,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -46,12 +47,7 @@ func (s Status) Terminal() bool {
 
 // Known tells whether s is one of the states.
 func (s Status) Known() bool {
-	for _, k := range Statuses() {
-		if s == k {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(Statuses(), s)
 }
 
 // Why a run is queued.

@@ -273,7 +273,7 @@ func testUpdatesFromManySides(t *testing.T, open Opener) {
 	var wg sync.WaitGroup
 	for side := range sides {
 		wg.Go(func() {
-			s, random := stores[side%len(stores)], rand.New(rand.NewPCG(uint64(side), 7)) //nolint:gosec // Repeatable on purpose.
+			s, random := stores[side%len(stores)], rand.New(rand.NewPCG(uint64(side), 7)) // repeatable on purpose
 			mine := slices.Clone(updates)
 			random.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 			for call := range slices.Chunk(mine, 32) {

@@ -63,8 +63,13 @@ type Counter struct{ *Fuel }
 
 var _ context.Context = Counter{}
 
+// Deadline implements [context.Context]; there is none, because no clock may decide.
 func (c Counter) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c Counter) Value(any) any               { return nil }
+
+// Value implements [context.Context] and carries nothing.
+func (c Counter) Value(any) any { return nil }
+
+// Done implements [context.Context]: being asked is what costs fuel.
 func (c Counter) Done() <-chan struct{} {
 	if c.charge(1) != nil {
 		return c.closed
