@@ -177,7 +177,7 @@ func (s *Store) MarkCancelRequested(
 	err = s.db.Write(ctx, "request cancellation", func(ctx context.Context, c sqldb.Conn) error {
 		changed, err := affected(ctx, c, `UPDATE runs
 SET cancel_requested = TRUE, cancel_reason = $3, sequence = sequence + 1
-WHERE id = $1 AND project = $2 AND NOT cancel_requested AND status IN `+openStatuses, id, project, reason)
+WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled' OR status IN `+openStatuses+`)`, id, project, reason)
 		if err != nil {
 			return err
 		}

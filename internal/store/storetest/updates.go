@@ -101,6 +101,30 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 	require.Equal(t, sequence, get(t, s, "r1").Sequence)
 }
 
+// testStartOfARun has states that tell of a later start than the first did: they do not move it.
+func testStartOfARun(t *testing.T, open Opener) {
+	s := open(t)
+	for name, order := range map[string][]int64{"in order": {3, 5, 9}, "turned round": {9, 5, 3}, "last between": {3, 9, 5}} {
+		insert(t, s, newRun(name, 0))
+		var all []run.Update
+		for _, position := range order {
+			u := state(name, position, run.Running)
+			u.State.StartedAt = at(int(position))
+			all = append(all, u)
+			before := get(t, s, name)
+			apply(t, s, u)
+			after := get(t, s, name)
+			require.Equal(t, after.StartedAt != before.StartedAt || after.Status != before.Status || position > before.Position,
+				after.Sequence > before.Sequence, "%s: whoever watches sees it", name)
+		}
+		require.Equal(t, at(3), get(t, s, name).StartedAt, name)
+		require.Equal(t, at(9), get(t, s, name).StatusAt, name)
+		at := get(t, s, name)
+		apply(t, s, all...)
+		require.Equal(t, at, get(t, s, name), "%s: told again", name)
+	}
+}
+
 func testTerminalStays(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	for _, status := range run.Statuses() {
@@ -115,9 +139,11 @@ func testTerminalStays(t *testing.T, open Opener) {
 			require.Empty(t, apply(t, s, state(id, 9, other)))
 		}
 		require.NoError(t, s.MarkHandedOver(ctx, id, "x", at(9)))
-		_, err := s.MarkCancelRequested(ctx, here, id, "", at(9), entry(audit.RunCancel, here, id))
-		require.NoError(t, err)
-		_, err = s.FinishMissing(ctx, id, run.Failed, nil, at(9), entry(audit.RunCancel, here, id))
+		if status != run.Canceled { // whose cancellation may be noted late
+			_, err := s.MarkCancelRequested(ctx, here, id, "", at(9), entry(audit.RunCancel, here, id))
+			require.NoError(t, err)
+		}
+		_, err := s.FinishMissing(ctx, id, run.Failed, nil, at(9), entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
 		_, err = s.RemoveUnstarted(ctx, id, entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
