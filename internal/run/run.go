@@ -159,7 +159,8 @@ type State struct {
 	Status      Status
 	WaitingKind string
 	Since       time.Time
-	// StartedAt is written only where the row has none yet.
+	// StartedAt is written only where the row has none yet or a later one: an update that comes late in a run's life
+	// does not know it.
 	StartedAt time.Time
 	// EndedAt is set with a terminal status.
 	EndedAt    time.Time
@@ -216,13 +217,14 @@ type Store interface {
 	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and
 	// then number.
 	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
-	// MarkCancelRequested sets the flag on an open run; it returns the run as it then is. The flag and e are written
-	// only when the run is open and the flag was not set.
+	// MarkCancelRequested sets the flag on a run that is open, or canceled already: the end that a request brought about
+	// may be written before the request is. It returns the run as it then is. The flag and e are written only when the
+	// run is in one of these states and the flag was not set.
 	MarkCancelRequested(ctx context.Context, project, id, reason string, at time.Time, e audit.Entry) (Run, error)
 	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
 	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
 	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the
-	// update's (for steps: the step's) position is beyond the stored one, a terminal row is never changed, sequences
+	// update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, sequences
 	// grow by one per run and call. Updates of unknown runs are passed over. It returns the runs that changed to a
 	// status that they did not have, for counting.
 	ApplyUpdates(ctx context.Context, updates []Update) ([]Transition, error)

@@ -188,16 +188,16 @@ func stateValues(o outcome) ([]any, error) {
 		reason = run.QueuedWorker
 	}
 	return []any{
-		o.after.id, o.state.Status, reason, o.state.WaitingKind, micros(o.state.Since), micros(o.state.StartedAt),
+		o.after.id, o.state.Status, reason, o.state.WaitingKind, micros(o.state.Since), micros(o.after.startedAt),
 		micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
 		o.after.statePosition, o.after.executionID, problem, mendedRaw(o.state.Output),
 	}, nil
 }
 
 func movedColumns() []column {
-	return []column{{"id", text}, {"sequence", number}, {"position", number}, {"execution_id", text}}
+	return []column{{"id", text}, {"sequence", number}, {"position", number}, {"execution_id", text}, {"started_at", number}}
 }
 
 func movedValues(o outcome) ([]any, error) {
-	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID}, nil
+	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, micros(o.after.startedAt)}, nil
 }

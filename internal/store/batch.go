@@ -44,11 +44,12 @@ func group(updates []run.Update) []runUpdates {
 	return groups
 }
 
+// newestSteps keeps the newest of each step, and of several of one workflow task the last.
 func newestSteps(updates []run.Update) []run.Step {
 	newest := map[int64]run.Step{}
 	for _, u := range updates {
 		for _, t := range u.Steps {
-			if have, ok := newest[t.Number]; !ok || t.Position > have.Position {
+			if have, ok := newest[t.Number]; !ok || t.Position >= have.Position {
 				newest[t.Number] = t
 			}
 		}
@@ -70,17 +71,23 @@ type outcome struct {
 }
 
 // changed tells whether anyone who looks at the run sees a difference.
-func (o outcome) changed() bool { return o.state != nil || o.steps }
+func (o outcome) changed() bool {
+	return o.state != nil || o.steps || !o.after.startedAt.Equal(o.before.startedAt)
+}
 
 // advance applies updates, sorted by position, to a row.
 //
 // A state counts against the position of the last state and not of the last update: an update without a state, come
-// early, may not hide the state that was before it. A terminal row stays as it is.
+// early, may not hide the state that was before it. The earliest start that any state tells of is the run's: later ones
+// do not know it. A terminal row stays as it is, but for a start that is told of late, as its late steps are.
 func advance(row runRow, updates []run.Update) outcome {
 	o := outcome{before: row, after: row}
 	for _, u := range updates {
+		if u.State != nil {
+			o.after.startedAt = earliest(o.after.startedAt, u.State.StartedAt)
+		}
 		if o.after.status.Terminal() {
-			break
+			continue
 		}
 		if u.Position > o.after.position {
 			o.after.position = u.Position
@@ -90,9 +97,16 @@ func advance(row runRow, updates []run.Update) outcome {
 		}
 		if u.State != nil && u.Position > o.after.statePosition {
 			o.after.statePosition, o.after.status = u.Position, u.State.Status
-			o.after.startedAt = u.State.StartedAt
 			o.state = u.State
 		}
 	}
 	return o
+}
+
+// earliest of two times, of which zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }

@@ -68,6 +68,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"steps", testSteps},
 		{"updates", testUpdates},
 		{"updates are guarded", testUpdatesGuarded},
+		{"start of a run", testStartOfARun},
 		{"terminal stays", testTerminalStays},
 		{"updates in any order", testUpdatesInAnyOrder},
 		{"updates in bulk", testUpdatesInBulk},
