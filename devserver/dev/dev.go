@@ -11,13 +11,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
 	"github.com/signalbox-dev/signalbox/internal/app"
@@ -76,7 +78,7 @@ program, signalbox-server, does not have this command.`,
 			if err != nil {
 				return exit.Usagef("%w", err)
 			}
-			d := &dev{flags: f, version: version, env: env, log: log, out: cmd.OutOrStdout()}
+			d := &dev{flags: f, set: cmd.Flags(), version: version, env: env, log: log, out: cmd.OutOrStdout()}
 			return d.run(cmd.Context())
 		},
 	}
@@ -94,6 +96,7 @@ program, signalbox-server, does not have this command.`,
 // dev is one run of the command.
 type dev struct {
 	flags   flags
+	set     *pflag.FlagSet // the same, as the configuration reads those that are its keys
 	version string
 	env     config.Environment
 	log     *slog.Logger
@@ -102,6 +105,14 @@ type dev struct {
 
 func (d *dev) run(ctx context.Context) (err error) {
 	began := time.Now()
+	documents, err := documents(d.flags.publish)
+	if err != nil {
+		return err
+	}
+	cfg, err := d.config()
+	if err != nil {
+		return err
+	}
 	folder, release, err := d.folder()
 	if err != nil {
 		return err
@@ -122,10 +133,8 @@ func (d *dev) run(ctx context.Context) (err error) {
 			d.printf("Stopped.\n")
 		}
 	}()
-	cfg, err := d.config(temporal.Address(), filepath.Join(folder, "signalbox.db"))
-	if err != nil {
-		return err
-	}
+	cfg.Temporal = config.Temporal{Address: temporal.Address(), Namespace: namespace}
+	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
 	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log})
 	if err != nil {
 		return quiet(ctx, err)
@@ -133,7 +142,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err := a.Start(ctx); err != nil {
 		return quiet(ctx, err)
 	}
-	err = d.serve(ctx, a, temporal.Address(), began)
+	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), documents: documents, began: began})
 	if ctx.Err() != nil {
 		d.printf("\nStopping …\n")
 	}
@@ -142,22 +151,29 @@ func (d *dev) run(ctx context.Context) (err error) {
 	return errors.Join(quiet(ctx, err), a.Stop(stopCtx))
 }
 
+// surroundings are what serve tells about and works on, beside the platform.
+type surroundings struct {
+	temporal  string
+	documents []document
+	began     time.Time
+}
+
 // serve tells where everything is, publishes and runs what was asked for, and waits for the end of ctx.
-func (d *dev) serve(ctx context.Context, a *app.App, temporal string, began time.Time) error {
+func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	if err := awaitReady(ctx, a); err != nil {
 		return err
 	}
 	api := "http://" + a.Addr().String()
-	d.printf("Signalbox is ready after %d ms.\n\n", time.Since(began).Milliseconds())
+	d.printf("Signalbox is ready after %d ms.\n\n", time.Since(with.began).Milliseconds())
 	d.printf("  API       %s   (health: %s/readyz, metrics: %s/metrics)\n", api, api, api)
-	d.printf("  Temporal  %s   (namespace %s, embedded)\n", temporal, namespace)
+	d.printf("  Temporal  %s   (namespace %s, embedded)\n", with.temporal, namespace)
 	d.printf("  Data      %s\n", d.place())
 	d.printf("  Actor     local: whoever reaches this address may do everything\n\n")
 	// Without a limit of its own: the server bounds calls, and the watch of a run is bounded where it is made.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	first := firstRun{api: api, http: client, out: d.out, flag: addressFlag(a.Addr().String())}
-	if err := first.publish(ctx, d.flags.publish); err != nil {
+	if err := first.publish(ctx, with.documents); err != nil {
 		return err
 	}
 	if err := first.run(ctx, d.flags.run); err != nil {
@@ -168,24 +184,28 @@ func (d *dev) serve(ctx context.Context, a *app.App, temporal string, began time
 	return nil
 }
 
-func (d *dev) config(temporal, store string) (*config.Config, error) {
+// config is what the flags and the variables say, but for what this command decides: that cannot be set from outside.
+func (d *dev) config() (*config.Config, error) {
 	env := config.Environment{}
-	maps.Copy(env, d.env)
+	for name, value := range d.env {
+		if !slices.ContainsFunc(decided(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }) {
+			env[name] = value
+		}
+	}
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
-	// What this command decides cannot be set from outside.
-	for _, name := range []string{"ROLES", "PROJECTS", "STORE_DRIVER", "STORE_AUTO_MIGRATE", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "CONFIG"} {
-		delete(env, "SIGNALBOX_"+name)
-	}
-	env["SIGNALBOX_LISTEN"], env["SIGNALBOX_STORE_DSN"] = d.flags.listen, store
-	cfg, err := config.Load(config.Options{Env: env})
+	cfg, err := config.Load(config.Options{Env: env, Flags: d.set})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Temporal = config.Temporal{Address: temporal, Namespace: namespace}
 	cfg.Worker.StopTimeout = min(cfg.Worker.StopTimeout, callBudget)
 	return cfg, nil
+}
+
+// decided lists how the variables of what this command decides begin.
+func decided() []string {
+	return []string{"CONFIG", "LISTEN", "ROLES", "PROJECTS", "STORE_", "TEMPORAL_"}
 }
 
 func (d *dev) place() string {

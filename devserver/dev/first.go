@@ -65,57 +65,71 @@ func addressFlag(address string) string {
 	return " --address " + address
 }
 
-func (f firstRun) publish(ctx context.Context, places []string) error {
+func (f firstRun) publish(ctx context.Context, documents []document) error {
 	client := signalboxv1connect.NewWorkflowServiceClient(f.http, f.api)
-	for _, place := range places {
-		files, err := documents(place)
+	for _, d := range documents {
+		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+			Project: project.Default, Source: d.source,
+		}))
 		if err != nil {
-			return err
+			return fmt.Errorf("publishing %q: %w", d.file, err)
 		}
-		f.printf("Publishing %s:\n", place)
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				return fmt.Errorf("reading the workflow to publish: %w", err)
-			}
-			response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
-				Project: project.Default, Source: string(source),
-			}))
-			if err != nil {
-				return fmt.Errorf("publishing %q: %w", file, err)
-			}
-			state := "published"
-			if !response.Msg.GetCreated() {
-				state = "unchanged"
-			}
-			f.printf("  %s  %s@%s\n", state, response.Msg.GetWorkflow().GetName(), response.Msg.GetVersion().GetVersion())
+		state := "Published"
+		if !response.Msg.GetCreated() {
+			state = "Unchanged"
 		}
+		f.printf("%s  %s@%s  (%s)\n", state, response.Msg.GetWorkflow().GetName(), response.Msg.GetVersion().GetVersion(), d.file)
+	}
+	if len(documents) > 0 {
 		f.printf("\n")
 	}
 	return nil
 }
 
-// documents returns the file, or the workflow files in the folder.
-func documents(place string) ([]string, error) {
+// document is one workflow file to publish.
+type document struct{ file, source string }
+
+// documents reads the files, and the workflow files in the folders, that places name.
+func documents(places []string) ([]document, error) {
+	var found []document
+	for _, place := range places {
+		files, err := workflowFiles(place)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("reading what to publish: %w", err)
+			}
+			found = append(found, document{file: file, source: string(source)})
+		}
+	}
+	return found, nil
+}
+
+// workflowFiles returns the file itself, or the workflow files in the folder.
+func workflowFiles(place string) ([]string, error) {
 	info, err := os.Stat(place)
 	if err != nil {
-		return nil, fmt.Errorf("finding what to publish: %w", err)
+		return nil, fmt.Errorf("finding what to publish: %w; --publish takes a workflow file or a folder of them", err)
 	}
 	if !info.IsDir() {
 		return []string{place}, nil
 	}
+	entries, err := os.ReadDir(place)
+	if err != nil {
+		return nil, fmt.Errorf("finding what to publish: %w; --publish takes a workflow file or a folder of them", err)
+	}
 	var files []string
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		found, err := filepath.Glob(filepath.Join(place, pattern))
-		if err != nil {
-			return nil, fmt.Errorf("finding what to publish in %q: %w", place, err)
+	for _, entry := range entries {
+		if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			files = append(files, filepath.Join(place, entry.Name()))
 		}
-		files = append(files, found...)
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("finding what to publish: the folder %q has no .yaml, .yml or .json file", place)
 	}
-	slices.Sort(files)
 	return files, nil
 }
 

@@ -1,8 +1,8 @@
 // Package embedded runs a whole Temporal server in this process, on SQLite: the same code as a cluster's, in one
 // process and for one machine.
 //
-//	server, err := embedded.New(embedded.Options{Port: 7233, DataFile: "temporal.db", Namespace: "default", Log: log})
-//	err = server.Start(ctx)
+//	server := embedded.New(embedded.Options{Port: 7233, DataFile: "temporal.db", Namespace: "default", Log: log})
+//	err := server.Start(ctx)
 //	defer server.Stop(ctx)
 //
 // It listens on loopback only. Without a data file everything is kept in memory and gone with the process. Temporal
@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,6 +51,8 @@ type Server struct {
 	opts    Options
 	address string
 	server  temporal.Server
+
+	stopping atomic.Bool
 }
 
 // New returns a server that is not started.
@@ -73,7 +76,7 @@ func (s *Server) Start(ctx context.Context) error {
 		temporal.WithConfig(cfg),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(ports.hosts()),
-		temporal.WithLogger(logAdapter{log: s.opts.Log.With("component", "temporal-server")}),
+		temporal.WithLogger(logAdapter{log: s.opts.Log.With("component", "temporal-server"), stopping: &s.stopping}),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
 		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
@@ -90,6 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 // Stop stops all services, or leaves them behind when ctx ends first.
 func (s *Server) Stop(ctx context.Context) error {
+	s.stopping.Store(true)
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.server.Stop() }()
 	select {

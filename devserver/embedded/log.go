@@ -3,14 +3,18 @@ package embedded
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
 )
 
 // logAdapter passes Temporal's own lines on. Temporal logs much that is no concern of who runs one process, so its
-// information is our debugging.
-type logAdapter struct{ log *slog.Logger }
+// information is our debugging, and so are its warnings of what it cannot finish while it stops.
+type logAdapter struct {
+	log      *slog.Logger
+	stopping *atomic.Bool
+}
 
 var _ log.Logger = logAdapter{}
 
@@ -34,10 +38,13 @@ func (l logAdapter) Fatal(msg string, tags ...tag.Tag) {
 
 // With implements Temporal's log.WithLogger.
 func (l logAdapter) With(tags ...tag.Tag) log.Logger {
-	return logAdapter{log: l.log.With(attributes(tags)...)}
+	return logAdapter{log: l.log.With(attributes(tags)...), stopping: l.stopping}
 }
 
 func (l logAdapter) write(level slog.Level, msg string, tags []tag.Tag) {
+	if l.stopping.Load() && level < slog.LevelError {
+		level = slog.LevelDebug
+	}
 	ctx := context.Background() // Temporal's logger has no context to pass on
 	if l.log.Enabled(ctx, level) {
 		l.log.Log(ctx, level, msg, attributes(tags)...)
