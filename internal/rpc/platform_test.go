@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -119,11 +120,13 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	require.NoError(t, st.Start(ctx))
 	p.store = st
 
+	metrics, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
 	limits := dsl.DefaultLimits()
 	projects := project.NewService(st, time.Now)
 	workflows := workflow.NewService(st, st, limits, time.Now)
 	p.runs = run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, run.Options{
-		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now,
+		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now, Metrics: metrics.Runs,
 	})
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
