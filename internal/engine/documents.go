@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -19,6 +20,9 @@ type DocumentSource interface {
 // maxCached is how many compiled documents a process keeps. Beyond it the cache starts afresh: documents are few, and
 // compiling one takes milliseconds.
 const maxCached = 1000
+
+// loadMost bounds the loading of a document, which goes on when whoever asked for it has left.
+const loadMost = 10 * time.Second
 
 // Documents compiles documents and keeps them. A hash means the same document for ever, so nothing is ever stale.
 type Documents struct {
@@ -47,11 +51,21 @@ func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, e
 	if doc != nil {
 		return doc, nil
 	}
-	loaded, err, _ := d.flight.Do(hash, func() (any, error) { return d.load(ctx, hash) })
-	if err != nil {
-		return nil, err
+	// Whoever asks first may leave; the others wait for the same answer.
+	flight := d.flight.DoChan(hash, func() (any, error) {
+		loading, done := context.WithTimeout(context.WithoutCancel(ctx), loadMost)
+		defer done()
+		return d.load(loading, hash)
+	})
+	select {
+	case loaded := <-flight:
+		if loaded.Err != nil {
+			return nil, loaded.Err
+		}
+		return loaded.Val.(*dsl.Document), nil //nolint:forcetypeassert // load returns nothing else
+	case <-ctx.Done():
+		return nil, fmt.Errorf("loading document %q: %w", hash, ctx.Err())
 	}
-	return loaded.(*dsl.Document), nil //nolint:forcetypeassert // load returns nothing else
 }
 
 func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error) {
