@@ -43,9 +43,8 @@ type Engine interface {
 
 // Workflows finds what is to run.
 type Workflows interface {
-	Get(ctx context.Context, project, name string) (workflow.Workflow, error)
 	Resolve(ctx context.Context, project, name string) (string, error)
-	GetVersion(ctx context.Context, project, name, version string) (workflow.Version, error)
+	Pick(ctx context.Context, project, name, version string) (workflow.Workflow, workflow.Version, error)
 }
 
 // Documents gives the documents that runs are pinned to.
@@ -164,15 +163,11 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument,
 			"the request ID has %d bytes, more than %d", len(req.RequestID), maxRequestID).WithField("requestId", "is too long")
 	}
-	w, err := s.workflows.Get(ctx, req.Project, req.Workflow)
-	if err != nil {
-		return Run{}, err
-	}
+	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {
 		return Run{}, fault.New(fault.Refused, fault.WorkflowPaused,
 			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, because(w.PauseReason), w.Name)
 	}
-	v, err := s.workflows.GetVersion(ctx, req.Project, w.Name, req.Version)
 	if err != nil {
 		return Run{}, err
 	}

@@ -142,17 +142,25 @@ func (s *Service) GetDraft(ctx context.Context, projectName, name string) (Draft
 
 // GetVersion returns one version; an empty version is the newest.
 func (s *Service) GetVersion(ctx context.Context, projectName, name, version string) (Version, error) {
+	_, v, err := s.Pick(ctx, projectName, name, version)
+	return v, err
+}
+
+// Pick returns a workflow with one of its versions; an empty version is the newest. An error about the version comes with
+// the workflow.
+func (s *Service) Pick(ctx context.Context, projectName, name, version string) (Workflow, Version, error) {
 	w, err := s.Get(ctx, projectName, name)
 	if err != nil {
-		return Version{}, err
+		return Workflow{}, Version{}, err
 	}
 	if version == "" {
 		version = w.LatestVersion
 	}
 	if version == "" {
-		return Version{}, notPublished(w.Name)
+		return w, Version{}, notPublished(w.Name)
 	}
-	return s.store.GetVersion(ctx, projectName, w.Name, version)
+	v, err := s.store.GetVersion(ctx, projectName, w.Name, version)
+	return w, v, err
 }
 
 // List lists workflows.
