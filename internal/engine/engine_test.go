@@ -1,0 +1,243 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func requireFault(t *testing.T, err error, class fault.Class, reason, says string) {
+	t.Helper()
+	f, ok := fault.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Equal(t, []any{class, reason}, []any{f.Class, f.Reason})
+	require.Contains(t, f.Message, says)
+}
+
+func aRun() run.Run {
+	return run.Run{
+		ID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
+		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
+	}
+}
+
+func TestCheckAsksNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, clock := connect(t, f.address, nil, nil)
+	require.NoError(t, e.Check(t.Context()))
+	require.Equal(t, []string{"namespace ns"}, f.called())
+	clock.pass(time.Second - time.Millisecond)
+	require.NoError(t, e.Check(t.Context()))
+	require.Empty(t, f.called(), "it has just answered")
+	clock.pass(time.Millisecond)
+	require.NoError(t, e.Check(t.Context()))
+	require.Len(t, f.called(), 1)
+
+	// Any answer proves as much.
+	clock.pass(time.Minute)
+	_, err := e.Start(t.Context(), aRun())
+	require.NoError(t, err)
+	require.NoError(t, e.Check(t.Context()))
+	require.Equal(t, []string{"start r1"}, f.called())
+}
+
+func TestCheckForgetsAnAnswerWhenTemporalGoesAway(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, nil)
+	require.NoError(t, e.Check(t.Context()))
+	f.set(func() {
+		f.namespace = func(context.Context) error { return serviceerror.NewUnavailable("shutting down") }
+	})
+	require.NoError(t, e.Check(t.Context()), "nothing was noticed yet")
+	requireFault(t, e.Probe(t.Context()), fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	requireFault(t, e.Check(t.Context()), fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	f.set(func() { f.namespace = nil })
+	require.NoError(t, e.Check(t.Context()), "and at once again when it is back")
+}
+
+func TestCheckTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := listener.Addr().String()
+	require.NoError(t, listener.Close())
+
+	hung := serve(t)
+	hung.namespace = func(ctx context.Context) error {
+		<-ctx.Done()
+		return serviceerror.NewDeadlineExceeded("late")
+	}
+	empty := serve(t)
+	empty.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") }
+	denied := serve(t)
+	denied.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
+
+	for name, tt := range map[string]struct{ address, says string }{
+		"nobody listens": {nobody, "temporal at " + nobody + " does not answer"},
+		"hung":           {hung.address, "temporal at " + hung.address + " does not answer"},
+		"no namespace":   {empty.address, `has no namespace "ns"; create it, or correct temporal.namespace`},
+		"denied":         {denied.address, "does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := connect(t, tt.address, nil, nil)
+			begun := time.Now()
+			err := e.Check(t.Context())
+			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
+			require.Less(t, time.Since(begun), 2*time.Second, "it answers within two seconds")
+			found, _ := fault.From(err)
+			require.Positive(t, found.RetryAfter)
+			require.Error(t, found.Cause)
+		})
+	}
+}
+
+func TestStartSendsWhatWorkersNeed(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, nil)
+	var got *workflowservice.StartWorkflowExecutionRequest
+	f.start = func(r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+		got = r
+		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-7"}, nil
+	}
+	id, err := e.Start(t.Context(), aRun())
+	require.NoError(t, err)
+	require.Equal(t, "execution-7", id)
+	require.Equal(t, []string{"ns", "r1", "signalbox.run", "signalbox-team-7", "server-1"}, []string{
+		got.GetNamespace(), got.GetWorkflowId(), got.GetWorkflowType().GetName(), got.GetTaskQueue().GetName(), got.GetIdentity(),
+	})
+	require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, got.GetWorkflowIdReusePolicy())
+	var input flow.Input
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(got.GetInput(), &input))
+	require.Equal(t, flow.Input{
+		RunID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
+		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
+	}, input)
+}
+
+func TestStartAnswers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		answer error
+		id     string
+		class  fault.Class // zero: the outcome is not known
+		reason string
+	}{
+		{"started already", serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3"), "execution-3", 0, ""},
+		{"invalid", serviceerror.NewInvalidArgument("blob too large"), "", fault.Refused, fault.EngineRefused},
+		{"denied", serviceerror.NewPermissionDenied("no", ""), "", fault.Refused, fault.EngineRefused},
+		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), "", fault.Unavailable, fault.EngineUnavailable},
+		// The SDK asks again until the time is up, and then does not tell why.
+		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", 0, ""},
+		{"cut", serviceerror.NewUnavailable("cut"), "", 0, ""},
+		{"broken", serviceerror.NewInternal("panic"), "", 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+				return nil, tt.answer
+			}
+			e, _ := connect(t, f.address, nil, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			id, err := e.Start(ctx, aRun())
+			require.Equal(t, tt.id, id)
+			switch {
+			case tt.id != "":
+				require.NoError(t, err)
+			case tt.class == 0:
+				require.ErrorIs(t, err, run.ErrUnknownOutcome)
+				_, isFault := fault.From(err)
+				require.False(t, isFault)
+			default:
+				requireFault(t, err, tt.class, tt.reason, f.address)
+				require.NotErrorIs(t, err, run.ErrUnknownOutcome)
+			}
+		})
+	}
+}
+
+func TestStartWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+		cancel()
+		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-1"}, nil
+	}
+	_, err := e.Start(ctx, aRun())
+	if err != nil { // the answer may have won
+		require.ErrorIs(t, err, run.ErrUnknownOutcome)
+	}
+	_, err = e.Start(ctx, aRun())
+	require.ErrorIs(t, err, run.ErrUnknownOutcome, "a caller who has left knows nothing")
+}
+
+func TestCancelAnswers(t *testing.T) {
+	t.Parallel()
+	missing := serviceerror.NewNotFound("no open execution")
+	tests := []struct {
+		name   string
+		answer error
+		known  bool
+		want   error
+		fault  bool
+	}{
+		{"taken", nil, true, nil, false},
+		{"never known", missing, false, run.ErrNotKnown, false},
+		{"ended", missing, true, run.ErrClosed, false},
+		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, true},
+		{"away", serviceerror.NewUnavailable("cut"), true, nil, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			f.cancel = func(r *workflowservice.RequestCancelWorkflowExecutionRequest) error {
+				if r.GetRequestId() == "" || r.GetIdentity() != "server-1" || r.GetNamespace() != "ns" {
+					return serviceerror.NewInternal("wrong request")
+				}
+				return tt.answer
+			}
+			if tt.known {
+				f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}
+			}
+			e, _ := connect(t, f.address, nil, nil)
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			err := e.Cancel(ctx, aRun(), "too slow")
+			require.Equal(t, "cancel r1 too slow", f.called()[0])
+			switch {
+			case tt.fault:
+				requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "did not take the cancellation of run r1")
+			case tt.want != nil:
+				require.ErrorIs(t, err, tt.want)
+			default:
+				require.NoError(t, err)
+			}
+			require.Equal(t, tt.want != nil, errors.Is(err, run.ErrNotKnown) || errors.Is(err, run.ErrClosed))
+		})
+	}
+}

@@ -1,0 +1,214 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// frontend speaks Temporal's protocol on loopback and answers what a test says; the real one is in the tests of the
+// whole platform. It is for answers that the real one gives only when it is in trouble.
+type frontend struct {
+	workflowservice.UnimplementedWorkflowServiceServer
+
+	address string
+
+	mu        sync.Mutex
+	namespace func(context.Context) error
+	start     func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error)
+	cancel    func(*workflowservice.RequestCancelWorkflowExecutionRequest) error
+	info      map[string]*workflowpb.WorkflowExecutionInfo // by workflow ID
+	histories map[string]*historypb.History                // by run ID
+	calls     []string
+}
+
+// set changes answers while the server runs.
+func (f *frontend) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *frontend) note(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, fmt.Sprintf(format, args...))
+}
+
+// called returns the calls since it was last asked.
+func (f *frontend) called() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := slices.Clone(f.calls)
+	f.calls = nil
+	return calls
+}
+
+func sent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return serviceerror.ToStatus(err).Err()
+}
+
+func (f *frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+	return &workflowservice.GetSystemInfoResponse{}, nil
+}
+
+func (f *frontend) DescribeNamespace(ctx context.Context, r *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
+	f.note("namespace %s", r.GetNamespace())
+	f.mu.Lock()
+	answer := f.namespace
+	f.mu.Unlock()
+	if answer == nil {
+		return &workflowservice.DescribeNamespaceResponse{}, nil
+	}
+	return &workflowservice.DescribeNamespaceResponse{}, sent(answer(ctx))
+}
+
+func (f *frontend) StartWorkflowExecution(_ context.Context, r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	f.note("start %s", r.GetWorkflowId())
+	f.mu.Lock()
+	answer := f.start
+	f.mu.Unlock()
+	if answer == nil {
+		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-1"}, nil
+	}
+	response, err := answer(r)
+	return response, sent(err)
+}
+
+func (f *frontend) RequestCancelWorkflowExecution(_ context.Context, r *workflowservice.RequestCancelWorkflowExecutionRequest) (*workflowservice.RequestCancelWorkflowExecutionResponse, error) {
+	f.note("cancel %s %s", r.GetWorkflowExecution().GetWorkflowId(), r.GetReason())
+	f.mu.Lock()
+	answer := f.cancel
+	f.mu.Unlock()
+	if answer == nil {
+		return &workflowservice.RequestCancelWorkflowExecutionResponse{}, nil
+	}
+	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, sent(answer(r))
+}
+
+func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservice.DescribeWorkflowExecutionRequest) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	f.note("describe")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info := f.info[r.GetExecution().GetWorkflowId()]
+	if info == nil {
+		return nil, sent(serviceerror.NewNotFound("no such execution"))
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
+}
+
+// GetWorkflowExecutionHistory gives a history in pages of ten events.
+func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	const page = 10
+	from := 0
+	if len(r.GetNextPageToken()) > 0 {
+		from = int(r.GetNextPageToken()[0]) * page
+	} else {
+		f.note("history")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	history := f.histories[r.GetExecution().GetRunId()]
+	if history == nil {
+		return nil, sent(serviceerror.NewNotFound("no such history"))
+	}
+	to := min(from+page, len(history.GetEvents()))
+	response := &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: history.GetEvents()[from:to]}}
+	if to < len(history.GetEvents()) {
+		response.NextPageToken = []byte{byte(from/page + 1)}
+	}
+	return response, nil
+}
+
+// serve starts a frontend on a free port.
+func serve(t *testing.T) *frontend {
+	t.Helper()
+	f := &frontend{info: map[string]*workflowpb.WorkflowExecutionInfo{}, histories: map[string]*historypb.History{}}
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f.address = listener.Addr().String()
+	server := grpc.NewServer()
+	workflowservice.RegisterWorkflowServiceServer(server, f)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-served)
+	})
+	return f
+}
+
+// clock is one that the test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) look() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// connect makes an engine over a frontend's address.
+func connect(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock) {
+	t.Helper()
+	c := &clock{now: noon()}
+	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
+	e, err := engine.New(engine.Options{
+		Client: client.Options{HostPort: address, Namespace: "ns"}, ServerID: "server-1", Limits: flow.DefaultLimits(),
+		Log: slog.New(slog.DiscardHandler), Now: c.look,
+	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	require.Equal(t, "ns", e.Namespace())
+	return e, c
+}
+
+func openStore(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{
+		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
+	require.NoError(t, s.Start(ctx))
+	return s
+}
