@@ -81,7 +81,7 @@ func New(opts Options, store projection.Store, documents *Documents, tap *projec
 	}
 	options := opts.Client
 	options.Identity = opts.ServerID
-	options.Logger = logger.ForTemporal(opts.Log.With("component", "temporal"))
+	options.Logger = logger.ForTemporal(opts.Log)
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 		grpc.WithChainUnaryInterceptor(e.watchAnswers, e.pollers.intercept, tap.Intercept))
 	c, err := client.NewLazyClient(options)

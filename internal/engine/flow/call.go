@@ -103,8 +103,10 @@ func CallError(category Category, problem dsl.Error, cause error) error {
 		problem.Type,
 		temporal.ApplicationErrorOptions{
 			NonRetryable: true,
-			Cause:        cause,
-			Details:      []any{CallFailure{Error: problem, Category: category}},
+			// The workflow's affair, told by its steps; not an error of the worker, to be logged and counted as one.
+			Category: temporal.ApplicationErrorCategoryBenign,
+			Cause:    cause,
+			Details:  []any{CallFailure{Error: problem, Category: category}},
 		},
 	)
 }
