@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+// PollWorkflowTaskQueue holds polls open, as Temporal does where there is nothing to do.
+func (f *frontend) PollWorkflowTaskQueue(ctx context.Context, r *workflowservice.PollWorkflowTaskQueueRequest) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
+	f.note("poll %s", r.GetTaskQueue().GetName())
+	<-ctx.Done()
+	return &workflowservice.PollWorkflowTaskQueueResponse{}, nil
+}
+
+// PollActivityTaskQueue holds polls open too.
+func (f *frontend) PollActivityTaskQueue(ctx context.Context, _ *workflowservice.PollActivityTaskQueueRequest) (*workflowservice.PollActivityTaskQueueResponse, error) {
+	<-ctx.Done()
+	return &workflowservice.PollActivityTaskQueueResponse{}, nil
+}
+
+// tenants are the projects there are.
+type tenants struct {
+	mu    sync.Mutex
+	names []string
+	err   error
+}
+
+func (p *tenants) ListProjects(_ context.Context, after string, limit int) ([]project.Project, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []project.Project
+	for _, name := range p.names {
+		if name > after && len(list) < limit {
+			list = append(list, project.Project{Name: name})
+		}
+	}
+	return list, p.err
+}
+
+func (p *tenants) be(err error, names ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.names, p.err = names, err
+}
+
+// work starts workers and stops them when the test ends.
+func work(t *testing.T, e *engine.Engine, projects engine.Projects, only ...string) *engine.Workers {
+	t.Helper()
+	call := func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		return flow.HTTPResponse{}, errors.New("nothing calls")
+	}
+	w := engine.NewWorkers(e, projects, call, engine.WorkerOptions{
+		Projects: only, WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, w.Start(ctx))
+	cancel() // whoever started them may be gone
+	whole := t.Context()
+	t.Cleanup(func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(whole), time.Minute)
+		defer cancel()
+		require.NoError(t, w.Stop(stopping))
+	})
+	return w
+}
+
+// polled are the queues that were polled, but for those that belong to one worker.
+func (f *frontend) polled() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	queues := map[string]bool{}
+	for _, call := range f.calls {
+		if name, ok := strings.CutPrefix(call, "poll signalbox-"); ok {
+			queues[name] = true
+		}
+	}
+	return queues
+}
+
+func ready(t *testing.T, w *engine.Workers) {
+	t.Helper()
+	require.Eventually(t, func() bool { return w.Check(t.Context()) == nil }, time.Minute, 10*time.Millisecond)
+}
+
+func TestWorkersServeEveryProject(t *testing.T) {
+	t.Parallel()
+	f, projects := serve(t), &tenants{names: []string{"default", "team-7"}}
+	e, _ := connect(t, f.address, nil, &shelf{})
+	w := work(t, e, projects)
+	ready(t, w)
+	require.Equal(t, map[string]bool{"default": true, "team-7": true}, f.polled())
+
+	// A project that is made later is served too, and a store that is away does not stop what runs.
+	projects.be(nil, "default", "later", "team-7")
+	require.Eventually(t, func() bool { return f.polled()["later"] }, time.Minute, 10*time.Millisecond)
+	ready(t, w)
+	projects.be(errors.New("the store is away"))
+	require.Eventually(t, func() bool { return w.Check(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
+	require.EqualError(t, w.Check(t.Context()), "the store is away")
+}
+
+func TestWorkersServeOnlyWhatTheyAreToldTo(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, &shelf{})
+	ready(t, work(t, e, &tenants{err: errors.New("not to be asked")}, "team-7"))
+	require.Equal(t, map[string]bool{"team-7": true}, f.polled())
+}
+
+func TestWorkersAreNotReadyWithoutProjects(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, &shelf{})
+	w := work(t, e, &tenants{})
+	require.EqualError(t, w.Check(t.Context()), "no project is served yet")
+}
+
+func TestWorkersWaitForTemporal(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") }
+	e, clock := connect(t, f.address, nil, &shelf{})
+	w := work(t, e, &tenants{names: []string{"default"}})
+	require.Eventually(t, func() bool {
+		err := w.Check(t.Context())
+		var missing *serviceerror.NamespaceNotFound
+		return errors.As(err, &missing)
+	}, time.Minute, 10*time.Millisecond)
+	require.ErrorContains(t, w.Check(t.Context()), `the worker of project "default" has not started`)
+	require.Empty(t, f.polled())
+
+	f.set(func() { f.namespace = nil })
+	clock.pass(time.Second)
+	ready(t, w)
+	require.Equal(t, map[string]bool{"default": true}, f.polled())
+}
+
+func TestWorkersStopWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	e, _ := connect(t, listener.Addr().String(), nil, &shelf{})
+	w := work(t, e, &tenants{names: []string{"default"}})
+	require.Error(t, w.Check(t.Context()))
+}
+
+// TestWorkersStopInTimeWhileOneIsStarting has a Temporal that hangs when it is asked for the namespace.
+func TestWorkersStopInTimeWhileOneIsStarting(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	asked, answer := make(chan struct{}, 10), make(chan struct{})
+	f.namespace = func(ctx context.Context) error {
+		asked <- struct{}{}
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	e, _ := connect(t, f.address, nil, &shelf{})
+	w := engine.NewWorkers(e, &tenants{names: []string{"default"}}, nil, engine.WorkerOptions{
+		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
+	})
+	require.NoError(t, w.Start(t.Context()))
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, w.Stop(ctx), context.DeadlineExceeded)
+	close(answer) // what was left behind ends by itself: the package's leak check waits for it
+}
