@@ -1,0 +1,136 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/app/command"
+	"github.com/signalbox-dev/signalbox/internal/cli"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nobody is an address that refuses connections: Temporal is away.
+const nobody = "127.0.0.1:1"
+
+// locked is a buffer that a test may read while a command writes.
+type locked struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// program is the lean program's command line with surroundings of its own.
+func program(database string, out, problems io.Writer) cli.Options {
+	options := command.Main()
+	options.Stdin, options.Stdout, options.Stderr = strings.NewReader(""), out, problems
+	options.Env = config.Environment{
+		"SIGNALBOX_STORE_DSN": database, "SIGNALBOX_LISTEN": "127.0.0.1:0", "SIGNALBOX_TEMPORAL_ADDRESS": nobody,
+		"SIGNALBOX_WORKER_STOP_TIMEOUT": "1s",
+	}
+	options.Commands = []*cobra.Command{
+		command.Server(options.Version, options.Env, options.ConfigLayers), command.Migrate(options.Env, options.ConfigLayers),
+	}
+	return options
+}
+
+// run runs one command line to its end.
+func run(t *testing.T, database string, arguments ...string) (int, string, string) {
+	t.Helper()
+	var out, problems locked
+	code := cli.Run(t.Context(), program(database, &out, &problems), arguments)
+	return code, out.String(), problems.String()
+}
+
+// The schema of an empty database is pending, is brought up once, and is then up to date; a server that may not
+// migrate starts only then.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "signalbox.db")
+	code, out, problems := run(t, database, "migrate", "status")
+	require.Equal(t, exit.OK, code, problems)
+	require.Regexp(t, `(?m)^VERSION +NAME +APPLIED$`, out)
+	require.Contains(t, out, "pending")
+
+	code, _, problems = run(t, database, "server", "--store-auto-migrate=false")
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, problems, "signalbox migrate up")
+
+	code, out, problems = run(t, database, "migrate", "up")
+	require.Equal(t, exit.OK, code, problems)
+	require.Regexp(t, `(?m)^applied 1 `, out)
+	code, out, problems = run(t, database, "migrate", "up")
+	require.Equal(t, exit.OK, code, problems)
+	require.Equal(t, strconv.Quote(database)+" is up to date\n", out)
+	code, out, problems = run(t, database, "migrate", "status")
+	require.Equal(t, exit.OK, code, problems)
+	require.NotContains(t, out, "pending")
+	require.Regexp(t, `(?m)^1 .* \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, out)
+}
+
+// A server starts without Temporal, says where it listens, and ends in order when it is interrupted.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	var out, problems locked
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan int, 1)
+	options := program(filepath.Join(t.TempDir(), "signalbox.db"), &out, &problems)
+	go func() { ended <- cli.Run(ctx, options, []string{"server", "--log-format", "text"}) }()
+	ready := regexp.MustCompile(`msg="Signalbox is ready" listen=(\S+)`)
+	require.Eventually(t, func() bool { return ready.MatchString(problems.String()) }, 20*time.Second, 10*time.Millisecond)
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", ready.FindStringSubmatch(problems.String())[1])
+	require.NoError(t, err)
+	require.NoError(t, connection.Close())
+	interrupt()
+	select {
+	case code := <-ended:
+		require.Equal(t, exit.OK, code, problems.String())
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "the server does not stop", problems.String())
+	}
+	require.Contains(t, problems.String(), "Signalbox has stopped")
+	require.Empty(t, out.String(), "data only on standard output")
+}
+
+// What is wrong with the settings is told all at once, and nothing starts.
+func TestServerRefusesSettings(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "signalbox.db")
+	code, _, problems := run(t, database, "server", "--listen", "everywhere", "--roles", "api,cook")
+	require.NotEqual(t, exit.OK, code)
+	require.Contains(t, problems, "--listen")
+	require.Contains(t, problems, "cook")
+	require.NoFileExists(t, database)
+	code, _, problems = run(t, database, "server", "now")
+	require.Equal(t, exit.Usage, code, problems)
+	code, _, problems = run(t, filepath.Join(t.TempDir(), "missing", "signalbox.db"), "migrate", "up")
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, problems, "missing")
+}
