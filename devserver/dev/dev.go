@@ -72,7 +72,12 @@ were. Settings of "signalbox server" that are not flags here are taken from thei
 program, signalbox-server, does not have this command.`,
 		Example: `  signalbox dev
   signalbox dev --data-dir ./data --publish examples/workflows --run hello`,
-		Args: session.Args(0, 0, ""),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return session.UnknownVerb(cmd, args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger.New(cmd.ErrOrStderr(), f.logLevel, f.logFormat)
 			if err != nil {

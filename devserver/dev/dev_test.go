@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		"the data folder is a file":   {[]string{"--data-dir", file}, []string{file, "--data-dir"}, false},
 		"not loopback":                {[]string{"--listen", "0.0.0.0:0"}, []string{"0.0.0.0:0", "--listen"}, false},
 		"an unknown level of logging": {[]string{"--log-level", "loud"}, []string{"loud"}, false},
-		"an argument too many":        {[]string{"now"}, []string{"now"}, false},
+		"a verb that is none":         {[]string{"tempral"}, []string{"tempral", "temporal"}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

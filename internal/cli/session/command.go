@@ -39,11 +39,12 @@ func UnknownVerb(cmd *cobra.Command, verb string) error {
 // Args checks the number of arguments; usage names them, as in "NAME V1 V2".
 func Args(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		right := strings.TrimSpace(cmd.CommandPath() + " " + usage)
 		switch {
 		case len(args) < least:
-			return exit.Usagef("%s: too few arguments; write %s %s", cmd.CommandPath(), cmd.CommandPath(), usage)
+			return exit.Usagef("%s: too few arguments; write %s", cmd.CommandPath(), right)
 		case most >= 0 && len(args) > most:
-			return exit.Usagef("%s: %q is one argument too many; write %s %s", cmd.CommandPath(), args[most], cmd.CommandPath(), usage)
+			return exit.Usagef("%s: %q is one argument too many; write %s", cmd.CommandPath(), args[most], right)
 		}
 		return nil
 	}
