@@ -17,7 +17,7 @@ func TestNewEntryNamesWhoActs(t *testing.T) {
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}
 	tests := []struct {
 		name string
-		ctx  context.Context //nolint:containedctx // what the table is about
+		ctx  context.Context
 		want auth.Actor
 	}{
 		{"the actor of the request", auth.WithActor(t.Context(), ada), ada},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,17 +78,25 @@ func work(t *testing.T, e *engine.Engine, projects engine.Projects, only ...stri
 	return w
 }
 
-// polled are the queues that were polled, but for those that belong to one worker.
-func (f *frontend) polled() map[string]bool {
+// polled are the projects whose queues were polled, in order.
+func (f *frontend) polled() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	queues := map[string]bool{}
+	var names []string
 	for _, call := range f.calls {
 		if name, ok := strings.CutPrefix(call, "poll signalbox-"); ok {
-			queues[name] = true
+			names = append(names, name)
 		}
 	}
-	return queues
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// requirePolled waits until the queues of these projects are polled, and no others.
+func (f *frontend) requirePolled(t *testing.T, names ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(f.polled()) >= len(names) }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, names, f.polled())
 }
 
 func ready(t *testing.T, w *engine.Workers) {
@@ -101,11 +110,11 @@ func TestWorkersServeEveryProject(t *testing.T) {
 	e, _ := connect(t, f.address, nil, &shelf{})
 	w := work(t, e, projects)
 	ready(t, w)
-	require.Equal(t, map[string]bool{"default": true, "team-7": true}, f.polled())
+	f.requirePolled(t, "default", "team-7")
 
 	// A project that is made later is served too, and a store that is away does not stop what runs.
 	projects.be(nil, "default", "later", "team-7")
-	require.Eventually(t, func() bool { return f.polled()["later"] }, time.Minute, 10*time.Millisecond)
+	f.requirePolled(t, "default", "later", "team-7")
 	ready(t, w)
 	projects.be(errors.New("the store is away"))
 	require.Eventually(t, func() bool { return w.Check(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
@@ -117,7 +126,7 @@ func TestWorkersServeOnlyWhatTheyAreToldTo(t *testing.T) {
 	f := serve(t)
 	e, _ := connect(t, f.address, nil, &shelf{})
 	ready(t, work(t, e, &tenants{err: errors.New("not to be asked")}, "team-7"))
-	require.Equal(t, map[string]bool{"team-7": true}, f.polled())
+	f.requirePolled(t, "team-7")
 }
 
 func TestWorkersAreNotReadyWithoutProjects(t *testing.T) {
@@ -145,7 +154,7 @@ func TestWorkersWaitForTemporal(t *testing.T) {
 	f.set(func() { f.namespace = nil })
 	clock.pass(time.Second)
 	ready(t, w)
-	require.Equal(t, map[string]bool{"default": true}, f.polled())
+	f.requirePolled(t, "default")
 }
 
 func TestWorkersStopWhereNobodyListens(t *testing.T) {

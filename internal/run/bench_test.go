@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,7 +126,7 @@ func (m *tally) Started(_ context.Context, projectName string, _ time.Duration) 
 // bench is the service over the real store and definitions, with a hand-made engine and a clock that the test moves.
 type bench struct {
 	*run.Service
-	ctx       context.Context //nolint:containedctx // the test's, with ada in it
+	ctx       context.Context // the test's, with ada in it
 	store     *store.Store
 	workflows *workflow.Service
 	engine    *engineDouble
@@ -246,9 +247,9 @@ func (b *bench) audited(t testing.TB) []string {
 	list, err := b.store.ListAudit(b.ctx, audit.Filter{Limit: 1000})
 	require.NoError(t, err)
 	var lines []string
-	for i := len(list) - 1; i >= 0; i-- {
-		if strings.HasPrefix(list[i].Action, "run.") {
-			lines = append(lines, strings.TrimSpace(list[i].Action+" "+list[i].Reason))
+	for _, e := range slices.Backward(list) {
+		if strings.HasPrefix(e.Action, "run.") {
+			lines = append(lines, strings.TrimSpace(e.Action+" "+e.Reason))
 		}
 	}
 	return lines

@@ -30,7 +30,7 @@ const (
 type bench struct {
 	*workflow.Service
 	store *store.Store
-	ctx   context.Context //nolint:containedctx // the test's, with ada in it
+	ctx   context.Context // the test's, with ada in it
 
 	mu  sync.Mutex
 	now time.Time
