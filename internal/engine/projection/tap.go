@@ -138,10 +138,9 @@ func (t *Tap) forget(token string) *task {
 	if task == nil {
 		return nil
 	}
+	// An execution's open token is the only one of its tokens that is known here.
 	delete(t.tasks, token)
-	if t.open[task.execution] == token {
-		delete(t.open, task.execution)
-		delete(t.records, task.execution)
-	}
+	delete(t.open, task.execution)
+	delete(t.records, task.execution)
 	return task
 }
