@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
@@ -27,6 +28,11 @@ func checkInput(doc *dsl.Document, input json.RawMessage) error {
 // ended answers for a control that needs an open run.
 func ended(r Run) error {
 	return fault.New(fault.Refused, fault.RunEnded, "run %s has ended already: it is %s", r.ID, r.Status)
+}
+
+// readable is an error from elsewhere as text that every store takes.
+func readable(err error) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 }
 
 func because(reason string) string {

@@ -231,7 +231,7 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 	// The caller may be gone; the row must not stay.
 	cleanCtx, cancelClean := context.WithTimeout(context.WithoutCancel(ctx), s.opts.StartTimeout)
 	defer cancelClean()
-	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, err.Error())
+	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, readable(err))
 	if _, rmErr := s.store.RemoveUnstarted(cleanCtx, r.ID, entry); rmErr != nil {
 		return errors.Join(err, fmt.Errorf("removing the row of run %s, which was not started: %w", r.ID, rmErr))
 	}

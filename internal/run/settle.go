@@ -109,10 +109,10 @@ func (s *Service) settle(ctx context.Context, r Run) error {
 	case errors.As(err, &refused) && (refused.Class == fault.Refused || refused.Class == fault.Invalid):
 		log.WarnContext(ctx, "Run could not be started", "run_id", r.ID, "error", err)
 		problem := &Problem{
-			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: err.Error(), Instance: "/",
+			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: readable(err), Instance: "/",
 		}
 		_, err = s.store.FinishMissing(ctx, r.ID, Failed, problem, now,
-			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, err.Error()))
+			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, readable(err)))
 	default:
 		return err
 	}

@@ -160,6 +160,20 @@ func TestStartThatDefinitelyFailedLeavesNoRow(t *testing.T) {
 	}
 }
 
+// TestRefusalInOddBytesLeavesNoRow has Temporal answer in bytes that no database takes as text.
+func TestRefusalInOddBytesLeavesNoRow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.engine.start = func(context.Context, run.Run) (string, error) {
+		return "", fault.New(fault.Refused, fault.EngineRefused, "no\x00 \xff")
+	}
+	_, _, err := b.Start(b.ctx, request())
+	require.True(t, fault.Is(err, fault.EngineRefused), "%v", err)
+	require.Empty(t, b.rows(t))
+	require.Equal(t, []string{"run.start", "run.start_refused no\uFFFD \uFFFD"}, b.audited(t))
+}
+
 func TestStartWithUnknownOutcomeStaysQueued(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
