@@ -46,7 +46,7 @@ func durationOf(v any) (time.Duration, error) {
 	case map[string]any:
 		return inlineDuration(v)
 	}
-	return 0, fmt.Errorf("want an ISO 8601 duration or an object of days, hours, minutes, seconds and milliseconds, got %s", typeName(v))
+	return 0, fmt.Errorf("want an ISO 8601 duration or an object of days, hours, minutes, seconds and milliseconds, got %s", jq.TypeName(v))
 }
 
 // unit is one member of an inline duration.

@@ -82,7 +82,7 @@ func (t *Template) EvalString(input any, vars map[string]any, fuel *jq.Fuel) (st
 	}
 	s, ok := v.(string)
 	if !ok {
-		return "", fmt.Errorf("evaluate %q: want a string, got %s", t.source(), typeName(v))
+		return "", fmt.Errorf("evaluate %q: want a string, got %s", t.source(), jq.TypeName(v))
 	}
 	return s, nil
 }
@@ -111,21 +111,4 @@ func unwrap(s string) (string, bool) {
 	}
 	inner, ok = strings.CutSuffix(inner, "}")
 	return inner, ok
-}
-
-// typeName names a value's type as authors know it.
-func typeName(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case string:
-		return "a string"
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
-	}
-	return "a number"
 }

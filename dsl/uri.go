@@ -23,7 +23,7 @@ func (c *HTTPCall) URI(input any, vars map[string]any, fuel *jq.Fuel) (string, e
 	}
 	s, ok := v.(string)
 	if !ok || s == "" {
-		return "", fmt.Errorf("evaluate %q as an endpoint: want a URI, got %s", c.Endpoint.source(), typeName(v))
+		return "", fmt.Errorf("evaluate %q as an endpoint: want a URI, got %s", c.Endpoint.source(), jq.TypeName(v))
 	}
 	return s, nil
 }
@@ -119,7 +119,7 @@ func uriItems(name string, v any) ([]string, error) {
 		case string:
 			out = append(out, e)
 		case []any, map[string]any:
-			return nil, fmt.Errorf("expand the URI template: %q is %s, which has no text", name, typeName(e))
+			return nil, fmt.Errorf("expand the URI template: %q is %s, which has no text", name, jq.TypeName(e))
 		default:
 			text, err := jq.EncodeJSON(e)
 			if err != nil {

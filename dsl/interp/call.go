@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // startCall maps the request of a call and asks for it; while the machine holds, the call waits for Restore.
@@ -80,7 +81,7 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+typeName(v))
+		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+jq.TypeName(v))
 		return nil, &problem
 	}
 	out := make(map[string]string, len(object))
@@ -90,7 +91,7 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 		case string:
 			out[name] = value
 		case []any, map[string]any:
-			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+typeName(value))
+			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))
 			return nil, &problem
 		default:
 			out[name] = string(encode(value))

@@ -138,19 +138,3 @@ func expressionError(err error, at string) *dsl.Error {
 	problem := newError(dsl.ErrorTypeExpression, 400, at, err.Error())
 	return &problem
 }
-
-func typeName(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case string:
-		return "a string"
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
-	}
-	return "a number"
-}

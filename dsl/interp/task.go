@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // enter begins a task: its condition, its timeout, its input, then its body.
@@ -167,7 +168,7 @@ func (m *Machine) beginLoop(f *frame, b *dsl.For) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", typeName(v)))
+		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", jq.TypeName(v)))
 		m.fail(f, &problem)
 		return
 	}

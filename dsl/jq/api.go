@@ -41,3 +41,6 @@ func DecodeJSON(data []byte) (any, error) { return value.Decode(data) }
 // EncodeJSON writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values give
 // equal bytes. It refuses what JSON cannot hold. Invalid UTF-8 becomes the replacement character.
 func EncodeJSON(v any) ([]byte, error) { return value.Encode(v) }
+
+// TypeName names a value's type as authors know it: "an object", "a number", "null".
+func TypeName(v any) string { return value.TypeName(v) }

@@ -282,3 +282,20 @@ func appendString(b []byte, s string) []byte {
 
 // SortedKeys gives the keys of an object in order.
 func SortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// TypeName names a value's type as authors know it.
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}
