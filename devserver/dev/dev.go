@@ -142,10 +142,10 @@ func (d *dev) run(ctx context.Context) (err error) {
 	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
 	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log})
 	if err != nil {
-		return quiet(ctx, err)
+		return command.Interrupted(ctx, err)
 	}
 	if err := a.Start(ctx); err != nil {
-		return quiet(ctx, err)
+		return command.Interrupted(ctx, err)
 	}
 	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), documents: documents, began: began})
 	if ctx.Err() != nil {
@@ -153,7 +153,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	}
 	stopCtx, cancel := stop.context(ctx)
 	defer cancel()
-	return errors.Join(quiet(ctx, err), a.Stop(stopCtx))
+	return errors.Join(command.Interrupted(ctx, err), a.Stop(stopCtx))
 }
 
 // surroundings are what serve tells about and works on, beside the platform.
@@ -255,12 +255,4 @@ func (s *stopping) context(ctx context.Context) (context.Context, context.Cancel
 		s.deadline = time.Now().Add(s.budget)
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), s.deadline)
-}
-
-// quiet makes an interrupt an orderly end, not a failure.
-func quiet(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

@@ -95,9 +95,6 @@ func New(opts Options, store projection.Store, documents *Documents, tap *projec
 // Close closes the connection. Workers are stopped before.
 func (e *Engine) Close() { e.client.Close() }
 
-// Namespace returns the Temporal namespace.
-func (e *Engine) Namespace() string { return e.namespace }
-
 func (e *Engine) watchAnswers(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

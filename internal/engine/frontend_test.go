@@ -197,7 +197,6 @@ func connect(t *testing.T, address string, rows projection.Store, docs engine.Do
 	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
-	require.Equal(t, "ns", e.Namespace())
 	return e, c
 }
 

@@ -220,7 +220,7 @@ type Store interface {
 	// MarkCancelRequested sets the flag on a run that is open, or canceled already: the end that a request brought about
 	// may be written before the request is. It returns the run as it then is. The flag and e are written only when the
 	// run is in one of these states and the flag was not set.
-	MarkCancelRequested(ctx context.Context, project, id, reason string, at time.Time, e audit.Entry) (Run, error)
+	MarkCancelRequested(ctx context.Context, project, id, reason string, e audit.Entry) (Run, error)
 	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
 	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
 	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the

@@ -298,7 +298,7 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) (Run, 
 		return Run{}, err
 	}
 	now := s.opts.Now()
-	r, err = s.store.MarkCancelRequested(ctx, project, id, reason, now, audit.NewEntry(ctx, now, audit.RunCancel, project, id, reason))
+	r, err = s.store.MarkCancelRequested(ctx, project, id, reason, audit.NewEntry(ctx, now, audit.RunCancel, project, id, reason))
 	s.changes.Notify(id)
 	return r, err
 }

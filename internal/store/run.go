@@ -169,7 +169,7 @@ func needRun(ctx context.Context, c sqldb.Conn, id string) error {
 
 // MarkCancelRequested implements [run.Store].
 func (s *Store) MarkCancelRequested(
-	ctx context.Context, project, id, reason string, _ time.Time, e audit.Entry,
+	ctx context.Context, project, id, reason string, e audit.Entry,
 ) (r run.Run, err error) {
 	if err := storable("reason", reason); err != nil {
 		return r, err

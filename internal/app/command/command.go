@@ -72,10 +72,10 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) error {
 	a, err := app.New(ctx, opts)
 	if err != nil {
-		return interrupted(ctx, err)
+		return Interrupted(ctx, err)
 	}
 	if err := a.Start(ctx); err != nil {
-		return interrupted(ctx, err)
+		return Interrupted(ctx, err)
 	}
 	err = ready(a)
 	if err == nil {
@@ -84,13 +84,13 @@ func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) er
 	opts.Log.InfoContext(ctx, "Signalbox is stopping")
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Config.Worker.StopTimeout+stopMargin)
 	defer cancel()
-	err = errors.Join(interrupted(ctx, err), a.Stop(stopCtx))
+	err = errors.Join(Interrupted(ctx, err), a.Stop(stopCtx))
 	opts.Log.InfoContext(ctx, "Signalbox has stopped")
 	return err
 }
 
-// interrupted makes an interrupt during the start an orderly end, not a failure.
-func interrupted(ctx context.Context, err error) error {
+// Interrupted makes an interrupt during the start an orderly end, not a failure.
+func Interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -93,7 +93,7 @@ func testAuditWithItsChange(t *testing.T, open Opener) {
 			require.False(t, removed)
 			return err
 		},
-		"cancel": func() error { _, err := s.MarkCancelRequested(ctx, here, "open", "", at(4), bad); return err },
+		"cancel": func() error { _, err := s.MarkCancelRequested(ctx, here, "open", "", bad); return err },
 		"finish": func() error {
 			finished, err := s.FinishMissing(ctx, "open", run.Failed, nil, at(4), bad)
 			require.False(t, finished)

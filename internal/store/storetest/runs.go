@@ -141,7 +141,7 @@ func testCancel(t *testing.T, open Opener) {
 		insert(t, s, newRun(id, 1))
 		apply(t, s, state(id, 1, status))
 		before := get(t, s, id)
-		r, err := s.MarkCancelRequested(ctx, here, id, "enough", at(5), entry(audit.RunCancel, here, id))
+		r, err := s.MarkCancelRequested(ctx, here, id, "enough", entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
 		require.Equal(t, get(t, s, id), r)
 		// One that is canceled already may be so by this very request, whose end was written first.
@@ -154,7 +154,7 @@ func testCancel(t *testing.T, open Opener) {
 		want.CancelRequested, want.CancelReason, want.Sequence = true, "enough", before.Sequence+1
 		require.Equal(t, want, r)
 		require.Len(t, audited(t, s, id), 2)
-		r, err = s.MarkCancelRequested(ctx, here, id, "once more", at(6), entry(audit.RunCancel, here, id))
+		r, err = s.MarkCancelRequested(ctx, here, id, "once more", entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
 		require.Equal(t, want, r)
 		require.Len(t, audited(t, s, id), 2)
@@ -212,7 +212,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.StepCursor{}, 1, 1); return err },
 		"remove":        func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
 		"hand over":     func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
-		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", at(1), e); return err },
+		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
 		"finish":        func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
 	} {
 		t.Run(name, func(t *testing.T) { requireFault(t, call(), fault.NotFound, fault.RunNotFound, "none") })
@@ -220,7 +220,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 	for name, call := range map[string]func(project string) error{
 		"get":    func(p string) error { _, err := s.GetRun(ctx, p, "r1"); return err },
 		"steps":  func(p string) error { _, err := s.ListSteps(ctx, p, "r1", 0, 1); return err },
-		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", at(1), e); return err },
+		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", e); return err },
 	} {
 		t.Run(name+" in another project", func(t *testing.T) {
 			requireFault(t, call("other"), fault.NotFound, fault.RunNotFound, "r1")

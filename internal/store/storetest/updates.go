@@ -140,7 +140,7 @@ func testTerminalStays(t *testing.T, open Opener) {
 		}
 		require.NoError(t, s.MarkHandedOver(ctx, id, "x", at(9)))
 		if status != run.Canceled { // whose cancellation may be noted late
-			_, err := s.MarkCancelRequested(ctx, here, id, "", at(9), entry(audit.RunCancel, here, id))
+			_, err := s.MarkCancelRequested(ctx, here, id, "", entry(audit.RunCancel, here, id))
 			require.NoError(t, err)
 		}
 		_, err := s.FinishMissing(ctx, id, run.Failed, nil, at(9), entry(audit.RunCancel, here, id))
@@ -316,7 +316,7 @@ func testUpdatesFromManySides(t *testing.T, open Opener) {
 				}
 				mu.Unlock()
 				id := fmt.Sprintf("r%02d", random.IntN(runs))
-				if _, err := s.MarkCancelRequested(t.Context(), here, id, "", at(1), entry(audit.RunCancel, here, id)); err != nil {
+				if _, err := s.MarkCancelRequested(t.Context(), here, id, "", entry(audit.RunCancel, here, id)); err != nil {
 					t.Errorf("side %d: %v", side, err)
 				}
 			}
