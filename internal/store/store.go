@@ -93,6 +93,13 @@ func (s *Store) Place() string { return s.db.Place() }
 // Ping tells whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
+// Exclusive runs fn while no other process, and no one else in this one, runs work of the same name on this database; it
+// returns false at once when somebody does. fn's context ends when the lock is lost with its connection. Behind
+// a pooler that shares sessions between transactions (PgBouncer's transaction mode) it holds nothing: use session mode.
+func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error) {
+	return s.db.Exclusive(ctx, name, fn)
+}
+
 // Migrate brings the schema up and returns the migrations that were applied.
 func (s *Store) Migrate(ctx context.Context) ([]schema.Migration, error) { return s.migrator.Up(ctx) }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Driver names a kind of database.
@@ -54,6 +56,9 @@ type DB struct {
 	read    *sql.DB
 	timeout time.Duration
 	place   place
+	// dial makes a connection of its own beside the pools, to hold locks with; nil where keys do.
+	dial func(context.Context) (*pgx.Conn, error)
+	keys keys
 }
 
 // Open connects. A database that does not answer is an error within seconds.

@@ -1,6 +1,8 @@
 package sqldb
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -48,7 +50,21 @@ func (d *DB) openPostgres(o Options) error {
 	d.write.SetConnMaxIdleTime(connMaxIdle)
 	d.write.SetConnMaxLifetime(connMaxLife)
 	d.read = d.write
+	d.dial = func(ctx context.Context) (*pgx.Conn, error) { return dialForLock(ctx, cfg) }
 	return nil
+}
+
+// dialForLock makes a connection that holds a lock. The server finds out within half a minute when this machine is gone,
+// which is how long the lock then outlives it.
+func dialForLock(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+	c, err := pgx.ConnectConfig(ctx, cfg.Copy())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Exec(ctx, `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3`); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	return c, nil
 }
 
 func serverName(cfg *pgx.ConnConfig) string {

@@ -208,3 +208,52 @@ func (w *way) mend() {
 	defer w.mu.Unlock()
 	w.broken = false
 }
+
+// TestLockEndsWithItsConnection loses the connection that holds a lock: the work is told, and another one may begin.
+func TestLockEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(storetest.Postgres(t))
+	require.NoError(t, err)
+	other := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String()})
+	way := newWay(t, dsn.Host)
+	dsn.Host = way.Addr()
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String(), MaxConns: 1})
+	kill := func(*testing.T) {
+		require.NoError(t, exec(t, other, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`))
+	}
+	for name, lose := range map[string]func(t *testing.T){
+		"killed by the server": kill,
+		"cut":                  func(*testing.T) { way.cut(); way.mend() },
+		"frozen":               func(t *testing.T) { way.freeze(); t.Cleanup(way.thaw) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			ran, err := db.Exclusive(t.Context(), "queue", func(ctx context.Context) error {
+				lose(t)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			require.True(t, ran)
+			requireUnavailable(t, err, "queue", "was lost")
+			require.Less(t, time.Since(start), 15*time.Second)
+		})
+		kill(t) // What is frozen holds on until the server finds out.
+		require.Eventually(t, func() bool {
+			ran, err := other.Exclusive(t.Context(), "queue", func(context.Context) error { return nil })
+			return err == nil && ran
+		}, 10*time.Second, 10*time.Millisecond, name)
+	}
+}
+
+func TestLockWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(storetest.Postgres(t))
+	require.NoError(t, err)
+	way := newWay(t, dsn.Host)
+	dsn.Host = way.Addr()
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String(), CallTimeout: time.Second})
+	way.cut()
+	ran, err := db.Exclusive(t.Context(), "queue", func(context.Context) error { return nil })
+	require.False(t, ran)
+	requireUnavailable(t, err, "take the lock queue", "does not answer")
+}

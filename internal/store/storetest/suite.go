@@ -34,6 +34,7 @@ type Store interface {
 	project.Store
 	audit.Store
 	Ping(ctx context.Context) error
+	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
 
 // Opener opens one database, migrated; the store is closed when the test ends. Where a database belongs to one process,
@@ -78,6 +79,8 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"audit list", testAuditList},
 		{"audit with its change", testAuditWithItsChange},
 		{"context", testContext},
+		{"one at a time", testExclusive},
+		{"one at a time among many", testExclusiveAmongMany},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
