@@ -35,7 +35,7 @@ type Options struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Env     config.Environment
-	// ConfigLayers are the configuration's lower layers, for check-config.
+	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
 	// Commands are added to the root.
 	Commands []*cobra.Command

@@ -18,11 +18,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// fault is the JSON of one configuration problem.
+// fault is the JSON of one configuration problem. Heals marks one that does not keep a server from starting.
 type fault struct {
 	Path    string `json:"path,omitempty"`
 	Source  string `json:"source,omitempty"`
 	Message string `json:"message"`
+	Heals   bool   `json:"heals,omitempty"`
 }
 
 func checkConfigCommand(s *session.Session, layers []config.Layer) *cobra.Command {
@@ -30,13 +31,21 @@ func checkConfigCommand(s *session.Session, layers []config.Layer) *cobra.Comman
 		Use:   "check-config",
 		Short: "Check the configuration of a server, and report all problems at once",
 		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
-printed with the key, where its value came from and what to do. Nothing is started or connected to. Exits with 1
-when there is a problem.`,
+printed with the key, where its value came from and what to do. Files of credentials are looked into. Nothing is started
+or connected to. Exits with 1 when there is a problem, also when it is one that a server starts with because it may heal
+meanwhile: a client certificate that has expired.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
-			return printProblems(s, err)
+			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
+			var problems config.Problems
+			if err != nil && !errors.As(err, &problems) {
+				return err
+			}
+			if cfg != nil {
+				problems = cfg.Warnings
+			}
+			return printProblems(s, problems)
 		},
 	}
 	config.BindFlags(cmd.Flags())
@@ -44,15 +53,11 @@ when there is a problem.`,
 	return cmd
 }
 
-func printProblems(s *session.Session, err error) error {
-	var problems config.Problems
-	if err != nil && !errors.As(err, &problems) {
-		return err
-	}
+func printProblems(s *session.Session, problems config.Problems) error {
 	if s.Format().Structured() {
 		faults := make([]fault, len(problems))
 		for i, p := range problems {
-			faults[i] = fault(p)
+			faults[i] = fault{Path: p.Path, Source: p.Source, Message: p.Message, Heals: p.Heals}
 		}
 		if err := output.Value(s.Out, s.Format(), faults); err != nil {
 			return err

@@ -22,6 +22,10 @@ type Config struct {
 	Calls     Calls     `yaml:"calls" doc:"Calls that workflows make to other systems."`
 	Log       Log       `yaml:"log" doc:"The process's own log, written to standard error."`
 	Telemetry Telemetry `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
+
+	// Warnings are problems that may heal without a restart, such as a client certificate that has expired: a server
+	// starts with them and tries again, check-config reports them.
+	Warnings Problems `yaml:"-"`
 }
 
 // Roles a process can carry.
@@ -30,22 +34,35 @@ const (
 	RoleWorker = "worker"
 )
 
-// Temporal says where the cluster is and how to prove who we are.
+// Temporal says where the cluster is, how to prove who we are, and how closely the connection is watched.
 type Temporal struct {
 	Address    string `yaml:"address" default:"127.0.0.1:7233" doc:"Frontend of the cluster, as host:port."`
 	Namespace  string `yaml:"namespace" default:"default" doc:"Temporal namespace. It must exist."`
 	TLS        TLS    `yaml:"tls" doc:"TLS towards Temporal. It is on when any of these keys is set or an API key is given, unless disabled is true."`
 	APIKeyFile string `yaml:"api_key_file" default:"" kind:"file" doc:"File that holds an API key. Read again for every call, so a rotated key needs no restart."`
 
+	CheckInterval time.Duration `yaml:"check_interval" default:"15s" doc:"How often the namespace is asked for while connected."`
+	CheckTimeout  time.Duration `yaml:"check_timeout" default:"3s" doc:"How long one check may take before it counts as missed. A server that hangs is noticed only so."`
+	ProbeInterval time.Duration `yaml:"probe_interval" default:"3s" doc:"How often the frontend's health is asked for between two checks, and files of credentials are looked at for a rotation."`
+	RebuildAfter  time.Duration `yaml:"rebuild_after" default:"2s" doc:"Outages longer than this end with a new client and new workers, because pollers then wait longer than a new start takes. Shorter ones touch no worker."`
+	DrainTimeout  time.Duration `yaml:"drain_timeout" default:"10s" doc:"How long workers that were replaced by new ones may finish what they have begun."`
+	Breaker       Breaker       `yaml:"breaker" doc:"The circuit breaker slows down the attempts to connect to a Temporal that stays away. Any sign of life, and an operator's signalbox system reset-breaker, lets it try at once."`
+
 	// Profile holds what only Temporal's own configuration can express; a Layer fills it.
 	Profile TemporalProfile `yaml:"-"`
 }
 
+// Breaker bounds the attempts to connect.
+type Breaker struct {
+	Failures int           `yaml:"failures" default:"10" doc:"Attempts that fail in a row before it opens."`
+	Interval time.Duration `yaml:"interval" default:"5m" doc:"Longest pause between two attempts while it is open."`
+}
+
 // TLS names the files of a TLS connection to Temporal.
 type TLS struct {
-	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file."`
-	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file."`
-	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM. Empty: the system's."`
+	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file. Read again for every handshake. One that has expired is reported by check-config; a server starts with it and tries again, since it may be rotated."`
+	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
+	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM. Empty: the system's. When its content changes, a new client is made."`
 	ServerName string `yaml:"server_name" default:"" doc:"Name expected in the server's certificate. Empty: the host of the address."`
 	Disabled   bool   `yaml:"disabled" default:"false" doc:"Use no TLS even where an API key or a Temporal profile would turn it on."`
 }
@@ -93,6 +110,18 @@ type API struct {
 type Runs struct {
 	MaxInputBytes Size          `yaml:"max_input_bytes" default:"512KiB" doc:"Largest input of a run, as JSON. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
 	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
+
+	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. Past that the run is answered as it is, queued: starting, and its start goes on."`
+	ReconcileInterval    time.Duration `yaml:"reconcile_interval" default:"30s" doc:"How often open runs are compared with Temporal. One worker of all does it at a time."`
+	QueueWhenUnavailable QueueMode     `yaml:"queue_when_unavailable" doc:"Queue mode: what to do with new runs while Temporal is away. Without it they are refused with ENGINE_UNAVAILABLE."`
+}
+
+// QueueMode bounds the runs that are accepted while Temporal is away.
+type QueueMode struct {
+	Enabled bool          `yaml:"enabled" default:"false" doc:"Accept runs while Temporal is away, as queued: engine, and hand them over in order when it is back."`
+	MaxRuns int           `yaml:"max_runs" default:"1000" doc:"Most runs queued so, over all projects. Over it new ones are refused with QUEUE_FULL."`
+	TTL     time.Duration `yaml:"ttl" default:"1h" doc:"Longest time in the queue. Past it the run fails with queue_expired."`
+	Rate    int           `yaml:"rate" default:"50" doc:"Most runs handed over per second when Temporal is back."`
 }
 
 // Workflows bounds definitions.

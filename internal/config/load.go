@@ -20,9 +20,15 @@ const (
 // KeyAnnotation marks the flags that are keys, with the key's path, for whoever documents a command.
 const KeyAnnotation = "signalbox.dev/key"
 
-// Layer sets values below the file and above the defaults. It returns where each key it set came from,
-// keyed by the key's path.
-type Layer func(env Environment, cfg *Config) (sources map[string]string, err error)
+// Layer is a concern that another package knows: Temporal's own configuration.
+type Layer struct {
+	// Apply sets values below the file and above the defaults. It returns where each key it set came from, keyed by the
+	// key's path.
+	Apply func(env Environment, cfg *Config) (sources map[string]string, err error)
+	// Check reports what is wrong with the values in the end, beyond what this package sees. Problems of keys that have
+	// one already are dropped. Those without a source get their key's.
+	Check func(cfg *Config) Problems
+}
 
 // Options says where Load looks.
 type Options struct {
@@ -57,7 +63,8 @@ func BindFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// Load reads every source and returns the configuration, or every problem found as a Problems.
+// Load reads every source and returns the configuration, or every problem found as a Problems. Where all of them may heal
+// without a restart, it returns the configuration with them as its Warnings.
 func Load(options Options) (*Config, error) {
 	cfg := Default()
 	l := &loader{cfg: cfg, schema: schemaOf(cfg), env: options.Env, sources: map[string]string{}}
@@ -68,9 +75,13 @@ func Load(options Options) (*Config, error) {
 	l.secrets()
 	l.files()
 	l.validate()
-	if err := l.problems.err(); err != nil {
-		return nil, err
+	for _, layer := range options.Layers {
+		l.add(layer.Check(cfg))
 	}
+	if l.problems.fatal() {
+		return nil, l.problems
+	}
+	cfg.Warnings = l.problems
 	return cfg, nil
 }
 
@@ -91,7 +102,7 @@ type loader struct {
 
 func (l *loader) layers(layers []Layer) {
 	for _, layer := range layers {
-		sources, err := layer(l.env, l.cfg)
+		sources, err := layer.Apply(l.env, l.cfg)
 		if err != nil {
 			l.problems = append(l.problems, Problem{Source: "environment", Message: err.Error()})
 			continue
@@ -176,24 +187,31 @@ func (l *loader) files() {
 	}
 }
 
-// validate adds the faults of values, leaving out keys already reported: a value that could not be read
+func (l *loader) validate() { l.add(l.cfg.validate()) }
+
+// add adds the faults of values, leaving out keys already reported: a value that could not be read
 // was left at its default and would only be blamed twice.
-func (l *loader) validate() {
+func (l *loader) add(found Problems) {
 	reported := map[string]bool{}
 	for _, p := range l.problems {
-		reported[p.Path] = true
+		reported[p.Path] = p.Path != ""
 	}
-	for _, p := range l.cfg.validate() {
+	for _, p := range found {
 		if !reported[p.Path] {
-			l.report(p.Path, p.Message)
+			l.problem(p)
 		}
 	}
 }
 
-func (l *loader) report(path, message string) {
-	source := l.sources[path]
-	if source == "" {
-		source = "default"
+func (l *loader) report(path, message string) { l.problem(Problem{Path: path, Message: message}) }
+
+// problem adds one, with the source of its key where it names none itself.
+func (l *loader) problem(p Problem) {
+	if p.Source == "" {
+		p.Source = l.sources[p.Path]
 	}
-	l.problems = append(l.problems, Problem{Path: path, Source: source, Message: message})
+	if p.Source == "" {
+		p.Source = "default"
+	}
+	l.problems = append(l.problems, p)
 }

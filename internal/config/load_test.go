@@ -225,21 +225,47 @@ func TestSecretsComeByReference(t *testing.T) {
 
 func TestLayersLieBetweenDefaultAndFile(t *testing.T) {
 	t.Parallel()
-	layer := func(env config.Environment, cfg *config.Config) (map[string]string, error) {
+	nothing := func(*config.Config) config.Problems { return nil }
+	layer := config.Layer{Check: nothing, Apply: func(env config.Environment, cfg *config.Config) (map[string]string, error) {
 		cfg.Temporal.Address, cfg.Temporal.Namespace = env["A"], "below the file"
 		return map[string]string{"temporal.address": "A"}, nil
-	}
+	}}
 	cfg, err := config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "h:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "above"}})
 	require.NoError(t, err)
 	require.Equal(t, "h:1", cfg.Temporal.Address)
 	require.Equal(t, "above", cfg.Temporal.Namespace)
 	_, err = config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "nonsense"}})
-	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: missing port in address; write for example 127.0.0.1:7233`}, problems(t, err))
-	broken := func(config.Environment, *config.Config) (map[string]string, error) {
+	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: the port is missing; write nonsense:7233`}, problems(t, err))
+	broken := config.Layer{Check: nothing, Apply: func(config.Environment, *config.Config) (map[string]string, error) {
 		return nil, errors.New("bad profile")
-	}
+	}}
 	_, err = config.Load(config.Options{Layers: []config.Layer{broken}})
 	require.Equal(t, []string{"environment: bad profile"}, problems(t, err))
+}
+
+// A problem that may heal keeps nobody from starting, but stands beside the others where there are some.
+func TestLayersCheckTheResult(t *testing.T) {
+	t.Parallel()
+	expired := config.Problem{Path: "temporal.tls.cert_file", Message: "expired", Heals: true}
+	checking := func(found ...config.Problem) config.Options {
+		return config.Options{Env: config.Environment{"SIGNALBOX_LISTEN": "everywhere"}, Layers: []config.Layer{{
+			Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil },
+			Check: func(*config.Config) config.Problems { return found },
+		}}}
+	}
+	_, err := config.Load(checking(
+		expired, config.Problem{Path: "listen", Message: "again"}, config.Problem{Source: "elsewhere", Message: "inline"}))
+	require.Equal(t, []string{
+		`listen (SIGNALBOX_LISTEN): "everywhere" is not host:port: missing port in address; write for example 127.0.0.1:8080`,
+		"temporal.tls.cert_file (default): expired",
+		"elsewhere: inline",
+	}, problems(t, err))
+
+	healing := checking(expired)
+	healing.Env = nil
+	cfg, err := config.Load(healing)
+	require.NoError(t, err)
+	require.Equal(t, "temporal.tls.cert_file (default): expired", cfg.Warnings.Error())
 }
 
 func TestSizes(t *testing.T) {
@@ -279,6 +305,23 @@ func TestBounds(t *testing.T) {
 		"--roles=api,api":                          "is named twice",
 		"--projects=Shop":                          "is not a project's name",
 		"--listen=127.0.0.1:99999":                 "the port is not a number",
+
+		"--temporal-check-interval=-1s":                  "is too short; give at least 100ms",
+		"--temporal-check-timeout=0":                     "is too short",
+		"--temporal-check-timeout=16s":                   "is over temporal.check_interval (15s)",
+		"--temporal-probe-interval=0s":                   "is too short",
+		"--temporal-probe-interval=1m":                   "is over temporal.check_interval (15s)",
+		"--temporal-rebuild-after=0s":                    "is too short",
+		"--temporal-drain-timeout=0s":                    "is too short",
+		"--temporal-breaker-failures=0":                  "is too few; give at least 1",
+		"--temporal-breaker-interval=10ms":               "is too short; give at least 1s",
+		"--runs-answer-within=0s":                        "is too short; give at least 50ms",
+		"--runs-answer-within=11s":                       "is over runs.start_timeout (10s)",
+		"--runs-reconcile-interval=0s":                   "is too short; give at least 1s",
+		"--runs-queue-when-unavailable-max-runs=0":       "is too few; give at least 1",
+		"--runs-queue-when-unavailable-ttl=0s":           "is too short; give at least 1s",
+		"--runs-queue-when-unavailable-rate=-1":          "is too few",
+		"--runs-queue-when-unavailable-enabled=possibly": "is neither true nor false",
 	} {
 		_, err := load(t, "", nil, flag)
 		name, _, _ := strings.Cut(flag, "=")
@@ -286,6 +329,42 @@ func TestBounds(t *testing.T) {
 		require.Len(t, lines, 1, flag)
 		require.Contains(t, lines[0], "("+name+"): ")
 		require.Contains(t, lines[0], want)
+	}
+}
+
+// Addresses that people write, and what the problem proposes instead.
+func TestAddressesOfTemporal(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                           "write for example 127.0.0.1:7233",
+		"temporal":                   "the port is missing; write temporal:7233",
+		"temporal:":                  "the port \"\" is not a number from 1 to 65535",
+		"temporal:0":                 "the port \"0\" is not a number from 1 to 65535",
+		"temporal:65536":             "Temporal's is usually 7233",
+		"temporal:grpc":              "the port \"grpc\" is not a number",
+		":7233":                      "there is no host in it; write for example 127.0.0.1:7233",
+		"my host:7233":               "there is no host in it",
+		"http://temporal:7233":       "it is a URL; write temporal:7233",
+		"https://temporal:7233/path": "it is a URL; write temporal:7233, and turn TLS on with the keys of temporal.tls",
+		"https://temporal":           "it is a URL; write the host and the port alone",
+		"dns:///temporal:7233":       "it is a URL",
+		"::1":                        "the port is missing; write [::1]:7233",
+		"[::1]":                      "the port is missing; write [::1]:7233",
+		"fe80::1:2:3:7233":           "write [fe80::1:2:3:7233]:7233",
+		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address stands in brackets; write [1:2:3:4:5:6:7:8]:7233",
+		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
+	} {
+		temporal := config.Default().Temporal
+		temporal.Address = address
+		found := temporal.Validate()
+		require.Len(t, found, 1, address)
+		require.Equal(t, "address", found[0].Path)
+		require.Contains(t, found[0].Message, want, address)
+	}
+	for _, address := range []string{"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
+		temporal := config.Default().Temporal
+		temporal.Address = address
+		require.Empty(t, temporal.Validate(), address)
 	}
 }
 

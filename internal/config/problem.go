@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ type Problem struct {
 	Path    string // the key, "store.dsn"; empty where a whole file is at fault
 	Source  string // where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default"
 	Message string // what is wrong and what to do
+	Heals   bool   // it may go away without a restart: no reason for a server not to start
 }
 
 // String writes the problem on one line.
@@ -52,6 +54,11 @@ func (ps Problems) under(section string) Problems {
 		out[i] = p
 	}
 	return out
+}
+
+// fatal tells whether any of them keeps a server from starting.
+func (ps Problems) fatal() bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Heals })
 }
 
 // err returns nil, not an empty Problems, where nothing is wrong.

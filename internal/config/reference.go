@@ -21,7 +21,9 @@ what to do. Unknown keys are problems.
 - Durations: ` + "`500ms`, `10s`, `2m`, `1h30m`" + `.
 - Sizes: ` + "`512KiB`, `4MiB`, `1GiB`" + `, or a number of bytes.
 - Lists: a YAML list in the file; separated by commas in a flag or variable.
-- Files must be readable at start.
+- Files must be readable, and hold what belongs into them, at start: otherwise a server refuses to start, with every problem at
+  once. What goes wrong with a file of credentials later, in a rotation for example, is logged and tried again, and so is
+  a client certificate outside its validity, also at start; ` + "`check-config`" + ` reports that too.
 - Secrets stand neither in the file nor on the command line: ` + "`${env:NAME}`" + ` and ` + "`${file:/path}`" + ` refer to them.
 `)
 	schema := schemaOf(Default())

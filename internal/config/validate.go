@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
@@ -73,13 +75,43 @@ func (c *Config) validateProcess(ps *found) {
 // Validate reports what is wrong with the connection's settings.
 func (t Temporal) Validate() Problems {
 	var ps found
-	if problem := addressProblem(t.Address); problem != "" {
-		ps.add("address", "%q is not host:port: %s; write for example 127.0.0.1:7233", t.Address, problem)
+	if problem := dialProblem(t.Address); problem != "" {
+		ps.add("address", "%q is not host:port: %s", t.Address, problem)
 	}
 	if t.Namespace == "" {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
-	return append(Problems(ps), t.TLS.Validate().under("tls")...)
+	t.validateWatch(&ps)
+	return slices.Concat(Problems(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
+}
+
+// shortest is the shortest time that it makes sense to watch a connection by.
+const shortest = 100 * time.Millisecond
+
+// validateWatch reports paces that contradict each other. Of two that do, the one is blamed that is derived from the other.
+func (t Temporal) validateWatch(ps *found) {
+	atLeast(ps, "check_interval", t.CheckInterval, shortest)
+	atLeast(ps, "check_timeout", t.CheckTimeout, shortest)
+	atLeast(ps, "probe_interval", t.ProbeInterval, shortest)
+	atLeast(ps, "rebuild_after", t.RebuildAfter, shortest)
+	atLeast(ps, "drain_timeout", t.DrainTimeout, shortest)
+	if t.CheckInterval < shortest {
+		return // reported above; everything is over it
+	}
+	if t.CheckTimeout > t.CheckInterval {
+		ps.add("check_timeout", "%v is over temporal.check_interval (%v), so a check would not end before the next is due; lower it or raise the other", t.CheckTimeout, t.CheckInterval)
+	}
+	if t.ProbeInterval > t.CheckInterval {
+		ps.add("probe_interval", "%v is over temporal.check_interval (%v), and probes are what happens between two checks; lower it or raise the other", t.ProbeInterval, t.CheckInterval)
+	}
+}
+
+// Validate reports a breaker that would always be open, or never slow anything down.
+func (b Breaker) Validate() Problems {
+	var ps found
+	atLeastNumber(&ps, "failures", b.Failures, 1)
+	atLeast(&ps, "interval", b.Interval, time.Second)
+	return Problems(ps)
 }
 
 // Validate reports half a key pair.
@@ -133,6 +165,20 @@ func (r Runs) Validate() Problems {
 	var ps found
 	payload(&ps, "max_input_bytes", r.MaxInputBytes)
 	atLeast(&ps, "start_timeout", r.StartTimeout, 100*time.Millisecond)
+	atLeast(&ps, "answer_within", r.AnswerWithin, 50*time.Millisecond)
+	atLeast(&ps, "reconcile_interval", r.ReconcileInterval, time.Second)
+	if r.StartTimeout >= 100*time.Millisecond && r.AnswerWithin > r.StartTimeout {
+		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
+	}
+	return append(Problems(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
+}
+
+// Validate reports a queue that could hold nothing, or never empty.
+func (q QueueMode) Validate() Problems {
+	var ps found
+	atLeastNumber(&ps, "max_runs", q.MaxRuns, 1)
+	atLeast(&ps, "ttl", q.TTL, time.Second)
+	atLeastNumber(&ps, "rate", q.Rate, 1)
 	return Problems(ps)
 }
 
@@ -147,14 +193,9 @@ func (w Workflows) Validate() Problems {
 // its sticky queue and one for the ordinary one.
 func (w Worker) Validate() Problems {
 	var ps found
-	limit := func(path string, value, least int) {
-		if value < least {
-			ps.add(path, "%d is too few; give at least %d", value, least)
-		}
-	}
-	limit("max_concurrent_workflow_tasks", w.MaxConcurrentWorkflowTasks, 2)
-	limit("max_concurrent_activities", w.MaxConcurrentActivities, 1)
-	limit("max_concurrent_local_activities", w.MaxConcurrentLocalActivities, 1)
+	atLeastNumber(&ps, "max_concurrent_workflow_tasks", w.MaxConcurrentWorkflowTasks, 2)
+	atLeastNumber(&ps, "max_concurrent_activities", w.MaxConcurrentActivities, 1)
+	atLeastNumber(&ps, "max_concurrent_local_activities", w.MaxConcurrentLocalActivities, 1)
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
 	return Problems(ps)
 }
@@ -223,6 +264,56 @@ func atLeast(ps *found, path string, d, least time.Duration) {
 	if d < least {
 		ps.add(path, "%v is too short; give at least %v", d, least)
 	}
+}
+
+func atLeastNumber(ps *found, path string, n, least int) {
+	if n < least {
+		ps.add(path, "%d is too few; give at least %d", n, least)
+	}
+}
+
+// dialProblem says why text is no address to connect to, and what was probably meant, or "".
+func dialProblem(text string) string {
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		if authority, _, _ := strings.Cut(rest, "/"); addressProblem(authority) == "" {
+			return fmt.Sprintf("it is a URL; write %s", authority) + tlsHint(scheme)
+		}
+		return "it is a URL; write the host and the port alone, for example 127.0.0.1:7233" + tlsHint(scheme)
+	}
+	host, port, err := net.SplitHostPort(text)
+	bare := strings.Trim(text, "[]")
+	switch ip, parseErr := netip.ParseAddr(bare); {
+	case err != nil && parseErr == nil:
+		return "the port is missing; write " + net.JoinHostPort(ip.String(), "7233")
+	case err != nil && strings.Count(text, ":") > 1:
+		if cut := strings.LastIndex(text, ":"); isIPv6(text[:cut]) {
+			return "an IPv6 address stands in brackets; write " + net.JoinHostPort(text[:cut], text[cut+1:])
+		}
+		return "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233"
+	case err != nil && bare != "" && !strings.Contains(text, ":"):
+		return "the port is missing; write " + bare + ":7233"
+	case err != nil:
+		return addressProblem(text) + "; write for example 127.0.0.1:7233"
+	case host == "" || strings.ContainsAny(host, " /\t"):
+		return "there is no host in it; write for example 127.0.0.1:" + port
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Sprintf("the port %q is not a number from 1 to 65535; Temporal's is usually 7233", port)
+	}
+	return ""
+}
+
+func isIPv6(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.Is6()
+}
+
+// tlsHint keeps whoever wrote https from losing TLS with it.
+func tlsHint(scheme string) string {
+	if scheme == "https" {
+		return ", and turn TLS on with the keys of temporal.tls"
+	}
+	return ""
 }
 
 // addressProblem says why text is not host:port, or "".

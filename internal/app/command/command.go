@@ -32,7 +32,7 @@ const stopMargin = 15 * time.Second
 // Main makes the program's options from the process: what every main needs.
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
-	layers := []config.Layer{temporalconfig.Layer}
+	layers := []config.Layer{temporalconfig.Layer(time.Now)}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
 		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, layers)},
@@ -56,6 +56,9 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 			log, err := logger.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
 			if err != nil {
 				return err
+			}
+			for _, problem := range cfg.Warnings {
+				log.WarnContext(cmd.Context(), "The configuration has a problem that may heal", "problem", problem.String())
 			}
 			return Serve(cmd.Context(), app.Options{Config: cfg, Version: version, Log: log}, func(a *app.App) error {
 				log.InfoContext(cmd.Context(), "Signalbox is ready", "listen", a.Addr().String(), "version", version,

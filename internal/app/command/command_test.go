@@ -3,8 +3,15 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -128,9 +135,74 @@ func TestServerRefusesSettings(t *testing.T) {
 	require.Contains(t, problems, "--listen")
 	require.Contains(t, problems, "cook")
 	require.NoFileExists(t, database)
+
+	credentials := []string{
+		"--temporal-address", "http://temporal:7233", "--temporal-tls-ca-file", notPEM(t), "--temporal-api-key-file", "/nowhere/key",
+	}
+	code, _, problems = run(t, database, append([]string{"server"}, credentials...)...)
+	require.NotEqual(t, exit.OK, code)
+	for _, key := range []string{"temporal.address", "temporal.tls.ca_file", "temporal.api_key_file"} {
+		require.Contains(t, problems, key+" (--")
+	}
+	require.NoFileExists(t, database)
+	code, out, _ := run(t, database, append([]string{"check-config"}, credentials...)...)
+	require.Equal(t, exit.Failed, code)
+	require.Equal(t, strings.TrimPrefix(problems, "error: "), out, "the same problems in the same words")
+
 	code, _, problems = run(t, database, "server", "now")
 	require.Equal(t, exit.Usage, code, problems)
 	code, _, problems = run(t, filepath.Join(t.TempDir(), "missing", "signalbox.db"), "migrate", "up")
 	require.Equal(t, exit.Failed, code)
 	require.Contains(t, problems, "missing")
+}
+
+func notPEM(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(path, []byte("no certificate"), 0o600))
+	return path
+}
+
+// A client certificate that has expired is a problem to check-config; a server starts with it and says so.
+func TestExpiredCertificate(t *testing.T) {
+	t.Parallel()
+	cert, key := expired(t)
+	files := []string{"--temporal-tls-cert-file", cert, "--temporal-tls-key-file", key}
+	database := filepath.Join(t.TempDir(), "signalbox.db")
+	code, out, _ := run(t, database, append([]string{"check-config"}, files...)...)
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, out, "temporal.tls.cert_file (--temporal-tls-cert-file): the client certificate expired at ")
+	code, out, _ = run(t, database, append([]string{"check-config", "-o", "json"}, files...)...)
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, out, `"heals": true`)
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var stdout, problems locked
+	ended := make(chan int, 1)
+	options := program(database, &stdout, &problems)
+	go func() { ended <- cli.Run(ctx, options, append([]string{"server", "--log-format", "text"}, files...)) }()
+	require.Eventually(t, func() bool { return strings.Contains(problems.String(), "Signalbox is ready") }, 20*time.Second, 10*time.Millisecond)
+	require.Contains(t, problems.String(), "the client certificate expired at ")
+	interrupt()
+	require.Equal(t, exit.OK, <-ended, problems.String())
+}
+
+// expired returns the files of a client certificate that is no longer valid, and of its key.
+func expired(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(-time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	save := func(name, kind string, content []byte) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600))
+		return path
+	}
+	return save("cert.pem", "CERTIFICATE", cert), save("key.pem", "PRIVATE KEY", private)
 }

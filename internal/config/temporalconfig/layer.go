@@ -2,10 +2,15 @@
 //
 // Layer reads what every Temporal tool reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, the
 // TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml) and puts it below the
-// operator's Signalbox settings. Options turns the result into what the SDK's client takes.
+// operator's Signalbox settings; then it looks into the files of the credentials. Options turns the result into what
+// the SDK's client takes.
 //
-//	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer}})
+//	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer(time.Now)}})
 //	options, err := temporalconfig.Options(cfg.Temporal)
+//
+// Files are rotated while a server runs. Whoever keeps a connection compares Identity now and then, and makes a new client
+// of Reload when it differs. A file that cannot be used keeps a server from starting (see Check); one that becomes so
+// later is an error of Reload and of the next handshake, to be tried again.
 //
 // It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It dials
 // nothing, and ignores the remote codec of a profile: a worker would call it for every payload.
@@ -13,14 +18,20 @@ package temporalconfig
 
 import (
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer applies Temporal's environment configuration. It is a config.Layer.
-func Layer(env config.Environment, cfg *config.Config) (map[string]string, error) {
+// Layer applies Temporal's environment configuration and checks the credentials; now is the clock that certificates are
+// held against.
+func Layer(now func() time.Time) config.Layer {
+	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Problems { return Check(cfg.Temporal, now()) }}
+}
+
+func apply(env config.Environment, cfg *config.Config) (map[string]string, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		EnvLookup:   env,
 		DisableFile: !hasConfigFolder(env),
@@ -28,9 +39,9 @@ func Layer(env config.Environment, cfg *config.Config) (map[string]string, error
 	if err != nil {
 		return nil, fmt.Errorf("read Temporal's own configuration: %w; correct it or unset TEMPORAL_CONFIG_FILE and TEMPORAL_PROFILE", err)
 	}
-	apply := layer{env: env, sources: map[string]string{}}
-	apply.profile(profile, &cfg.Temporal)
-	return apply.sources, nil
+	l := layer{env: env, sources: map[string]string{}}
+	l.profile(profile, &cfg.Temporal)
+	return l.sources, nil
 }
 
 // hasConfigFolder keeps an environment that names no folder, as tests have, from reading the file of

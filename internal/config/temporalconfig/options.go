@@ -17,7 +17,7 @@ import (
 
 // Options returns the client's address, namespace, TLS, credentials and headers. Certificates and the API
 // key are read again when they are used (per handshake, per call), so rotated files need no restart;
-// they are also read once here, so that a wrong one is reported at start.
+// they are also read once here, so that a wrong one is an error of whoever makes a client. Authorities are read here alone.
 func Options(t config.Temporal) (client.Options, error) {
 	options := client.Options{HostPort: t.Address, Namespace: t.Namespace}
 	options.ConnectionOptions.Authority = t.Profile.Authority
@@ -42,6 +42,11 @@ func Options(t config.Temporal) (client.Options, error) {
 	var err error
 	options.ConnectionOptions.TLS, err = tlsConfig(t)
 	return options, err
+}
+
+// Reload returns how to make the options again from what the files then hold.
+func Reload(t config.Temporal) func() (client.Options, error) {
+	return func() (client.Options, error) { return Options(t) }
 }
 
 func readKey(path string) (string, error) {

@@ -18,9 +18,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 )
 
+func layers() []config.Layer { return []config.Layer{temporalconfig.Layer(time.Now)} }
+
 func load(t *testing.T, env config.Environment) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(config.Options{Env: env, Layers: []config.Layer{temporalconfig.Layer}})
+	cfg, err := config.Load(config.Options{Env: env, Layers: layers()})
 	require.NoError(t, err)
 	return cfg
 }
@@ -35,9 +37,14 @@ func write(t *testing.T, name, content string) string {
 // keyPair returns the paths of a self-signed certificate and its key.
 func keyPair(t *testing.T) (certPath, keyPath string) {
 	t.Helper()
+	return keyPairOf(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+}
+
+func keyPairOf(t *testing.T, notBefore, notAfter time.Time) (certPath, keyPath string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: notBefore, NotAfter: notAfter}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
@@ -56,7 +63,7 @@ func TestTemporalsOwnVariablesLieBelowOurs(t *testing.T) {
 	empty := load(t, config.Environment{"TEMPORAL_ADDRESS": ""})
 	require.Equal(t, config.Default(), empty, "set and empty means nothing")
 
-	_, err := config.Load(config.Options{Env: config.Environment{"TEMPORAL_ADDRESS": "nonsense"}, Layers: []config.Layer{temporalconfig.Layer}})
+	_, err := config.Load(config.Options{Env: config.Environment{"TEMPORAL_ADDRESS": "nonsense"}, Layers: layers()})
 	require.ErrorContains(t, err, `temporal.address (TEMPORAL_ADDRESS): "nonsense"`)
 }
 
@@ -85,7 +92,7 @@ x-team = "orders"
 
 	_, err = config.Load(config.Options{
 		Env:    config.Environment{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "nope"},
-		Layers: []config.Layer{temporalconfig.Layer},
+		Layers: layers(),
 	})
 	require.ErrorContains(t, err, "read Temporal's own configuration")
 	require.ErrorContains(t, err, "nope")
