@@ -21,6 +21,13 @@ const (
 	RunStart          = "run.start"
 	RunStartRefused   = "run.start_refused"
 	RunCancel         = "run.cancel"
+	// What the reconciler did about a run that differed from Temporal.
+	RunHandOver         = "run.hand_over"
+	RunFinish           = "run.finish"
+	RunExecutionMissing = "run.execution_missing"
+	RunFollowReset      = "run.follow_reset"
+	RunReopened         = "run.reopened_in_temporal"
+	RunAdopt            = "run.adopt"
 )
 
 // Entry is one change. ID is given by the store and grows.

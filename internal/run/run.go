@@ -154,6 +154,16 @@ type Update struct {
 	Steps []Step
 }
 
+// chainBits is how many bits of a position are the length of the history.
+const chainBits = 32
+
+// Chain is the number of the execution in its run's chain, from 0, that a position lies in, and HistoryLength the length
+// of that execution's history.
+func Chain(position int64) int64 { return position >> chainBits }
+
+// HistoryLength is the other half of a position (see [Chain]).
+func HistoryLength(position int64) int64 { return position & (1<<chainBits - 1) }
+
 // State is the run-level part of an update.
 type State struct {
 	Status      Status

@@ -13,32 +13,39 @@ func (s *Store) ApplyUpdates(ctx context.Context, updates []run.Update) (transit
 	if len(updates) == 0 {
 		return nil, nil
 	}
-	groups := group(updates)
-	err = s.db.Write(ctx, "apply updates", func(ctx context.Context, c sqldb.Conn) error {
-		rows, err := s.lockRuns(ctx, c, groups)
-		if err != nil {
-			return err
-		}
-		outcomes := make([]outcome, 0, len(rows))
-		for _, g := range groups {
-			if row, known := rows[g.id]; known {
-				outcomes = append(outcomes, advance(row, g.updates))
-			}
-		}
-		touched, err := s.writeSteps(ctx, c, groups, rows)
-		if err != nil {
-			return err
-		}
-		for i := range outcomes {
-			outcomes[i].steps = touched[outcomes[i].before.id]
-		}
-		transitions, err = s.writeRuns(ctx, c, outcomes)
+	err = s.db.Write(ctx, "apply updates", func(ctx context.Context, c sqldb.Conn) (err error) {
+		_, transitions, err = s.applyUpdates(ctx, c, updates)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return transitions, nil
+}
+
+// applyUpdates returns what became of each known run, and the changes of status among it.
+func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Update) ([]outcome, []run.Transition, error) {
+	groups := group(updates)
+	rows, err := s.lockRuns(ctx, c, groups)
+	if err != nil {
+		return nil, nil, err
+	}
+	outcomes := make([]outcome, 0, len(rows))
+	for i := range groups {
+		if row, known := rows[groups[i].id]; known {
+			groups[i].keep(row)
+			outcomes = append(outcomes, advance(row, groups[i].updates))
+		}
+	}
+	touched, err := s.writeSteps(ctx, c, groups, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range outcomes {
+		outcomes[i].steps = touched[outcomes[i].before.id]
+	}
+	transitions, err := s.writeRuns(ctx, c, outcomes)
+	return outcomes, transitions, err
 }
 
 // lockRuns reads the rows and keeps them from other writers until the transaction ends.
@@ -50,7 +57,7 @@ func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates)
 			ids[i] = g.id
 		}
 		found, err := collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
-created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+left_executions, created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
 			ids, scanRow)
 		if err != nil {
 			return nil, err
@@ -63,7 +70,7 @@ created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(ids
 }
 
 func scanRow(row scanner) (r runRow, err error) {
-	err = row.Scan(&r.id, &r.project, &r.status, &r.sequence, &r.position, &r.statePosition, &r.executionID,
+	err = row.Scan(&r.id, &r.project, &r.status, &r.sequence, &r.position, &r.statePosition, &r.executionID, &r.left,
 		timeInto{&r.createdAt}, timeInto{&r.startedAt})
 	return r, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -17,8 +18,10 @@ type runRow struct {
 	position      int64
 	statePosition int64
 	executionID   string
-	createdAt     time.Time
-	startedAt     time.Time
+	// left are the executions that a reset left behind, separated by spaces.
+	left      string
+	createdAt time.Time
+	startedAt time.Time
 }
 
 // runUpdates is what one call has to say about one run: its updates by position, and of each step the newest.
@@ -39,9 +42,33 @@ func group(updates []run.Update) []runUpdates {
 	for _, id := range slices.Sorted(maps.Keys(byRun)) {
 		list := byRun[id]
 		slices.SortStableFunc(list, func(a, b run.Update) int { return cmp.Compare(a.Position, b.Position) })
-		groups = append(groups, runUpdates{id: id, updates: list, steps: newestSteps(list)})
+		groups = append(groups, runUpdates{id: id, updates: list})
 	}
 	return groups
+}
+
+// keep leaves only what the run's own executions say. An execution at the same place in the chain as the one that the row
+// shows, but another one, comes from a reset in Temporal: its positions do not compare with the row's, which
+// follows it by [Store.FollowExecution] alone. What the execution before the reset says late must not undo that.
+func (g *runUpdates) keep(row runRow) {
+	left := strings.Fields(row.left)
+	position, execution := row.position, row.executionID
+	own := g.updates[:0]
+	for _, u := range g.updates {
+		strange := position > 0 && execution != "" && u.ExecutionID != "" && u.ExecutionID != execution &&
+			run.Chain(u.Position) == run.Chain(position)
+		if strange || slices.Contains(left, u.ExecutionID) {
+			continue
+		}
+		if u.Position > position {
+			position = u.Position
+			if u.ExecutionID != "" {
+				execution = u.ExecutionID
+			}
+		}
+		own = append(own, u)
+	}
+	g.updates, g.steps = own, newestSteps(own)
 }
 
 // newestSteps keeps the newest of each step, and of several of one workflow task the last.

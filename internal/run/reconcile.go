@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+// TriggerAdopted is the trigger of a run whose row was lost and made again from what Temporal had of it.
+const TriggerAdopted = "adopted"
+
+// ErrorTypeExecutionMissing is the type of the problem with which a run ends that Temporal has lost.
+const ErrorTypeExecutionMissing = "https://signalbox.dev/errors/execution_missing"
+
+// CorrectionKind says what was, or would be, put right.
+type CorrectionKind string
+
+// The kinds of corrections.
+const (
+	// CorrectionHandedOver: a run whose start had no known outcome was handed over.
+	CorrectionHandedOver CorrectionKind = "handed_over"
+	// CorrectionNotStarted: such a run was refused by Temporal, and failed.
+	CorrectionNotStarted CorrectionKind = "not_started"
+	// CorrectionFinished: a run had ended in Temporal, and its row had not.
+	CorrectionFinished CorrectionKind = "finished"
+	// CorrectionCaughtUp: the row of an open run was behind. It is counted and not audited: nothing was decided.
+	CorrectionCaughtUp CorrectionKind = "caught_up"
+	// CorrectionExecutionMissing: Temporal does not know the run, which failed.
+	CorrectionExecutionMissing CorrectionKind = "execution_missing"
+	// CorrectionResetFollowed: the run was reset in Temporal, and its row shows the new execution.
+	CorrectionResetFollowed CorrectionKind = "reset_followed"
+	// CorrectionReopened: a run that has ended here is open in Temporal. Nothing is changed: an end is final.
+	CorrectionReopened CorrectionKind = "reopened_in_temporal"
+	// CorrectionAdopted: an execution had no row, and got one.
+	CorrectionAdopted CorrectionKind = "adopted"
+	// CorrectionForeign: an execution has no row and names nothing that is known here. Nothing is changed.
+	CorrectionForeign CorrectionKind = "foreign_execution"
+)
+
+// CorrectionKinds returns all kinds.
+func CorrectionKinds() []CorrectionKind {
+	return []CorrectionKind{
+		CorrectionHandedOver, CorrectionNotStarted, CorrectionFinished, CorrectionCaughtUp, CorrectionExecutionMissing,
+		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForeign,
+	}
+}
+
+// Correction is one difference between the rows and Temporal.
+type Correction struct {
+	Kind    CorrectionKind
+	RunID   string
+	Project string
+	// Detail is one line for people.
+	Detail string
+	// Applied is false in a dry run, and for kinds that are only reported.
+	Applied bool
+}
+
+// Report is what one pass of the reconciler found.
+type Report struct {
+	// Checked counts the rows that Temporal was asked about, Open the executions that Temporal lists as open.
+	Checked, Open int
+	// Corrections are the first of them; Total counts all.
+	Corrections []Correction
+	Total       int
+	// Failed counts runs that could not be compared; the next pass tries them again.
+	Failed int
+	Took   time.Duration
+	DryRun bool
+}
+
+// ReconcileMetrics counts corrections.
+type ReconcileMetrics interface {
+	// Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
+	Corrected(ctx context.Context, kind string)
+	// Count adds a run that came into a status.
+	Count(ctx context.Context, project, status string)
+}
+
+// Place is where Temporal keeps runs. A namespace that was deleted and made again, or lost with its data, has another
+// NamespaceID.
+type Place struct{ Address, Namespace, NamespaceID string }
+
+// Relation is what an execution has to do with the one that a row shows.
+type Relation int
+
+// The relations.
+const (
+	// RelationSame: it is that one, or the row shows none yet.
+	RelationSame Relation = iota + 1
+	// RelationSuccessor: that one was continued by it.
+	RelationSuccessor
+	// RelationReset: it took that one's place when the run was reset in Temporal.
+	RelationReset
+)
+
+// Execution is what Temporal has of a run's newest execution.
+type Execution struct {
+	RunID       string
+	ExecutionID string
+	Open        bool
+	StartedAt   time.Time
+	// ClosedAt is zero while it is open.
+	ClosedAt time.Time
+
+	// What follows is known to [Inspector.Look] alone.
+
+	Relation Relation
+	// Left are the executions that the row may have followed and that the reset left behind, with [RelationReset].
+	Left []string
+	// Accepted is how long the history was at the start of the last workflow task that Temporal accepted, zero when
+	// there was none or it was not asked for, and AcceptedAt when that was.
+	Accepted   int64
+	AcceptedAt time.Time
+}
+
+// Origin is what a run was started with, as its history tells.
+type Origin struct {
+	Project, Workflow, Version, DocumentHash string
+	Input                                    json.RawMessage
+	Interpreter                              int
+	StartedAt                                time.Time
+	ExecutionID                              string
+}
+
+// Inspector looks at runs in Temporal. Its errors are [fault.Unavailable] when Temporal does not answer.
+type Inspector interface {
+	// Place asks Temporal where it is, now.
+	Place(ctx context.Context) (Place, error)
+	// Executions lists the open executions of runs, and those that have ended since. The list is a hint: it may lag
+	// behind by seconds.
+	Executions(ctx context.Context, closedSince time.Time) iter.Seq2[Execution, error]
+	// Look tells what Temporal has of a run now, compared with the row; [ErrNotKnown] when it has nothing. The row must
+	// have been read before.
+	Look(ctx context.Context, r Run) (Execution, error)
+	// Rebuild interprets the history of a run again, and says what its row should be.
+	Rebuild(ctx context.Context, runID string) (Update, error)
+	// Origin reads what a run was started with; [ErrNotKnown] when Temporal has no such run, or its execution is none
+	// of a run's.
+	Origin(ctx context.Context, runID string) (Origin, error)
+}
+
+// ReconcileStore is what the reconciler asks of a store.
+type ReconcileStore interface {
+	Store
+	audit.Store
+	// OpenRuns returns up to limit open runs of all projects with IDs above after, in order, without input and output.
+	OpenRuns(ctx context.Context, after string, limit int) ([]Run, error)
+	// StartingRuns is OpenRuns for those that have been `queued: starting` since until or longer.
+	StartingRuns(ctx context.Context, until time.Time, after string, limit int) ([]Run, error)
+	// FindRuns returns those of the runs that there are, of any project and in any order, without input and output.
+	FindRuns(ctx context.Context, ids []string) ([]Run, error)
+	// CorrectRun applies one update, and writes e, which may be nil, when that changed anything.
+	CorrectRun(ctx context.Context, u Update, e *audit.Entry) (bool, error)
+	// FollowExecution replaces the row and the steps of an open run that shows the execution from by what u says,
+	// although its position may be lower, and writes e. From then on, updates of the executions in left are passed over.
+	// u has a state. It returns false, and changes nothing, when the run has ended or shows another execution.
+	FollowExecution(ctx context.Context, u Update, from string, left []string, e audit.Entry) (bool, error)
+	// WriteAudit adds an entry for what changed no row.
+	WriteAudit(ctx context.Context, e audit.Entry) error
+	// GetProject returns one project.
+	GetProject(ctx context.Context, name string) (project.Project, error)
+	// Document returns the canonical form with this hash.
+	Document(ctx context.Context, hash string) ([]byte, error)
+	// Exclusive runs fn unless somebody else runs work of that name.
+	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
