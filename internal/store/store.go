@@ -41,10 +41,11 @@ type Store struct {
 }
 
 var (
-	_ run.Store      = (*Store)(nil)
-	_ workflow.Store = (*Store)(nil)
-	_ project.Store  = (*Store)(nil)
-	_ audit.Store    = (*Store)(nil)
+	_ run.Store          = (*Store)(nil)
+	_ run.ReconcileStore = (*Store)(nil)
+	_ workflow.Store     = (*Store)(nil)
+	_ project.Store      = (*Store)(nil)
+	_ audit.Store        = (*Store)(nil)
 )
 
 // Open connects to the database and leaves its schema as it is. A database that does not answer is one error within
