@@ -36,6 +36,7 @@ func Arrows() []Rule {
 		{"dsl/jq", []string{"dsl/internal"}, "expressions know nothing of documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the language knows nothing of how it is run"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter is pure; its driver is in the engine"},
+		{"conn", nil, "the connection knows nothing of what travels on it"},
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
@@ -68,6 +69,7 @@ func Bans() []Ban {
 		{"dsl", append([]string{temporal}, platform...), nil, "the language is a library without an engine, a database or a server"},
 		{"internal/cli", append([]string{Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
 			nil, "the command line talks to the API only"},
+		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library on the Temporal SDK and gRPC alone"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
 	}
