@@ -37,6 +37,7 @@ func Arrows() []Rule {
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the language knows nothing of how it is run"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter is pure; its driver is in the engine"},
 		{"conn", nil, "the connection knows nothing of what travels on it"},
+		{"conn/conntest", nil, "a stand-in for Temporal knows nothing of who is tested with it"},
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
