@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -47,31 +46,40 @@ type Process struct {
 // StartProcess starts a binary. It is stopped at the end of t, and its log is shown when t has failed.
 func StartProcess(t T, name, binary string, env, args []string) *Process {
 	t.Helper()
-	p := &Process{Name: name, Stdout: &Log{}, Stderr: &Log{}, cmd: exec.Command(binary, args...), done: make(chan struct{})}
-	p.cmd.Env = Environment(t, env...)
-	p.cmd.Dir = t.TempDir()
-	p.cmd.Stdout, p.cmd.Stderr = p.Stdout, p.Stderr
-	p.cmd.SysProcAttr = childAttributes()
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start %s (%s %s): %v", name, binary, strings.Join(args, " "), err)
+	cmd := exec.Command(binary, args...)
+	cmd.Env = Environment(t, env...)
+	cmd.Dir = t.TempDir()
+	cmd.SysProcAttr = childAttributes()
+	return StartCommand(t, name, cmd)
+}
+
+// StartCommand is StartProcess for a command with settings of its own, such as another user. Only its outputs are set here.
+func StartCommand(t T, name string, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Name: name, Stdout: &Log{}, Stderr: &Log{}, cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s (%s): %v", name, cmd, err)
 	}
 	go func() {
 		defer close(p.done)
-		_ = p.cmd.Wait() // the exit code is read from the process' state
+		_ = cmd.Wait() // the exit code is read from the process' state
 	}()
-	t.Cleanup(func() {
-		p.signal(syscall.SIGCONT)
-		p.signal(syscall.SIGTERM)
-		if _, ok := p.WaitFor(stopBudget); !ok {
-			p.Kill()
-			t.Errorf("%s did not stop within %s of SIGTERM", name, stopBudget)
-		}
-		if t.Failed() {
-			t.Logf("--- %s ---\n%s", name, tail(p.Output(), 12<<10))
-		}
-	})
+	t.Cleanup(func() { p.end(t) })
 	return p
+}
+
+func (p *Process) end(t T) {
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	if _, ok := p.WaitFor(stopBudget); !ok {
+		p.Kill()
+		t.Errorf("%s did not stop within %s of SIGTERM", p.Name, stopBudget)
+	}
+	if t.Failed() {
+		t.Logf("--- %s ---\n%s", p.Name, tail(p.Output(), 12<<10))
+	}
 }
 
 // Environment is what a child sees: PATH, a home of its own, and what is given as NAME=value.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,18 +38,71 @@ func StartTemporal(t T) *Temporal {
 	return startTemporal(t, FreePort(t), filepath.Join(t.TempDir(), "temporal.db"))
 }
 
-// Restart starts a Temporal that has ended again, on the same port and data.
+// ReserveTemporal names a Temporal that is not running yet: its port, and a file without data. Restart starts it.
+func ReserveTemporal(t T) *Temporal {
+	t.Helper()
+	port := FreePort(t)
+	return &Temporal{Address: Address(port), Port: port, File: filepath.Join(t.TempDir(), "temporal.db")}
+}
+
+// Restart starts a Temporal that has ended again, on the same port and data, and waits until it answers.
 func (p *Temporal) Restart(t T) *Temporal {
 	t.Helper()
 	return startTemporal(t, p.Port, p.File)
 }
 
+// Relaunch is Restart that waits for nothing. [Temporal.AwaitServing] tells when it answers.
+func (p *Temporal) Relaunch(t T) *Temporal {
+	t.Helper()
+	return launchTemporal(t, p.Port, p.File)
+}
+
+// Wipe throws the data of a Temporal that has ended away: the next Restart begins with none.
+func (p *Temporal) Wipe(t T) {
+	t.Helper()
+	files, err := filepath.Glob(p.File + "*")
+	if err != nil {
+		t.Fatalf("list the data of Temporal: %v", err)
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatalf("throw the data of Temporal away: %v", err)
+		}
+	}
+}
+
+// AwaitAccepting waits until the port accepts connections, and returns when it did, to within [tick]. The namespaces
+// answer a moment later.
+func (p *Temporal) AwaitAccepting(t T) time.Time {
+	t.Helper()
+	p.await(t, func() string {
+		c, err := net.Dial("tcp", p.Address)
+		if err != nil {
+			return err.Error()
+		}
+		_ = c.Close() // nothing was sent
+		return ""
+	})
+	return time.Now()
+}
+
+// AwaitServing waits until the namespace default answers.
+func (p *Temporal) AwaitServing(t T) {
+	t.Helper()
+	p.await(t, func() string { return p.probe(t.Context()) })
+}
+
 func startTemporal(t T, port int, file string) *Temporal {
 	t.Helper()
-	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
-	temporal := &Temporal{Process: p, Address: Address(port), Port: port, File: file}
-	p.await(t, func() string { return temporal.probe(t.Context()) })
+	temporal := launchTemporal(t, port, file)
+	temporal.AwaitServing(t)
 	return temporal
+}
+
+func launchTemporal(t T, port int, file string) *Temporal {
+	t.Helper()
+	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
+	return &Temporal{Process: p, Address: Address(port), Port: port, File: file}
 }
 
 // Server is a Signalbox: `signalbox server` or `signalbox dev`.

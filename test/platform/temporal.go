@@ -2,29 +2,65 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // probe tells what keeps a Temporal from being usable: nothing when its default namespace answers.
 func (p *Temporal) probe(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	c, err := client.NewLazyClient(client.Options{HostPort: p.Address, Logger: silent{}})
+	// Plain gRPC: the SDK's client would try again by itself, ever more slowly, and tell late.
+	c, err := grpc.NewClient(p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err.Error()
 	}
-	defer c.Close()
-	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: client.DefaultNamespace})
-	if err != nil {
+	defer func() { _ = c.Close() }() // nothing is lost with it
+	request := &workflowservice.DescribeNamespaceRequest{Namespace: client.DefaultNamespace}
+	if _, err := workflowservice.NewWorkflowServiceClient(c).DescribeNamespace(ctx, request); err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+// CreateNamespace makes a namespace, or makes one again that was deleted, and returns when it answers.
+func (p *Temporal) CreateNamespace(t T, name string) {
+	t.Helper()
+	c := DialTemporal(t, p.Address)
+	Eventually(t, startLimit, func() string {
+		_, err := c.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+			Namespace: name, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+		})
+		var there *serviceerror.NamespaceAlreadyExists
+		if err != nil && !errors.As(err, &there) {
+			return err.Error()
+		}
+		_, err = c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: name})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// DeleteNamespace deletes a namespace. Temporal frees the name at once, by renaming; its caches may know it for a moment.
+func (p *Temporal) DeleteNamespace(t T, name string) {
+	t.Helper()
+	c := DialTemporal(t, p.Address)
+	if _, err := c.OperatorService().DeleteNamespace(t.Context(), &operatorservice.DeleteNamespaceRequest{Namespace: name}); err != nil {
+		t.Fatalf("delete namespace %q: %v", name, err)
+	}
 }
 
 // DialTemporal connects to a Temporal with the SDK, for looking behind Signalbox.

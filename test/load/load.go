@@ -1,0 +1,141 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// answerLimit bounds one request. The platform answers far sooner; a frozen one does not.
+const answerLimit = 20 * time.Second
+
+// Outcome is how a request ended.
+type Outcome string
+
+// Accepted and Refused are what the platform said. Lost is a request without an answer of the platform: it may have taken it.
+const (
+	Accepted Outcome = "accepted"
+	Refused  Outcome = "refused"
+	Lost     Outcome = "lost"
+)
+
+// Request is one request to start a run.
+type Request struct {
+	ID      string // the request ID
+	Run     string // the run's ID; empty unless accepted
+	Status  string // of the run as it was answered
+	At      time.Time
+	Took    time.Duration
+	Outcome Outcome
+	Reason  string // of a refusal
+	Code    connect.Code
+	Err     error
+}
+
+// Load is a generator at work.
+type Load struct {
+	server   atomic.Pointer[platform.Server]
+	workflow string
+	name     string
+	cancel   context.CancelFunc
+	done     chan struct{}
+	flying   sync.WaitGroup
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Start starts one run of the workflow each interval, without waiting for the answer of the one before, until Stop.
+func Start(t platform.T, s *platform.Server, workflow string, every time.Duration) *Load {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := New(s, workflow)
+	l.cancel, l.done = cancel, make(chan struct{})
+	go func() {
+		defer close(l.done)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ticker.C:
+				l.flying.Go(func() { l.Send(ctx, n) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(l.Stop)
+	return l
+}
+
+// New makes a generator that sends only what it is told to by [Load.Send]. It needs no Stop.
+func New(s *platform.Server, workflow string) *Load {
+	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), cancel: func() {}, done: make(chan struct{})}
+	close(l.done)
+	l.server.Store(s)
+	return l
+}
+
+// Follow sends what follows to another server: one that has been started again.
+func (l *Load) Follow(s *platform.Server) { l.server.Store(s) }
+
+// Stop sends no more, and waits for the answers that are due.
+func (l *Load) Stop() {
+	l.cancel()
+	<-l.done
+	l.flying.Wait()
+}
+
+// Send starts the n-th run, waits for the answer and keeps it.
+func (l *Load) Send(ctx context.Context, n int) Request {
+	// A request that was sent is answered also when no more shall be sent.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	r := Request{ID: fmt.Sprintf("%s-%06d", l.name, n), At: time.Now()}
+	res, err := l.server.Load().Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
+		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID,
+		Input: &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"n":%d}`, n)},
+	}))
+	r.Took, r.Err = time.Since(r.At), err
+	switch {
+	case err == nil:
+		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
+	default:
+		r.Reason, r.Code = platform.Reason(err)
+		// Only the platform gives reasons: without one the answer is the transport's.
+		r.Outcome = Lost
+		if r.Reason != "" {
+			r.Outcome = Refused
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(l.requests, r)
+	return r
+}
+
+// Requests are the answered requests so far, in order of sending.
+func (l *Load) Requests() []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := slices.Clone(l.requests)
+	slices.SortFunc(out, func(a, b Request) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// Of are the requests with the outcome.
+func (l *Load) Of(o Outcome) []Request {
+	return slices.DeleteFunc(l.Requests(), func(r Request) bool { return r.Outcome != o })
+}
+
+func (l *Load) String() string {
+	return fmt.Sprintf("%d accepted, %d refused, %d lost", len(l.Of(Accepted)), len(l.Of(Refused)), len(l.Of(Lost)))
+}

@@ -1,0 +1,69 @@
+// Command page turns the figures that tests have recorded into docs/promises.md.
+//
+//	page -out ../docs/promises.md FIGURES
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+const head = `# Promises
+
+What the product promises, and what was measured of it: every line below is a test that ran at full length against real
+parts, each in a process of its own, on one machine with %d processors. ` + "`make prove`" + ` runs all of them again and writes this page;
+` + "`make test`" + ` runs the same tests with fewer trials and shorter outages.
+
+| promise | what was tried | aim | trials | figure | seed | test |
+|---|---|---|---|---|---|---|
+`
+
+func main() {
+	out := flag.String("out", "", "the page to write")
+	processors := flag.Int("processors", 0, "processors of the machine, for the page")
+	flag.Parse()
+	if err := write(flag.Arg(0), *out, *processors); err != nil {
+		fmt.Fprintln(os.Stderr, "page:", err)
+		os.Exit(1)
+	}
+}
+
+func write(figures, out string, processors int) error {
+	text, err := os.ReadFile(figures)
+	if err != nil {
+		return err
+	}
+	all, err := promise.Read(string(text))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, []byte(page(all, processors)), 0o644) //nolint:gosec // a page of the documentation is for everyone to read
+}
+
+// page lists figures by promise. Those of short runs are left out: the page says that everything ran at full length.
+func page(all []promise.Figure, processors int) string {
+	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
+	slices.SortStableFunc(all, func(a, b promise.Figure) int {
+		return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What))
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, head, processors)
+	for _, f := range all {
+		seed := ""
+		if f.Seed != 0 {
+			seed = fmt.Sprint(f.Seed)
+		}
+		cells := []string{f.Promise, f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seed, "`" + f.Test + "`"}
+		for i, cell := range cells {
+			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
+		}
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,121 @@
+package promise
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// Variables of the environment.
+const (
+	FullVariable = "SIGNALBOX_PROVE"    // 1: trials and outages at full length
+	FileVariable = "SIGNALBOX_PROMISES" // where figures are appended; none when empty
+)
+
+// Full tells whether everything runs at full length.
+func Full() bool { return os.Getenv(FullVariable) == "1" }
+
+// Trials is how often to try: the first number, or the second at full length.
+func Trials(short, full int) int {
+	if Full() {
+		return full
+	}
+	return short
+}
+
+// Length is how long an outage lasts: the first, or the second at full length.
+func Length(short, full time.Duration) time.Duration {
+	if Full() {
+		return full
+	}
+	return short
+}
+
+// Times are measured durations of one thing.
+type Times []time.Duration
+
+// At is the duration that the given share of the trials, 0 to 1, did not exceed; 0 without trials.
+func (d Times) At(share float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	rank := int(share*float64(len(sorted)) + 0.999999)
+	return sorted[max(rank, 1)-1]
+}
+
+// Worst is the longest.
+func (d Times) Worst() time.Duration { return d.At(1) }
+
+func (d Times) String() string {
+	return fmt.Sprintf("p50 %s, p95 %s, worst %s", Round(d.At(.5)), Round(d.At(.95)), Round(d.Worst()))
+}
+
+// Round keeps the three digits that mean something.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	case d >= time.Microsecond:
+		return d.Round(100 * time.Nanosecond)
+	}
+	return d
+}
+
+// Figure is one measurement of one promise.
+type Figure struct {
+	Promise string `json:"promise"` // P-C1, or the requirement's ID
+	What    string `json:"what"`    // what was tried and what the figure counts
+	Aim     string `json:"aim"`     // what is promised; empty where the figure is only of interest
+	Trials  int    `json:"trials"`
+	Figure  string `json:"figure"`
+	Seed    uint64 `json:"seed"` // of random schedules; 0 for none
+	Test    string `json:"test"` // set by Record
+	Full    bool   `json:"full"` // set by Record
+}
+
+// Record logs a figure and appends it to the file of promises, if there is one.
+func Record(t platform.T, f Figure) {
+	t.Helper()
+	f.Test, f.Full = t.Name(), Full()
+	t.Logf("%s %s: %s over %d trials", f.Promise, f.What, f.Figure, f.Trials)
+	path := os.Getenv(FileVariable)
+	if path == "" || t.Failed() {
+		return
+	}
+	line, err := json.Marshal(f)
+	if err != nil {
+		t.Fatalf("write the figure of %s: %v", f.Promise, err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatalf("open the file of promises: %v", err)
+	}
+	// One write of one line: tests of several processes append side by side.
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		t.Fatalf("write to the file of promises: %v", err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatalf("close the file of promises: %v", err)
+	}
+}
+
+// Read reads the figures of a file that Record has written.
+func Read(text string) ([]Figure, error) {
+	var figures []Figure
+	for line := range strings.Lines(text) {
+		var f Figure
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			return nil, fmt.Errorf("read the figure %q: %w", line, err)
+		}
+		figures = append(figures, f)
+	}
+	return figures, nil
+}
