@@ -15,10 +15,12 @@ import (
 const openStatuses = `('queued', 'running', 'waiting')`
 
 const (
-	// runHead is what lists show: all columns but the big ones.
+	// runHead is what lists show: all columns but the big ones. In SQLite the expiry lies behind those: it is read only where
+	// it means something.
 	runHead = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, interpreter, execution_id, error`
+steps_total, steps_done, sequence, position, interpreter, execution_id, error,
+CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`
 	runAll = runHead + `, input, output`
 )
 
@@ -27,7 +29,7 @@ func headInto(r *run.Run) []any {
 		&r.ID, &r.Project, &r.Workflow, &r.Version, &r.DocumentHash, &r.Status, &r.QueuedReason, &r.WaitingKind,
 		timeInto{&r.StatusAt}, &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
 		timeInto{&r.CreatedAt}, timeInto{&r.StartedAt}, timeInto{&r.EndedAt}, &r.StepsTotal, &r.StepsDone, &r.Sequence,
-		&r.Position, &r.Interpreter, &r.ExecutionID, jsonInto[*run.Problem]{&r.Error},
+		&r.Position, &r.Interpreter, &r.ExecutionID, jsonInto[*run.Problem]{&r.Error}, timeInto{&r.ExpiresAt},
 	}
 }
 
@@ -43,17 +45,14 @@ func scanRun(row scanner) (r run.Run, err error) {
 
 const insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
 status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input)
-SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17
+steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18
 WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)
 ON CONFLICT (project, request_id) DO NOTHING`
 
 // InsertRun implements [run.Store].
 func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored run.Run, made bool, err error) {
-	if err := storable("input", string(r.Input)); err != nil {
-		return stored, false, err
-	}
-	if err := storable("request_id", r.RequestID); err != nil {
+	if err := storableRun(r); err != nil {
 		return stored, false, err
 	}
 	r.Sequence = max(r.Sequence, 1)
@@ -70,16 +69,23 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 	return stored, made, nil
 }
 
+func storableRun(r run.Run) error {
+	if err := storable("input", string(r.Input)); err != nil {
+		return err
+	}
+	return storable("request_id", r.RequestID)
+}
+
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
 	for {
 		made, err := affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
 			r.QueuedReason, micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
-			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, rawText(r.Input))
+			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, rawText(r.Input), micros(r.ExpiresAt))
 		if err != nil {
 			return r, false, err
 		}
 		if made {
-			r.CreatedAt, r.StatusAt = kept(r.CreatedAt), kept(r.StatusAt)
+			r.CreatedAt, r.StatusAt, r.ExpiresAt = kept(r.CreatedAt), kept(r.StatusAt), kept(r.ExpiresAt)
 			return r, true, nil
 		}
 		earlier, err := collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
@@ -109,7 +115,7 @@ func textOrNull(text string) any {
 func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (removed bool, err error) {
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		removed, err = affected(ctx, c,
-			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0`,
+			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0 AND NOT told`,
 			id, run.Queued, run.QueuedStarting)
 		if err != nil {
 			return err
@@ -146,13 +152,18 @@ func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err 
 }
 
 func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
-	return one(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
+	r, err := one(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
 		func() error {
 			if err := needProject(ctx, c, project); err != nil {
 				return err
 			}
 			return noRun(id)
 		})
+	if err != nil {
+		return r, err
+	}
+	r.QueuePosition, err = queuePosition(ctx, c, r)
+	return r, err
 }
 
 func noRun(id string) error {

@@ -106,7 +106,25 @@ func fixtures() map[int64]fixture {
 				`INSERT INTO audit (at, actor_kind, actor_name, action, project, subject, reason)
 				VALUES (6, 'local', 'ada', 'run.start', 'shop', 'r1', 'because')`,
 			},
-			want: map[string]string{`SELECT reason FROM audit WHERE subject = 'r1'`: "because"},
+			want: map[string]string{
+				`SELECT reason FROM audit WHERE subject = 'r1'`: "because",
+				// What later migrations make of runs that were there.
+				`SELECT CASE WHEN status = 'running' AND sequence = 2 THEN 'as it was' END FROM runs WHERE id = 'r1'`: "as it was",
+			},
+		},
+		4: {
+			insert: []string{
+				`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+				cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence,
+				position, state_position, interpreter, execution_id, input, expires_at, told) VALUES ('r2', 'shop', 'a/order', '1.0.0',
+				'sha256:aa', 'queued', 'engine', '', 5, FALSE, '', 'q2', 'api', 'ada', 5, 0, 0, 1, 0, 0, 1, '', '{}', 9, FALSE)`,
+				`INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at)
+				VALUES ('host-1', 'abc', '127.0.0.1:7233', 'default', 'n1', '["default"]', 5, 6)`,
+			},
+			want: map[string]string{
+				`SELECT expires_at FROM runs WHERE id = 'r2' AND NOT told`: "9",
+				`SELECT contract FROM workers WHERE server_id = 'host-1'`:  "abc",
+			},
 		},
 	}
 }

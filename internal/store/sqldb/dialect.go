@@ -14,6 +14,8 @@ type Dialect struct {
 	Mark func(n int) string
 	// TableExists takes a table's name as $1 and counts the tables of that name.
 	TableExists string
+	// Now is the database's own time in microseconds, which is one for all processes whatever their clocks say.
+	Now string
 }
 
 func sqliteDialect() Dialect {
@@ -21,6 +23,7 @@ func sqliteDialect() Dialect {
 		Driver:      SQLite,
 		Mark:        func(int) string { return "?" },
 		TableExists: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
+		Now:         `CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)`,
 	}
 }
 
@@ -30,5 +33,6 @@ func postgresDialect() Dialect {
 		LockRows:    " FOR UPDATE",
 		Mark:        func(n int) string { return "$" + strconv.Itoa(n) },
 		TableExists: `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`,
+		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 	}
 }

@@ -92,6 +92,16 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 	return true, err
 }
 
+// Alone keeps other transactions that call it with the same name waiting until the transaction of c ends, so that what it
+// reads of others stays true. It is the first thing in a transaction. SQLite has one writer at a time anyway.
+func (d *DB) Alone(ctx context.Context, c Conn, name string) error {
+	if d.dial == nil {
+		return nil
+	}
+	_, err := c.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, lockKey("transaction "+name))
+	return err
+}
+
 // letGo ends the lock before the connection, whose end the server notices in its own time.
 func (d *DB) letGo(ctx context.Context, c *pgx.Conn, name string, taken bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockCheckTimeout)

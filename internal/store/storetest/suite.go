@@ -79,6 +79,11 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"audit list", testAuditList},
 		{"audit with its change", testAuditWithItsChange},
 		{"context", testContext},
+		{"queue", testQueue},
+		{"ends in the queue", testQueueEnds},
+		{"size of the queue", testQueueBound},
+		{"tell of a run", testTellRun},
+		{"tell of a run or remove it", testTellOrRemove},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},
 	}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+const (
+	// inQueue are the runs that have a place in the queue, the one that is being handed over included. The text is that of
+	// the index.
+	inQueue = `status = 'queued' AND expires_at IS NOT NULL`
+	// waitsForEngine are those of them that wait.
+	waitsForEngine = inQueue + ` AND queued_reason = 'engine'`
+	// queueKey is what those who add to the queue wait for each other by.
+	queueKey = "run queue"
+)
+
+// EnqueueRun implements [run.Store].
+func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Entry) (stored run.Run, made bool, err error) {
+	if err := storableRun(r); err != nil {
+		return stored, false, err
+	}
+	r.Sequence = max(r.Sequence, 1)
+	err = s.db.Write(ctx, "queue run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := s.db.Alone(ctx, c, queueKey); err != nil {
+			return err
+		}
+		stored, made, err = insertOrFind(ctx, c, r)
+		if err != nil || !made {
+			return err
+		}
+		total, err := count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
+		if err != nil {
+			return err
+		}
+		if total > int64(limit) {
+			return run.ErrQueueFull
+		}
+		if stored.QueuePosition, err = queuePosition(ctx, c, stored); err != nil {
+			return err
+		}
+		return writeAudit(ctx, c, e)
+	})
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	return stored, made, nil
+}
+
+// queuePosition counts from 1; it is 0 for a run that does not wait.
+func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) {
+	if r.Status != run.Queued || r.QueuedReason != run.QueuedEngine {
+		return 0, nil
+	}
+	return count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+waitsForEngine+` AND (created_at, id) <= ($1, $2)`,
+		r.CreatedAt.UnixMicro(), r.ID)
+}
+
+func count(ctx context.Context, c sqldb.Conn, query string, args ...any) (n int64, err error) {
+	err = c.QueryRowContext(ctx, query, args...).Scan(&n)
+	return n, err
+}
+
+// TakeQueued implements [run.Store].
+func (s *Store) TakeQueued(ctx context.Context, id string, at time.Time) (bool, error) {
+	return s.moveQueued(ctx, "take run from the queue", id, run.QueuedEngine, run.QueuedStarting, at)
+}
+
+// ReturnQueued implements [run.Store].
+func (s *Store) ReturnQueued(ctx context.Context, id string, at time.Time) (bool, error) {
+	return s.moveQueued(ctx, "return run to the queue", id, run.QueuedStarting, run.QueuedEngine, at)
+}
+
+// moveQueued changes why a run of the queue is queued. One that an update has told of has started.
+func (s *Store) moveQueued(ctx context.Context, doing, id, from, to string, at time.Time) (moved bool, err error) {
+	err = s.db.Exec(ctx, doing, func(ctx context.Context, c sqldb.Conn) (err error) {
+		moved, err = affected(ctx, c, `UPDATE runs SET queued_reason = $3, status_at = $4, sequence = sequence + 1
+WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from, to, micros(at))
+		return err
+	})
+	return moved && err == nil, err
+}
+
+// FinishQueued implements [run.Store].
+func (s *Store) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (finished bool, err error) {
+	if err := storable("reason", r.CancelReason); err != nil {
+		return false, err
+	}
+	problem, err := asJSON(r.Error, r.Error == nil)
+	if err != nil {
+		return false, err
+	}
+	err = s.db.Write(ctx, "finish queued run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		finished, err = affected(ctx, c, `UPDATE runs
+SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
+sequence = sequence + 1
+WHERE id = $1 AND `+waitsForEngine, r.ID, r.Status, micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
+		if err != nil {
+			return err
+		}
+		if !finished {
+			return needRun(ctx, c, r.ID)
+		}
+		return writeAudit(ctx, c, e)
+	})
+	return finished && err == nil, err
+}
+
+// ListQueued implements [run.Store].
+func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.Run, err error) {
+	var w where
+	w.conditions = []string{inQueue}
+	if f.After != nil {
+		w.conditions = append(w.conditions,
+			"(created_at, id) > ("+w.arg(f.After.CreatedAt.UnixMicro())+", "+w.arg(f.After.ID)+")")
+	}
+	if !f.ExpiredAt.IsZero() {
+		w.conditions = append(w.conditions, "queued_reason = 'engine'")
+		w.is("expires_at", "<=", f.ExpiredAt.UnixMicro())
+	}
+	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, `SELECT `+runHead+` FROM runs`+w.String()+` ORDER BY created_at, id`+limited(f.Limit), w.args, scanHead)
+		return err
+	})
+	return list, err
+}
+
+// CountQueued implements [run.Store].
+func (s *Store) CountQueued(ctx context.Context) (waiting, total int64, err error) {
+	err = s.db.Read(ctx, "count the queue", func(ctx context.Context, c sqldb.Conn) error {
+		return c.QueryRowContext(ctx, `SELECT COUNT(CASE WHEN queued_reason = 'engine' THEN 1 END), COUNT(*) FROM runs WHERE `+inQueue).
+			Scan(&waiting, &total)
+	})
+	return waiting, total, err
+}
+
+// TellRun implements [run.Store].
+func (s *Store) TellRun(ctx context.Context, project, id string) (r run.Run, err error) {
+	err = s.db.Write(ctx, "tell of a run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if _, err := c.ExecContext(ctx, `UPDATE runs SET told = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4 AND NOT told`,
+			id, project, run.Queued, run.QueuedStarting); err != nil {
+			return err
+		}
+		r, err = getRun(ctx, c, project, id)
+		return err
+	})
+	return r, err
+}
