@@ -21,6 +21,9 @@ const (
 	RunStart          = "run.start"
 	RunStartRefused   = "run.start_refused"
 	RunCancel         = "run.cancel"
+	// What was done to the platform as a whole; such entries have no project.
+	SystemResetBreaker = "system.reset_breaker"
+	SystemReconcile    = "system.reconcile"
 	// What the reconciler did about a run that differed from Temporal.
 	RunHandOver         = "run.hand_over"
 	RunFinish           = "run.finish"

@@ -307,7 +307,7 @@ func TestBounds(t *testing.T) {
 		"--listen=127.0.0.1:99999":                 "the port is not a number",
 
 		"--temporal-check-interval=-1s":                  "is too short; give at least 100ms",
-		"--temporal-check-timeout=0":                     "is too short",
+		"--temporal-check-timeout=1s":                    "is too short: an answer counts as slow from 1s on",
 		"--temporal-check-timeout=16s":                   "is over temporal.check_interval (15s)",
 		"--temporal-probe-interval=0s":                   "is too short",
 		"--temporal-probe-interval=1m":                   "is over temporal.check_interval (15s)",

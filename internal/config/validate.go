@@ -85,13 +85,19 @@ func (t Temporal) Validate() Problems {
 	return slices.Concat(Problems(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
 }
 
-// shortest is the shortest time that it makes sense to watch a connection by.
-const shortest = 100 * time.Millisecond
+const (
+	// shortest is the shortest time that it makes sense to watch a connection by.
+	shortest = 100 * time.Millisecond
+	// slow is the answer of a check that makes a connection degraded: package conn's SlowAfter.
+	slow = time.Second
+)
 
 // validateWatch reports paces that contradict each other. Of two that do, the one is blamed that is derived from the other.
 func (t Temporal) validateWatch(ps *found) {
 	atLeast(ps, "check_interval", t.CheckInterval, shortest)
-	atLeast(ps, "check_timeout", t.CheckTimeout, shortest)
+	if t.CheckTimeout <= slow {
+		ps.add("check_timeout", "%v is too short: an answer counts as slow from %v on; give more", t.CheckTimeout, slow)
+	}
 	atLeast(ps, "probe_interval", t.ProbeInterval, shortest)
 	atLeast(ps, "rebuild_after", t.RebuildAfter, shortest)
 	atLeast(ps, "drain_timeout", t.DrainTimeout, shortest)

@@ -55,6 +55,8 @@ const (
 	RequestIDReused      = "REQUEST_ID_REUSED"
 	EngineUnavailable    = "ENGINE_UNAVAILABLE"
 	EngineRefused        = "ENGINE_REFUSED"
+	QueueFull            = "QUEUE_FULL"
+	ContractMismatch     = "CONTRACT_MISMATCH"
 	StoreUnavailable     = "STORE_UNAVAILABLE"
 )
 
@@ -72,6 +74,8 @@ type Fault struct {
 	Reason  string
 	Message string
 	Fields  []Field
+	// Facts tell programs more than the reason does, by lower-camel names such as "kind"; may be nil.
+	Facts map[string]string
 	// RetryAfter, when positive, is how long to wait before the same request is worth trying again.
 	RetryAfter time.Duration
 	// Cause, for the log; never shown to callers.
@@ -98,6 +102,15 @@ func (f *Fault) WithCause(err error) *Fault {
 // WithField returns f with one more wrong field.
 func (f *Fault) WithField(path, format string, args ...any) *Fault {
 	f.Fields = append(f.Fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
+	return f
+}
+
+// WithFact returns f with one more fact.
+func (f *Fault) WithFact(name, value string) *Fault {
+	if f.Facts == nil {
+		f.Facts = map[string]string{}
+	}
+	f.Facts[name] = value
 	return f
 }
 

@@ -16,10 +16,12 @@ func TestFaultCarriesWhatACallerNeeds(t *testing.T) {
 	cause := errors.New("connection refused")
 	f := fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal at %s does not answer", "host:7233").
 		WithField("input", "is %d bytes too long", 3).WithField("version", "is unknown").
+		WithFact("kind", "hung").WithFact("state", "down").
 		WithRetry(5 * time.Second).WithCause(cause)
 	require.Equal(t, &fault.Fault{
 		Class: fault.Unavailable, Reason: "ENGINE_UNAVAILABLE", Message: "temporal at host:7233 does not answer",
 		Fields:     []fault.Field{{Path: "input", Message: "is 3 bytes too long"}, {Path: "version", Message: "is unknown"}},
+		Facts:      map[string]string{"kind": "hung", "state": "down"},
 		RetryAfter: 5 * time.Second, Cause: cause,
 	}, f)
 	require.Equal(t, "temporal at host:7233 does not answer", f.Error(), "the cause is for the log")

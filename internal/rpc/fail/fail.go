@@ -48,8 +48,11 @@ func Internal() *connect.Error {
 
 // New returns an error with a reason.
 func New(code connect.Code, why, message string, details ...proto.Message) *connect.Error {
+	return detailed(code, message, append([]proto.Message{&errdetails.ErrorInfo{Reason: why, Domain: Domain}}, details...))
+}
+
+func detailed(code connect.Code, message string, details []proto.Message) *connect.Error {
 	e := connect.NewError(code, errors.New(message))
-	details = append([]proto.Message{&errdetails.ErrorInfo{Reason: why, Domain: Domain}}, details...)
 	for _, d := range details {
 		if detail, err := connect.NewErrorDetail(d); err == nil {
 			e.AddDetail(detail)
@@ -63,7 +66,7 @@ func fromFault(f *fault.Fault) (*connect.Error, bool) {
 	if !ok {
 		return Internal(), false
 	}
-	var details []proto.Message
+	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Reason, Domain: Domain, Metadata: f.Facts}}
 	if len(f.Fields) > 0 {
 		violations := make([]*errdetails.BadRequest_FieldViolation, len(f.Fields))
 		for i, field := range f.Fields {
@@ -71,14 +74,16 @@ func fromFault(f *fault.Fault) (*connect.Error, bool) {
 		}
 		details = append(details, &errdetails.BadRequest{FieldViolations: violations})
 	}
-	if f.RetryAfter > 0 {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.RetryAfter)})
+	retry := f.RetryAfter
+	if retry <= 0 && code == connect.CodeUnavailable {
+		retry = time.Second // whoever is unavailable says when to ask again
 	}
-	e := New(code, f.Reason, f.Message, details...)
-	if f.RetryAfter > 0 {
-		e.Meta().Set("Retry-After", seconds(f.RetryAfter))
-	} else if code == connect.CodeUnavailable {
-		e.Meta().Set("Retry-After", "1")
+	if retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
+	}
+	e := detailed(code, f.Message, details)
+	if retry > 0 {
+		e.Meta().Set("Retry-After", seconds(retry))
 	}
 	return e, true
 }

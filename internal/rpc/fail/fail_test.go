@@ -43,6 +43,26 @@ func TestErrorMapsEveryClass(t *testing.T) {
 	}
 }
 
+// Whoever is unavailable says when to ask again, in the header and in the details, and facts stand beside the reason.
+func TestUnavailableSaysWhenAndWhy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		after, delay time.Duration
+		header       string
+	}{{0, time.Second, "1"}, {2500 * time.Millisecond, 2500 * time.Millisecond, "3"}} {
+		e, _ := fail.Error(fault.New(fault.Unavailable, "REASON", "away").WithFact("kind", "hung").WithFact("state", "down").WithRetry(test.after))
+		require.Equal(t, map[string]string{"kind": "hung", "state": "down"}, info(t, e).GetMetadata())
+		require.Len(t, e.Details(), 2)
+		detail, err := e.Details()[1].Value()
+		require.NoError(t, err)
+		require.Equal(t, test.delay, detail.(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
+		require.Equal(t, test.header, e.Meta().Get("Retry-After"))
+	}
+	e, _ := fail.Error(fault.New(fault.Refused, "REASON", "no"))
+	require.Len(t, e.Details(), 1)
+	require.Empty(t, e.Meta().Get("Retry-After"))
+}
+
 func TestErrorMapsTheRest(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

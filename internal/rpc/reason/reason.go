@@ -87,7 +87,9 @@ func servers() []Reason {
 		unavailable = connect.CodeUnavailable
 	)
 	return []Reason{
-		{fault.EngineUnavailable, only(unavailable), "Temporal cannot be reached; nothing was started.", "Try again after the time given. Operators: check `temporal.address` and Temporal itself; `/readyz` shows the last error."},
+		{fault.EngineUnavailable, only(unavailable), "Temporal cannot be used; nothing was started. The metadata tell `state`, `kind` (`unreachable`, `hung`, `namespace_missing`, `auth_failed`, `tls_error`) and `since` of the connection.", "Try again after the time given. Operators: `signalbox system status` shows what is wrong and since when; check `temporal.address` and Temporal itself."},
+		{fault.QueueFull, only(connect.CodeResourceExhausted), "Temporal is away, and the queue for runs that wait for it is full; nothing was queued.", "Try again when Temporal is back. Operators: `signalbox system status` shows the queue; its size is `runs.queue_when_unavailable.max_runs`."},
+		{fault.ContractMismatch, only(refused), "Every live worker differs from this server in the names they share, or in Temporal's address or namespace, so nobody would take the run; nothing was started. The message names both sides.", "Operators: run servers and workers of the same version with the same `temporal.address` and `temporal.namespace`; `signalbox system status` lists the workers."},
 		{fault.EngineRefused, []connect.Code{refused, connect.CodeResourceExhausted}, "Temporal refused the request, or is over its limits.", "Operators: the message carries Temporal's answer; check namespace, permissions and limits."},
 		{fault.StoreUnavailable, only(unavailable), "The database cannot be reached or cannot write.", "Try again after the time given. Operators: check `store.dsn`, the database and its disk; `/readyz` shows the last error."},
 		{ServerStopping, only(unavailable), "This server is stopping.", "Try again at once: another server, or the restarted one, answers. Resume a watch with the last sequence seen."},

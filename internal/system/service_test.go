@@ -1,0 +1,164 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/system"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// surroundings are everybody the service asks, with the answers that a test gives them.
+type surroundings struct {
+	connection system.Connection
+	resets     int
+	queued     func(context.Context) (int64, int64, error)
+	live       func(context.Context) ([]system.LiveWorker, error)
+	report     run.Report
+	refuse     error
+	dry        []bool
+	entries    []audit.Entry
+	auditError error
+}
+
+func (s *surroundings) Connection() system.Connection { return s.connection }
+
+func (s *surroundings) ResetBreaker() {
+	s.resets++
+	s.connection.Breaker.State = system.BreakerHalfOpen
+}
+
+func (s *surroundings) CountQueued(ctx context.Context) (waiting, total int64, err error) {
+	return s.queued(ctx)
+}
+
+func (s *surroundings) Live(ctx context.Context) ([]system.LiveWorker, error) { return s.live(ctx) }
+
+func (s *surroundings) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
+	s.dry = append(s.dry, dryRun)
+	return s.report, s.refuse
+}
+
+func (s *surroundings) Last() system.Reconciliation {
+	return system.Reconciliation{At: noon, Checked: 7}
+}
+
+func (s *surroundings) WriteAudit(_ context.Context, e audit.Entry) error {
+	s.entries = append(s.entries, e)
+	return s.auditError
+}
+
+func newService() (*system.Service, *surroundings) {
+	s := &surroundings{
+		connection: system.Connection{
+			State: system.Down, Kind: "hung", Address: "127.0.0.1:7233", Namespace: "default",
+			Breaker: system.Breaker{State: system.BreakerOpen},
+		},
+		queued: func(context.Context) (int64, int64, error) { return 3, 4, nil },
+		live: func(context.Context) ([]system.LiveWorker, error) {
+			return []system.LiveWorker{{ServerID: "host-1"}}, nil
+		},
+	}
+	return system.NewService(s, s, s, s, s, system.Options{
+		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
+		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
+	}), s
+}
+
+func TestStatusTellsEverything(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	require.Equal(t, system.Status{
+		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
+		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
+		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
+		Workers:        []system.LiveWorker{{ServerID: "host-1"}},
+	}, service.Status(t.Context()))
+}
+
+// A database that is away, or hangs, takes its own part out of the status and nothing else.
+func TestStatusWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service, s := newService()
+		s.queued = func(ctx context.Context) (int64, int64, error) {
+			<-ctx.Done()
+			return 0, 0, ctx.Err()
+		}
+		s.live = func(context.Context) ([]system.LiveWorker, error) {
+			return nil, fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("password=hunter2"))
+		}
+		begin := time.Now()
+		status := service.Status(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)))
+		require.Equal(t, time.Second, time.Since(begin))
+		require.Equal(t, system.Down, status.Connection.State)
+		require.Equal(t, "not known; the server's log says why", status.QueueMode.Error)
+		require.True(t, status.QueueMode.Enabled)
+		require.Equal(t, "the database is away", status.WorkersError)
+	})
+}
+
+func TestResetIsAuditedAndWorksWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"})
+	require.Equal(t, system.BreakerHalfOpen, service.ResetBreaker(ctx).Breaker.State)
+	require.Equal(t, 1, s.resets)
+	require.Equal(t, []audit.Entry{{
+		Time: noon, Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: "system.reset_breaker", Subject: "127.0.0.1:7233 default",
+	}}, s.entries)
+
+	s.auditError = errors.New("the database is away")
+	var log strings.Builder
+	service.ResetBreaker(logger.WithContext(ctx, slog.New(slog.NewTextHandler(&log, nil))))
+	require.Equal(t, 2, s.resets)
+	require.Contains(t, log.String(), "actor=ada")
+	require.Contains(t, log.String(), "action=system.reset_breaker")
+}
+
+func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	s.report = run.Report{Checked: 9, Total: 2, Failed: 1}
+	report, err := service.Reconcile(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, s.report, report)
+	require.Empty(t, s.entries)
+
+	_, err = service.Reconcile(t.Context(), false)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, false}, s.dry)
+	require.Len(t, s.entries, 1)
+	require.Equal(t, "system.reconcile", s.entries[0].Action)
+	require.JSONEq(t, `{"checked":9,"corrections":2,"failed":1}`, string(s.entries[0].Detail))
+
+	s.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "away")
+	_, err = service.Reconcile(t.Context(), false)
+	require.True(t, fault.Is(err, fault.EngineUnavailable))
+	require.Len(t, s.entries, 1)
+}
+
+func TestUsable(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{
+		system.Connecting: false, system.Connected: true, system.Degraded: true, system.Down: false, system.Closed: false,
+	} {
+		require.Equal(t, want, system.Connection{State: state}.Usable(), state)
+	}
+}
