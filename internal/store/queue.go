@@ -12,7 +12,7 @@ import (
 const (
 	// inQueue are the runs that have a place in the queue, the one that is being handed over included. The text is that of
 	// the index.
-	inQueue = `status = 'queued' AND expires_at IS NOT NULL`
+	inQueue = `queued_reason IN ('engine', 'starting') AND expires_at IS NOT NULL`
 	// waitsForEngine are those of them that wait.
 	waitsForEngine = inQueue + ` AND queued_reason = 'engine'`
 	// queueKey is what those who add to the queue wait for each other by.
