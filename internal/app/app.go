@@ -38,6 +38,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -154,7 +155,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.then(step{a.api, false})
 	if workers != nil {
-		a.then(step{workers, false}, step{run.NewSettler(runs), false})
+		a.then(step{workers, false}, step{reconciler.New(a.store, a.engine, reconciler.Options{
+			StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
+		}), false})
 	}
 	return nil
 }

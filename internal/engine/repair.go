@@ -73,7 +73,11 @@ func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
 
 // describe returns what Temporal has of a run's newest execution, nil when it does not know it.
 func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
-	response, err := e.client.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+	c, err := e.temporal()
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	})
 	if _, notFound := errors.AsType[*serviceerror.NotFound](err); notFound {
@@ -117,8 +121,12 @@ func (e *Engine) interpret(ctx context.Context, execution flow.Execution, histor
 }
 
 func (e *Engine) history(ctx context.Context, runID, executionID string) (*historypb.History, error) {
+	c, err := e.temporal()
+	if err != nil {
+		return nil, err
+	}
 	history := &historypb.History{}
-	events := e.client.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := c.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {

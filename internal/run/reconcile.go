@@ -112,8 +112,8 @@ type Execution struct {
 	Relation Relation
 	// Left are the executions that the row may have followed and that the reset left behind, with [RelationReset].
 	Left []string
-	// Accepted is how long the history was at the start of the last workflow task that Temporal accepted, zero when
-	// there was none or it was not asked for, and AcceptedAt when that was.
+	// Accepted is how long the history was at the start of the last workflow task that Temporal accepted, and AcceptedAt
+	// when that was; zero when there was none, and of executions that are closed or come from a reset.
 	Accepted   int64
 	AcceptedAt time.Time
 }
@@ -124,7 +124,6 @@ type Origin struct {
 	Input                                    json.RawMessage
 	Interpreter                              int
 	StartedAt                                time.Time
-	ExecutionID                              string
 }
 
 // Inspector looks at runs in Temporal. Its errors are [fault.Unavailable] when Temporal does not answer.

@@ -1,0 +1,345 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// compareMost is how often a run is compared in a row: a row that was just rewritten may be behind already.
+const compareMost = 3
+
+// compare asks Temporal about a run and does what is to be done.
+func (p *pass) compare(ctx context.Context, row run.Run, missed int) error {
+	for range compareMost {
+		f := p.facts(&row)
+		x, err := p.r.engine.Look(ctx, row)
+		switch {
+		case errors.Is(err, run.ErrNotKnown):
+			f.answer, f.missed = unknown, missed
+		case err != nil:
+			return err
+		default:
+			f.answer, f.execution = known, x
+			seen, _ := recall(&p.r.memory, p.r.memory.rebuilt, row.ID)
+			f.rebuilt = seen == version(x)
+		}
+		again, err := p.act(ctx, decide(f), row, x)
+		if err != nil || !again {
+			return err
+		}
+		rows, err := p.r.store.FindRuns(ctx, []string{row.ID})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		row = rows[0]
+	}
+	return nil
+}
+
+// act carries out what was decided about a run that has a row, and tells whether to compare it again.
+func (p *pass) act(ctx context.Context, v verdict, row run.Run, x run.Execution) (bool, error) {
+	switch v { //nolint:exhaustive // the others are not about a run that was asked about, or nothing
+	case lookAgain:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.missed) == 0 {
+			p.since = time.Now()
+		}
+		p.missed[row.ID] = row.Sequence
+		return false, nil
+	case finish, catchUp:
+		return false, p.catchUp(ctx, row, x)
+	case follow:
+		return p.follow(ctx, row, x)
+	case end:
+		return false, p.end(ctx, row)
+	case reopened:
+		return false, p.reopened(ctx, row, x)
+	}
+	return false, nil
+}
+
+// startAgain hands a run over again. Its caller was told that it is queued, so a definite refusal ends it visibly.
+func (p *pass) startAgain(ctx context.Context, row run.Run) error {
+	c := run.Correction{Kind: run.CorrectionHandedOver, RunID: row.ID, Project: row.Project, Detail: "the outcome of its start was not known"}
+	if p.dry {
+		p.record(ctx, c)
+		return nil
+	}
+	row, err := p.r.store.GetRun(ctx, row.Project, row.ID)
+	if err != nil || decide(p.facts(&row)) != startAgain {
+		return gone(err)
+	}
+	startCtx, cancel := context.WithTimeout(ctx, p.r.opts.StartTimeout)
+	defer cancel()
+	executionID, err := p.r.engine.Start(startCtx, row)
+	now := p.r.opts.Now()
+	var refused *fault.Fault
+	switch {
+	case err == nil:
+		if err := p.r.store.MarkHandedOver(ctx, row.ID, executionID, now); err != nil {
+			return err
+		}
+		c.Applied = true
+		p.record(ctx, c)
+		return p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, now, audit.RunHandOver, row.Project, row.ID, c.Detail))
+	case errors.As(err, &refused) && (refused.Class == fault.Refused || refused.Class == fault.Invalid):
+		c.Kind, c.Detail = run.CorrectionNotStarted, strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", "\uFFFD"), "\uFFFD")
+		problem := &run.Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: c.Detail, Instance: "/"}
+		return p.finishMissing(ctx, row, c, problem, audit.RunStartRefused)
+	default:
+		return err
+	}
+}
+
+// gone is nil for a run that was removed in between.
+func gone(err error) error {
+	if fault.Is(err, fault.RunNotFound) {
+		return nil
+	}
+	return err
+}
+
+// finishMissing fails a run that Temporal has not got.
+func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, problem *run.Problem, action string) (err error) {
+	if !p.dry {
+		now := p.r.opts.Now()
+		c.Applied, err = p.r.store.FinishMissing(ctx, row.ID, run.Failed, problem, now,
+			audit.NewEntry(ctx, now, action, row.Project, row.ID, c.Detail))
+		if err != nil || !c.Applied {
+			return gone(err)
+		}
+		p.r.opts.Metrics.Count(ctx, row.Project, string(run.Failed))
+	}
+	p.record(ctx, c)
+	return nil
+}
+
+// end fails a run that Temporal has lost.
+func (p *pass) end(ctx context.Context, row run.Run) error {
+	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or Temporal's data was lost",
+		p.place.Address, p.place.Namespace)
+	problem := &run.Problem{
+		Type: run.ErrorTypeExecutionMissing, Status: 500, Title: "Execution missing", Detail: detail, Instance: "/",
+	}
+	c := run.Correction{Kind: run.CorrectionExecutionMissing, RunID: row.ID, Project: row.Project, Detail: detail}
+	return p.finishMissing(ctx, row, c, problem, audit.RunExecutionMissing)
+}
+
+// catchUp writes what the history says, its end included.
+func (p *pass) catchUp(ctx context.Context, row run.Run, x run.Execution) error {
+	u, err := p.r.engine.Rebuild(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project, Detail: "the row was behind its history"}
+	var entry *audit.Entry
+	ended := u.State != nil && u.State.Status.Terminal()
+	if ended {
+		c.Kind, c.Detail = run.CorrectionFinished, fmt.Sprintf("execution %s had ended in Temporal: %s", x.ExecutionID, u.State.Status)
+		e := audit.NewEntry(ctx, p.r.opts.Now(), audit.RunFinish, row.Project, row.ID, c.Detail)
+		entry = &e
+	}
+	if p.dry {
+		if u.Position > row.Position {
+			p.record(ctx, c)
+		}
+		return nil
+	}
+	if c.Applied, err = p.r.store.CorrectRun(ctx, u, entry); err != nil {
+		return err
+	}
+	if x.Open {
+		remember(&p.r.memory, p.r.memory.rebuilt, row.ID, version(x))
+	}
+	if !c.Applied {
+		return nil
+	}
+	if ended {
+		p.r.opts.Metrics.Count(ctx, row.Project, string(u.State.Status))
+	}
+	p.record(ctx, c)
+	return nil
+}
+
+// follow rewrites a row from the execution that a reset made. What that one has done meanwhile was passed over until now,
+// so it is compared again.
+func (p *pass) follow(ctx context.Context, row run.Run, x run.Execution) (bool, error) {
+	u, err := p.r.engine.Rebuild(ctx, row.ID)
+	if err != nil {
+		return false, err
+	}
+	if u.State == nil {
+		u.State = &run.State{Status: run.Queued, Since: p.r.opts.Now()}
+	}
+	u.ExecutionID = x.ExecutionID
+	c := run.Correction{
+		Kind: run.CorrectionResetFollowed, RunID: row.ID, Project: row.Project,
+		Detail: fmt.Sprintf("execution %s was reset in Temporal to %s", row.ExecutionID, x.ExecutionID),
+	}
+	if !p.dry {
+		c.Applied, err = p.r.store.FollowExecution(ctx, u, row.ExecutionID, x.Left,
+			audit.NewEntry(ctx, p.r.opts.Now(), audit.RunFollowReset, row.Project, row.ID, c.Detail))
+		if err != nil || !c.Applied {
+			return false, err
+		}
+		if u.State.Status.Terminal() {
+			p.r.opts.Metrics.Count(ctx, row.Project, string(u.State.Status))
+		}
+	}
+	p.record(ctx, c)
+	return c.Applied, nil
+}
+
+// reopened reports a run that has ended and is open in Temporal, once for each execution.
+func (p *pass) reopened(ctx context.Context, row run.Run, x run.Execution) error {
+	c := run.Correction{
+		Kind: run.CorrectionReopened, RunID: row.ID, Project: row.Project,
+		Detail: fmt.Sprintf("execution %s is open in Temporal, while the run has ended: %s", x.ExecutionID, row.Status),
+	}
+	if p.dry {
+		p.record(ctx, c)
+		return nil
+	}
+	if _, reported := recall(&p.r.memory, p.r.memory.reopened, x.ExecutionID); reported {
+		p.note(c)
+		return nil
+	}
+	before, err := p.r.store.ListAudit(ctx, audit.Filter{
+		Project: row.Project, Action: audit.RunReopened, Subject: row.ID, Limit: rowPage,
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range before {
+		if strings.Contains(e.Reason, x.ExecutionID) {
+			remember(&p.r.memory, p.r.memory.reopened, x.ExecutionID, struct{}{})
+			p.note(c)
+			return nil
+		}
+	}
+	if err := p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunReopened, row.Project, row.ID, c.Detail)); err != nil {
+		return err
+	}
+	remember(&p.r.memory, p.r.memory.reopened, x.ExecutionID, struct{}{})
+	p.record(ctx, c)
+	return nil
+}
+
+// take adopts an execution that has no row, or reports it.
+func (p *pass) take(ctx context.Context, x run.Execution) error {
+	if c, reported := recall(&p.r.memory, p.r.memory.foreign, x.ExecutionID); reported && !p.dry {
+		p.note(c)
+		return nil
+	}
+	o, why, err := p.origin(ctx, x)
+	if err != nil {
+		return err
+	}
+	f := p.facts(nil)
+	f.execution, f.origin = x, ours
+	if why != "" {
+		f.origin = strange
+	}
+	if decide(f) == adopt {
+		return p.adopt(ctx, x, o)
+	}
+	c := run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why)}
+	if !p.dry {
+		remember(&p.r.memory, p.r.memory.foreign, x.ExecutionID, c)
+	}
+	p.record(ctx, c)
+	return nil
+}
+
+// origin reads what started an execution, and why it is none of ours.
+func (p *pass) origin(ctx context.Context, x run.Execution) (o run.Origin, why string, err error) {
+	o, err = p.r.engine.Origin(ctx, x.RunID)
+	if errors.Is(err, run.ErrNotKnown) {
+		return o, "it was not started by Signalbox, or its first history is gone", nil
+	}
+	if err != nil {
+		return o, "", err
+	}
+	switch _, err := p.r.store.GetProject(ctx, o.Project); {
+	case fault.Is(err, fault.ProjectNotFound):
+		return o, fmt.Sprintf("its project %q does not exist here", o.Project), nil
+	case err != nil:
+		return o, "", err
+	}
+	_, err = p.r.store.Document(ctx, o.DocumentHash)
+	if f, ok := fault.From(err); ok && f.Class == fault.NotFound {
+		return o, fmt.Sprintf("the document of %s@%s is not stored here", o.Workflow, o.Version), nil
+	}
+	return o, "", err
+}
+
+// adopt makes the row that an execution has lost.
+func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
+	c := run.Correction{
+		Kind: run.CorrectionAdopted, RunID: x.RunID, Project: o.Project,
+		Detail: fmt.Sprintf("execution %s of %s@%s had no row", x.ExecutionID, o.Workflow, o.Version),
+	}
+	if p.dry {
+		p.record(ctx, c)
+		return nil
+	}
+	row := run.Run{
+		ID: x.RunID, Project: o.Project, Workflow: o.Workflow, Version: o.Version, DocumentHash: o.DocumentHash,
+		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: o.StartedAt, CreatedAt: o.StartedAt, RequestID: x.RunID,
+		Trigger: run.TriggerAdopted, Actor: auth.System().Name, Input: o.Input, Interpreter: o.Interpreter, ExecutionID: x.ExecutionID,
+	}
+	_, made, err := p.r.store.InsertRun(ctx, row, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+	if err != nil || !made {
+		return err
+	}
+	c.Applied = true
+	p.record(ctx, c)
+	u, err := p.r.engine.Rebuild(ctx, x.RunID)
+	if err != nil {
+		return err
+	}
+	_, err = p.r.store.CorrectRun(ctx, u, nil)
+	p.r.opts.Changes.Notify(x.RunID)
+	return err
+}
+
+// note adds a correction to the report and to nothing else.
+func (p *pass) note(c run.Correction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report.Total++
+	if len(p.report.Corrections) < maxCorrections {
+		p.report.Corrections = append(p.report.Corrections, c)
+	}
+}
+
+// record adds a correction to the report, and unless nothing was to be changed, tells everybody.
+func (p *pass) record(ctx context.Context, c run.Correction) {
+	p.note(c)
+	if p.dry {
+		return
+	}
+	p.r.opts.Metrics.Corrected(ctx, string(c.Kind))
+	p.r.opts.Changes.Notify(c.RunID)
+	level := slog.LevelInfo
+	switch c.Kind { //nolint:exhaustive // the others are no more than information
+	case run.CorrectionCaughtUp:
+		level = slog.LevelDebug
+	case run.CorrectionNotStarted, run.CorrectionExecutionMissing, run.CorrectionReopened, run.CorrectionForeign:
+		level = slog.LevelWarn
+	}
+	logger.FromContext(ctx).Log(ctx, level, "Run differed from Temporal",
+		"kind", c.Kind, "run_id", c.RunID, "project", c.Project, "applied", c.Applied, "detail", c.Detail)
+}

@@ -1,0 +1,80 @@
+package reconciler
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// remembered bounds each kind of thing that is remembered. Beyond it that kind is forgotten: all is found out again.
+const remembered = 10_000
+
+// memory is what one process knows from earlier passes. It saves work and repeated reports; nothing depends on it.
+type memory struct {
+	mu sync.Mutex
+	// namespaceID is where Temporal was in the last pass.
+	namespaceID string
+	// walked is the run at which the last round ended.
+	walked string
+	// rebuilt are the histories that were interpreted and told nothing new, by run.
+	rebuilt map[string]string
+	// foreign and reopened are what was reported, by execution.
+	foreign  map[string]run.Correction
+	reopened map[string]struct{}
+	// failed are the runs whose comparison failed and was logged.
+	failed map[string]struct{}
+}
+
+func newMemory() memory {
+	return memory{
+		rebuilt: map[string]string{}, foreign: map[string]run.Correction{}, reopened: map[string]struct{}{}, failed: map[string]struct{}{},
+	}
+}
+
+// remember puts v under key, and tells whether it is new.
+func remember[V any](m *memory, in map[string]V, key string, v V) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, before := in[key]
+	if !before && len(in) >= remembered {
+		clear(in)
+	}
+	in[key] = v
+	return !before
+}
+
+func recall[V any](m *memory, in map[string]V, key string) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := in[key]
+	return v, ok
+}
+
+// moved tells whether Temporal was another place in the last pass, and notes where it is when it is to.
+func (m *memory) moved(id string, note bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	moved := m.namespaceID != "" && m.namespaceID != id
+	if note {
+		m.namespaceID = id
+	}
+	return moved
+}
+
+// turn returns where the last round ended.
+func (m *memory) turn() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.walked
+}
+
+// walkedTo notes where a round ended.
+func (m *memory) walkedTo(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.walked = id
+}
+
+// version names how far an execution has come.
+func version(x run.Execution) string { return x.ExecutionID + "/" + strconv.FormatInt(x.Accepted, 10) }

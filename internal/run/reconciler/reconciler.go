@@ -1,0 +1,214 @@
+package reconciler
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const (
+	// passEvery is how often rows and Temporal are compared, settleEvery how often runs are looked for whose start has
+	// no known outcome, and how soon another process takes over from one that has stopped.
+	passEvery   = 30 * time.Second
+	settleEvery = 5 * time.Second
+	// soonAfter is when a pass is done again that could conclude nothing because Temporal was another place than before.
+	soonAfter = 10 * time.Second
+	// exclusively is the name under which one process acts.
+	exclusively = "reconciler"
+)
+
+// Engine is the Temporal side.
+type Engine interface {
+	run.Inspector
+	// Check and Start are those of [run.Engine].
+	Check(ctx context.Context) error
+	Start(ctx context.Context, r run.Run) (executionID string, err error)
+}
+
+// Options say how to judge, and whom to tell.
+type Options struct {
+	// StartTimeout is how long the start of a run waits for Temporal.
+	StartTimeout time.Duration
+	// Now is the clock.
+	Now func() time.Time
+	// Metrics is told of corrections.
+	Metrics run.ReconcileMetrics
+	// Changes is told of runs that were corrected.
+	Changes *run.Changes
+}
+
+// Reconciler compares rows with Temporal and puts right what differs.
+type Reconciler struct {
+	store  run.ReconcileStore
+	engine Engine
+	opts   Options
+
+	wake chan struct{}
+	// busy holds a value while a pass is under way; waiting counts who wants the next one, for which a background pass
+	// cuts its round short.
+	busy    chan struct{}
+	waiting atomic.Int32
+
+	memory memory
+
+	mu     sync.Mutex
+	last   run.Report
+	lastAt time.Time
+	err    error
+
+	cancel context.CancelFunc
+	joined sync.WaitGroup
+}
+
+// New returns a reconciler. Nothing is compared before Start, or without Reconcile.
+func New(store run.ReconcileStore, engine Engine, opts Options) *Reconciler {
+	return &Reconciler{
+		store: store, engine: engine, opts: opts, wake: make(chan struct{}, 1), busy: make(chan struct{}, 1), memory: newMemory(),
+	}
+}
+
+// Start begins to compare, in whichever process does so at a time.
+func (r *Reconciler) Start(ctx context.Context) error {
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.joined.Go(func() { r.loop(auth.WithActor(ctx, auth.System())) })
+	return nil
+}
+
+// Stop ends the comparing and joins it.
+func (r *Reconciler) Stop(context.Context) error {
+	r.cancel()
+	r.joined.Wait()
+	return nil
+}
+
+// Wake has the next pass begin at once. It never blocks.
+func (r *Reconciler) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Last returns what the last pass that was no dry run found in this process, when it ended, and why it could not be
+// completed. The time is zero before the first one; it stays so in a process that leaves the work to another one.
+func (r *Reconciler) Last() (run.Report, time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last, r.lastAt, r.err
+}
+
+// Reconcile makes one whole pass now. A dry run changes nothing and lists what would be done; another one acts on
+// behalf of ctx's actor. It is refused as [fault.Unavailable] while Temporal is away, and waits for a pass that is under way
+// in this process.
+func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return run.Report{}, fault.New(fault.Unavailable, fault.EngineUnavailable,
+			"runs are being compared with Temporal just now; try again in a moment").WithRetry(soonAfter).WithCause(ctx.Err())
+	}
+	report, _, err := r.pass(ctx, dryRun, func() bool { return false })
+	return report, err
+}
+
+// loop has this process act whenever no other one does.
+func (r *Reconciler) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		if _, err := r.store.Exclusive(ctx, exclusively, r.act); err != nil && ctx.Err() == nil {
+			logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
+		}
+		r.sleep(ctx)
+	}
+}
+
+// act compares until ctx ends, or until Temporal is away from here: another process may still reach it.
+func (r *Reconciler) act(ctx context.Context) error {
+	var due time.Time
+	for ctx.Err() == nil {
+		if time.Now().Before(due) {
+			if err := r.settle(ctx); err != nil && fault.Is(err, fault.EngineUnavailable) {
+				return err
+			}
+		} else {
+			next, err := r.background(ctx)
+			if err != nil {
+				return err
+			}
+			due = next
+		}
+		if r.sleep(ctx) {
+			due = time.Time{}
+		}
+	}
+	return nil
+}
+
+// sleep waits until there may be something to do, and tells whether it was woken.
+func (r *Reconciler) sleep(ctx context.Context) bool {
+	timer := time.NewTimer(settleEvery)
+	defer timer.Stop()
+	select {
+	case <-r.wake:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// background makes a pass and returns when the next one is due. A pass with failures that Temporal survived is one.
+func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+	begun := time.Now()
+	_, moved, err := r.pass(ctx, false, func() bool { return len(r.wake) > 0 || r.waiting.Load() > 0 })
+	if err != nil && fault.Is(err, fault.EngineUnavailable) {
+		return time.Time{}, err
+	}
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
+	}
+	if moved {
+		return begun.Add(soonAfter), nil
+	}
+	return begun.Add(passEvery), nil
+}
+
+// settle hands over the runs whose start has no known outcome.
+func (r *Reconciler) settle(ctx context.Context) error {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	default:
+		return nil // the pass that is under way does it
+	}
+	p := &pass{r: r, enough: func() bool { return false }}
+	return p.starting(ctx)
+}
+
+// pass makes one whole pass and keeps its report.
+func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (run.Report, bool, error) {
+	begun := time.Now()
+	p := &pass{r: r, dry: dryRun, enough: enough, slow: pace{every: time.Second / walksPerSecond}, fast: pace{every: time.Second / looksPerSecond}}
+	err := p.run(ctx)
+	p.report.DryRun, p.report.Took = dryRun, time.Since(begun)
+	if !dryRun {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.last, r.lastAt, r.err = p.report, r.opts.Now(), err
+	}
+	return p.report, p.moved, err
+}
