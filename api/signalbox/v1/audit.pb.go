@@ -33,7 +33,7 @@ type AuditEntry struct {
 	Actor     string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	// What was done, as noun.verb: "run.start", "workflow.publish" …
 	Action string `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
-	// What it was done to: a run ID, a workflow's or a project's name.
+	// What it was done to: a run ID, a workflow's or a project's name; for the connection, Temporal's address and namespace.
 	Subject string `protobuf:"bytes,6,opt,name=subject,proto3" json:"subject,omitempty"`
 	Reason  string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	Project string `protobuf:"bytes,8,opt,name=project,proto3" json:"project,omitempty"`
@@ -137,10 +137,11 @@ func (x *AuditEntry) GetDetail() *JsonValue {
 }
 
 type ListAuditRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Project   string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	PageSize  int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "-": of all projects, and what concerns none of them.
+	Project   string `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only this action.
 	Action string `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	// Only this subject.

@@ -34,7 +34,8 @@ type Run struct {
 	Version  string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// queued, running, waiting, completed, failed, canceled, terminated or timed_out.
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
-	// While queued: starting (being handed over) or worker (Temporal has it, no worker has picked it up).
+	// While queued: engine (accepted while Temporal is away, handed over when it is back), starting (being handed over, or the
+	// outcome of that is not known yet) or worker (Temporal has it, no worker has picked it up).
 	QueuedReason string `protobuf:"bytes,6,opt,name=queued_reason,json=queuedReason,proto3" json:"queued_reason,omitempty"`
 	// While waiting: timer or retry.
 	WaitingKind string `protobuf:"bytes,7,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
@@ -67,10 +68,14 @@ type Run struct {
 	// Grows with every change of the run or its steps.
 	Sequence int64 `protobuf:"varint,22,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Hash of the document that the run is pinned to.
-	DocumentHash  string             `protobuf:"bytes,23,opt,name=document_hash,json=documentHash,proto3" json:"document_hash,omitempty"`
-	Temporal      *TemporalReference `protobuf:"bytes,24,opt,name=temporal,proto3" json:"temporal,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DocumentHash string             `protobuf:"bytes,23,opt,name=document_hash,json=documentHash,proto3" json:"document_hash,omitempty"`
+	Temporal     *TemporalReference `protobuf:"bytes,24,opt,name=temporal,proto3" json:"temporal,omitempty"`
+	// While queued for the engine: its place in the queue, from 1, over all projects.
+	QueuePosition int64 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"`
+	// While queued for the engine: when it fails unless Temporal is back before.
+	QueueExpireTime *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=queue_expire_time,json=queueExpireTime,proto3" json:"queue_expire_time,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
@@ -267,6 +272,20 @@ func (x *Run) GetDocumentHash() string {
 func (x *Run) GetTemporal() *TemporalReference {
 	if x != nil {
 		return x.Temporal
+	}
+	return nil
+}
+
+func (x *Run) GetQueuePosition() int64 {
+	if x != nil {
+		return x.QueuePosition
+	}
+	return 0
+}
+
+func (x *Run) GetQueueExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.QueueExpireTime
 	}
 	return nil
 }
@@ -1323,7 +1342,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x9b\a\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x8a\b\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -1355,7 +1374,9 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05error\x18\x15 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x1a\n" +
 	"\bsequence\x18\x16 \x01(\x03R\bsequence\x12#\n" +
 	"\rdocument_hash\x18\x17 \x01(\tR\fdocumentHash\x12;\n" +
-	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\"\x88\x01\n" +
+	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12%\n" +
+	"\x0equeue_position\x18\x19 \x01(\x03R\rqueuePosition\x12F\n" +
+	"\x11queue_expire_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\x0fqueueExpireTime\"\x88\x01\n" +
 	"\x11TemporalReference\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1494,43 +1515,44 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	17, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
 	18, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	1,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	16, // 8: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	16, // 9: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	16, // 10: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	17, // 11: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	17, // 12: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	18, // 13: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	3,  // 14: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	16, // 15: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	16, // 16: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	18, // 17: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	17, // 18: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 19: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 20: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	16, // 21: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	16, // 22: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 23: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	2,  // 24: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 25: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	2,  // 26: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 27: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	4,  // 28: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	6,  // 29: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	8,  // 30: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	10, // 31: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	12, // 32: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	14, // 33: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	5,  // 34: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	7,  // 35: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	9,  // 36: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	11, // 37: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	13, // 38: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	15, // 39: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	16, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	16, // 9: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	16, // 10: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	16, // 11: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	17, // 12: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	17, // 13: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	18, // 14: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	3,  // 15: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	16, // 16: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	16, // 17: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	18, // 18: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	17, // 19: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 20: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 21: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	16, // 22: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	16, // 23: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 24: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	2,  // 25: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	0,  // 26: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	2,  // 27: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	0,  // 28: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	4,  // 29: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	6,  // 30: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	8,  // 31: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	10, // 32: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	12, // 33: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	14, // 34: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	5,  // 35: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	7,  // 36: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	9,  // 37: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	11, // 38: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	13, // 39: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	15, // 40: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	35, // [35:41] is the sub-list for method output_type
+	29, // [29:35] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }

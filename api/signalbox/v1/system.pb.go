@@ -10,6 +10,8 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -121,19 +123,1292 @@ func (x *GetVersionResponse) GetServerId() string {
 	return ""
 }
 
+// Connection is a server's connection to Temporal.
+type Connection struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// connecting (not connected since the start), connected, degraded (it answers, but slowly, or a worker set does not poll),
+	// down or closed. Runs can be started while it is connected or degraded.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// While down: unreachable, hung, namespace_missing, auth_failed or tls_error. While degraded: slow or not_polling.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Since when it has this state and kind.
+	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Address string                 `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Temporal's namespace.
+	Namespace string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Temporal's own ID of the namespace; empty before the first connection.
+	NamespaceId string `protobuf:"bytes,6,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	// The last failure of a check or an attempt; it is kept after recovery.
+	LastError     string                 `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	LastErrorTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_error_time,json=lastErrorTime,proto3" json:"last_error_time,omitempty"`
+	// Number of the current client with its workers; 0 before the first connection.
+	Generation int64 `protobuf:"varint,9,opt,name=generation,proto3" json:"generation,omitempty"`
+	// What the last check of the namespace took.
+	Latency *durationpb.Duration `protobuf:"bytes,10,opt,name=latency,proto3" json:"latency,omitempty"`
+	// Attempts to connect since the start.
+	Attempts int64 `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// When the next attempt is due. Not set while there is none to come.
+	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
+	Breaker         *Breaker               `protobuf:"bytes,13,opt,name=breaker,proto3" json:"breaker,omitempty"`
+	Statistics      *ConnectionStatistics  `protobuf:"bytes,14,opt,name=statistics,proto3" json:"statistics,omitempty"`
+	// The server's own workers, by name.
+	WorkerSets []*WorkerSet `protobuf:"bytes,15,rep,name=worker_sets,json=workerSets,proto3" json:"worker_sets,omitempty"`
+	// Replaced generations that still finish what they began.
+	Draining      int64 `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Connection) Reset() {
+	*x = Connection{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Connection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Connection) ProtoMessage() {}
+
+func (x *Connection) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Connection.ProtoReflect.Descriptor instead.
+func (*Connection) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Connection) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Connection) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Connection) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Connection) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Connection) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Connection) GetNamespaceId() string {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return ""
+}
+
+func (x *Connection) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *Connection) GetLastErrorTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastErrorTime
+	}
+	return nil
+}
+
+func (x *Connection) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Connection) GetLatency() *durationpb.Duration {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+func (x *Connection) GetAttempts() int64 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Connection) GetNextAttemptTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAttemptTime
+	}
+	return nil
+}
+
+func (x *Connection) GetBreaker() *Breaker {
+	if x != nil {
+		return x.Breaker
+	}
+	return nil
+}
+
+func (x *Connection) GetStatistics() *ConnectionStatistics {
+	if x != nil {
+		return x.Statistics
+	}
+	return nil
+}
+
+func (x *Connection) GetWorkerSets() []*WorkerSet {
+	if x != nil {
+		return x.WorkerSets
+	}
+	return nil
+}
+
+func (x *Connection) GetDraining() int64 {
+	if x != nil {
+		return x.Draining
+	}
+	return 0
+}
+
+// Breaker is the circuit breaker: after some failures in a row it slows the attempts to connect down.
+type Breaker struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// closed (attempts follow the back-off), open (they are rare) or half_open (one attempt decides).
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// Failed attempts in a row.
+	Failures int64 `protobuf:"varint,2,opt,name=failures,proto3" json:"failures,omitempty"`
+	// When it opened. Not set while closed.
+	OpenTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=open_time,json=openTime,proto3" json:"open_time,omitempty"`
+	// When it is probed next. Not set while closed.
+	NextProbeTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_probe_time,json=nextProbeTime,proto3" json:"next_probe_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Breaker) Reset() {
+	*x = Breaker{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Breaker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Breaker) ProtoMessage() {}
+
+func (x *Breaker) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Breaker.ProtoReflect.Descriptor instead.
+func (*Breaker) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Breaker) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Breaker) GetFailures() int64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *Breaker) GetOpenTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OpenTime
+	}
+	return nil
+}
+
+func (x *Breaker) GetNextProbeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextProbeTime
+	}
+	return nil
+}
+
+// ConnectionStatistics count since the server's start.
+type ConnectionStatistics struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Uptime   *durationpb.Duration   `protobuf:"bytes,1,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	Downtime *durationpb.Duration   `protobuf:"bytes,2,opt,name=downtime,proto3" json:"downtime,omitempty"`
+	// Connections made.
+	Connections int64 `protobuf:"varint,3,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Connections lost.
+	Outages int64 `protobuf:"varint,4,opt,name=outages,proto3" json:"outages,omitempty"`
+	// How long the last outage was, and the longest.
+	LastOutage    *durationpb.Duration `protobuf:"bytes,5,opt,name=last_outage,json=lastOutage,proto3" json:"last_outage,omitempty"`
+	LongestOutage *durationpb.Duration `protobuf:"bytes,6,opt,name=longest_outage,json=longestOutage,proto3" json:"longest_outage,omitempty"`
+	// Since when it has been connected without a break. Not set while down.
+	ConnectedSince *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=connected_since,json=connectedSince,proto3" json:"connected_since,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ConnectionStatistics) Reset() {
+	*x = ConnectionStatistics{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConnectionStatistics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConnectionStatistics) ProtoMessage() {}
+
+func (x *ConnectionStatistics) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConnectionStatistics.ProtoReflect.Descriptor instead.
+func (*ConnectionStatistics) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ConnectionStatistics) GetUptime() *durationpb.Duration {
+	if x != nil {
+		return x.Uptime
+	}
+	return nil
+}
+
+func (x *ConnectionStatistics) GetDowntime() *durationpb.Duration {
+	if x != nil {
+		return x.Downtime
+	}
+	return nil
+}
+
+func (x *ConnectionStatistics) GetConnections() int64 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *ConnectionStatistics) GetOutages() int64 {
+	if x != nil {
+		return x.Outages
+	}
+	return 0
+}
+
+func (x *ConnectionStatistics) GetLastOutage() *durationpb.Duration {
+	if x != nil {
+		return x.LastOutage
+	}
+	return nil
+}
+
+func (x *ConnectionStatistics) GetLongestOutage() *durationpb.Duration {
+	if x != nil {
+		return x.LongestOutage
+	}
+	return nil
+}
+
+func (x *ConnectionStatistics) GetConnectedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConnectedSince
+	}
+	return nil
+}
+
+// WorkerSet is the workers that a server has for one project.
+type WorkerSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The project's name.
+	Name       string   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	TaskQueues []string `protobuf:"bytes,2,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`
+	// Whether the worker was started and lives.
+	Running bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	// Whether its task queues are really polled.
+	Polling bool `protobuf:"varint,4,opt,name=polling,proto3" json:"polling,omitempty"`
+	// The generation that the worker belongs to.
+	Generation int64 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
+	// When it was started.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When a poll was last sent or answered.
+	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
+	// Failed starts in a row.
+	Failures int64 `protobuf:"varint,8,opt,name=failures,proto3" json:"failures,omitempty"`
+	// The last of them, or why it died or does not poll.
+	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerSet) Reset() {
+	*x = WorkerSet{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerSet) ProtoMessage() {}
+
+func (x *WorkerSet) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerSet.ProtoReflect.Descriptor instead.
+func (*WorkerSet) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WorkerSet) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkerSet) GetTaskQueues() []string {
+	if x != nil {
+		return x.TaskQueues
+	}
+	return nil
+}
+
+func (x *WorkerSet) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *WorkerSet) GetPolling() bool {
+	if x != nil {
+		return x.Polling
+	}
+	return false
+}
+
+func (x *WorkerSet) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *WorkerSet) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *WorkerSet) GetLastPollTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastPollTime
+	}
+	return nil
+}
+
+func (x *WorkerSet) GetFailures() int64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *WorkerSet) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// QueueMode is what happens to new runs while Temporal is away.
+type QueueMode struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether they are accepted as queued for the engine. Otherwise they are refused.
+	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	// Runs that are queued so now.
+	Runs    int64                `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	MaxRuns int64                `protobuf:"varint,3,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
+	Ttl     *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// Why the number of runs is not known.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueMode) Reset() {
+	*x = QueueMode{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueMode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueMode) ProtoMessage() {}
+
+func (x *QueueMode) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueMode.ProtoReflect.Descriptor instead.
+func (*QueueMode) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *QueueMode) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *QueueMode) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *QueueMode) GetMaxRuns() int64 {
+	if x != nil {
+		return x.MaxRuns
+	}
+	return 0
+}
+
+func (x *QueueMode) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *QueueMode) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// Reconciler is the comparison of runs with Temporal, as far as this server has made it.
+type Reconciler struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it last ran here. Not set while it has not: one worker of all does it at a time.
+	LastTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// Runs that Temporal was asked about.
+	Checked int64 `protobuf:"varint,2,opt,name=checked,proto3" json:"checked,omitempty"`
+	// Differences found.
+	Corrections int64 `protobuf:"varint,3,opt,name=corrections,proto3" json:"corrections,omitempty"`
+	// Runs that could not be compared.
+	Failed int64 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Why it failed as a whole.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reconciler) Reset() {
+	*x = Reconciler{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reconciler) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reconciler) ProtoMessage() {}
+
+func (x *Reconciler) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reconciler.ProtoReflect.Descriptor instead.
+func (*Reconciler) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Reconciler) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
+func (x *Reconciler) GetChecked() int64 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
+func (x *Reconciler) GetCorrections() int64 {
+	if x != nil {
+		return x.Corrections
+	}
+	return 0
+}
+
+func (x *Reconciler) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Reconciler) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// Worker is a live process with the worker role.
+type Worker struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	// Fingerprint of the names that API and workers share. A worker with another one does not take this server's runs.
+	Contract string `protobuf:"bytes,2,opt,name=contract,proto3" json:"contract,omitempty"`
+	// Temporal's address and namespace, as the worker has them.
+	Address   string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// When it last said that it lives.
+	LastBeatTime  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Worker) Reset() {
+	*x = Worker{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Worker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Worker) ProtoMessage() {}
+
+func (x *Worker) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Worker.ProtoReflect.Descriptor instead.
+func (*Worker) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Worker) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *Worker) GetContract() string {
+	if x != nil {
+		return x.Contract
+	}
+	return ""
+}
+
+func (x *Worker) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Worker) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Worker) GetLastBeatTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastBeatTime
+	}
+	return nil
+}
+
+type GetStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatusRequest) Reset() {
+	*x = GetStatusRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatusRequest) ProtoMessage() {}
+
+func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetStatusRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{9}
+}
+
+type GetStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Signalbox's version.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Identity of the process start that answers.
+	ServerId string `protobuf:"bytes,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	// api, worker or both.
+	Roles      []string               `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	StartTime  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	Connection *Connection            `protobuf:"bytes,5,opt,name=connection,proto3" json:"connection,omitempty"`
+	QueueMode  *QueueMode             `protobuf:"bytes,6,opt,name=queue_mode,json=queueMode,proto3" json:"queue_mode,omitempty"`
+	Reconciler *Reconciler            `protobuf:"bytes,7,opt,name=reconciler,proto3" json:"reconciler,omitempty"`
+	// Live workers of all processes.
+	Workers []*Worker `protobuf:"bytes,8,rep,name=workers,proto3" json:"workers,omitempty"`
+	// Why they are not known.
+	WorkersError  string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatusResponse) Reset() {
+	*x = GetStatusResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatusResponse) ProtoMessage() {}
+
+func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetStatusResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetStatusResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetConnection() *Connection {
+	if x != nil {
+		return x.Connection
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetQueueMode() *QueueMode {
+	if x != nil {
+		return x.QueueMode
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetReconciler() *Reconciler {
+	if x != nil {
+		return x.Reconciler
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetWorkers() []*Worker {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetWorkersError() string {
+	if x != nil {
+		return x.WorkersError
+	}
+	return ""
+}
+
+type ResetBreakerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetBreakerRequest) Reset() {
+	*x = ResetBreakerRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetBreakerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetBreakerRequest) ProtoMessage() {}
+
+func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
+func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+}
+
+type ResetBreakerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connection right after. The attempt is under way.
+	Connection    *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetBreakerResponse) Reset() {
+	*x = ResetBreakerResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetBreakerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetBreakerResponse) ProtoMessage() {}
+
+func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
+func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ResetBreakerResponse) GetConnection() *Connection {
+	if x != nil {
+		return x.Connection
+	}
+	return nil
+}
+
+type ReconcileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only tell what would be corrected.
+	DryRun        bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReconcileRequest) Reset() {
+	*x = ReconcileRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReconcileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReconcileRequest) ProtoMessage() {}
+
+func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
+func (*ReconcileRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReconcileRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ReconcileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that Temporal was asked about.
+	Checked int64 `protobuf:"varint,1,opt,name=checked,proto3" json:"checked,omitempty"`
+	// Runs that Temporal lists as open.
+	Open int64 `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
+	// The first corrections; total counts all.
+	Corrections []*Correction `protobuf:"bytes,3,rep,name=corrections,proto3" json:"corrections,omitempty"`
+	Total       int64         `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	// Runs that could not be compared; the next time tries them again.
+	Failed        int64                `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	Took          *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
+	DryRun        bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReconcileResponse) Reset() {
+	*x = ReconcileResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReconcileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReconcileResponse) ProtoMessage() {}
+
+func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
+func (*ReconcileResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ReconcileResponse) GetChecked() int64 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
+func (x *ReconcileResponse) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *ReconcileResponse) GetCorrections() []*Correction {
+	if x != nil {
+		return x.Corrections
+	}
+	return nil
+}
+
+func (x *ReconcileResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ReconcileResponse) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ReconcileResponse) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *ReconcileResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// Correction is one difference between a run's row and Temporal.
+type Correction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// handed_over, not_started, finished, caught_up, execution_missing, reset_followed, reopened_in_temporal, adopted or
+	// foreign_execution.
+	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	RunId   string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
+	// One line for people.
+	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Whether it was made. False in a dry run, and for kinds that are only reported.
+	Applied       bool `protobuf:"varint,5,opt,name=applied,proto3" json:"applied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Correction) Reset() {
+	*x = Correction{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Correction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Correction) ProtoMessage() {}
+
+func (x *Correction) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Correction.ProtoReflect.Descriptor instead.
+func (*Correction) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Correction) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Correction) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Correction) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *Correction) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Correction) GetApplied() bool {
+	if x != nil {
+		return x.Applied
+	}
+	return false
+}
+
 var File_signalbox_v1_system_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\n" +
-	"\x19signalbox/v1/system.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\"\x13\n" +
+	"\x19signalbox/v1/system.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x13\n" +
 	"\x11GetVersionRequest\"m\n" +
 	"\x12GetVersionResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12 \n" +
 	"\vinterpreter\x18\x02 \x01(\x05R\vinterpreter\x12\x1b\n" +
-	"\tserver_id\x18\x03 \x01(\tR\bserverId2x\n" +
+	"\tserver_id\x18\x03 \x01(\tR\bserverId\"\xaa\x05\n" +
+	"\n" +
+	"Connection\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12\x1c\n" +
+	"\tnamespace\x18\x05 \x01(\tR\tnamespace\x12!\n" +
+	"\fnamespace_id\x18\x06 \x01(\tR\vnamespaceId\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\a \x01(\tR\tlastError\x12B\n" +
+	"\x0flast_error_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rlastErrorTime\x12\x1e\n" +
+	"\n" +
+	"generation\x18\t \x01(\x03R\n" +
+	"generation\x123\n" +
+	"\alatency\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\alatency\x12\x1a\n" +
+	"\battempts\x18\v \x01(\x03R\battempts\x12F\n" +
+	"\x11next_attempt_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x0fnextAttemptTime\x12/\n" +
+	"\abreaker\x18\r \x01(\v2\x15.signalbox.v1.BreakerR\abreaker\x12B\n" +
+	"\n" +
+	"statistics\x18\x0e \x01(\v2\".signalbox.v1.ConnectionStatisticsR\n" +
+	"statistics\x128\n" +
+	"\vworker_sets\x18\x0f \x03(\v2\x17.signalbox.v1.WorkerSetR\n" +
+	"workerSets\x12\x1a\n" +
+	"\bdraining\x18\x10 \x01(\x03R\bdraining\"\xb8\x01\n" +
+	"\aBreaker\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1a\n" +
+	"\bfailures\x18\x02 \x01(\x03R\bfailures\x127\n" +
+	"\topen_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bopenTime\x12B\n" +
+	"\x0fnext_probe_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\rnextProbeTime\"\xff\x02\n" +
+	"\x14ConnectionStatistics\x121\n" +
+	"\x06uptime\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x125\n" +
+	"\bdowntime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bdowntime\x12 \n" +
+	"\vconnections\x18\x03 \x01(\x03R\vconnections\x12\x18\n" +
+	"\aoutages\x18\x04 \x01(\x03R\aoutages\x12:\n" +
+	"\vlast_outage\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"lastOutage\x12@\n" +
+	"\x0elongest_outage\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\rlongestOutage\x12C\n" +
+	"\x0fconnected_since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0econnectedSince\"\xc3\x02\n" +
+	"\tWorkerSet\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vtask_queues\x18\x02 \x03(\tR\n" +
+	"taskQueues\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\bR\arunning\x12\x18\n" +
+	"\apolling\x18\x04 \x01(\bR\apolling\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x05 \x01(\x03R\n" +
+	"generation\x129\n" +
+	"\n" +
+	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12@\n" +
+	"\x0elast_poll_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12\x1a\n" +
+	"\bfailures\x18\b \x01(\x03R\bfailures\x12\x14\n" +
+	"\x05error\x18\t \x01(\tR\x05error\"\x97\x01\n" +
+	"\tQueueMode\x12\x18\n" +
+	"\aenabled\x18\x01 \x01(\bR\aenabled\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x19\n" +
+	"\bmax_runs\x18\x03 \x01(\x03R\amaxRuns\x12+\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xaf\x01\n" +
+	"\n" +
+	"Reconciler\x127\n" +
+	"\tlast_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x18\n" +
+	"\achecked\x18\x02 \x01(\x03R\achecked\x12 \n" +
+	"\vcorrections\x18\x03 \x01(\x03R\vcorrections\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xbb\x01\n" +
+	"\x06Worker\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1a\n" +
+	"\bcontract\x18\x02 \x01(\tR\bcontract\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12@\n" +
+	"\x0elast_beat_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\"\x12\n" +
+	"\x10GetStatusRequest\"\x9c\x03\n" +
+	"\x11GetStatusResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
+	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\x129\n" +
+	"\n" +
+	"start_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x128\n" +
+	"\n" +
+	"connection\x18\x05 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
+	"connection\x126\n" +
+	"\n" +
+	"queue_mode\x18\x06 \x01(\v2\x17.signalbox.v1.QueueModeR\tqueueMode\x128\n" +
+	"\n" +
+	"reconciler\x18\a \x01(\v2\x18.signalbox.v1.ReconcilerR\n" +
+	"reconciler\x12.\n" +
+	"\aworkers\x18\b \x03(\v2\x14.signalbox.v1.WorkerR\aworkers\x12#\n" +
+	"\rworkers_error\x18\t \x01(\tR\fworkersError\"\x15\n" +
+	"\x13ResetBreakerRequest\"P\n" +
+	"\x14ResetBreakerResponse\x128\n" +
+	"\n" +
+	"connection\x18\x01 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
+	"connection\"+\n" +
+	"\x10ReconcileRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xf3\x01\n" +
+	"\x11ReconcileResponse\x12\x18\n" +
+	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
+	"\vcorrections\x18\x03 \x03(\v2\x18.signalbox.v1.CorrectionR\vcorrections\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\x03R\x06failed\x12-\n" +
+	"\x04took\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"\x83\x01\n" +
+	"\n" +
+	"Correction\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
+	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
+	"\aapplied\x18\x05 \x01(\bR\aapplied2\xd4\x03\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
-	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12j\n" +
+	"\tGetStatus\x12\x1e.signalbox.v1.GetStatusRequest\x1a\x1f.signalbox.v1.GetStatusResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/status\x90\x02\x01\x12z\n" +
+	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
+	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcileBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_system_proto_rawDescOnce sync.Once
@@ -147,19 +1422,68 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_signalbox_v1_system_proto_goTypes = []any{
-	(*GetVersionRequest)(nil),  // 0: signalbox.v1.GetVersionRequest
-	(*GetVersionResponse)(nil), // 1: signalbox.v1.GetVersionResponse
+	(*GetVersionRequest)(nil),     // 0: signalbox.v1.GetVersionRequest
+	(*GetVersionResponse)(nil),    // 1: signalbox.v1.GetVersionResponse
+	(*Connection)(nil),            // 2: signalbox.v1.Connection
+	(*Breaker)(nil),               // 3: signalbox.v1.Breaker
+	(*ConnectionStatistics)(nil),  // 4: signalbox.v1.ConnectionStatistics
+	(*WorkerSet)(nil),             // 5: signalbox.v1.WorkerSet
+	(*QueueMode)(nil),             // 6: signalbox.v1.QueueMode
+	(*Reconciler)(nil),            // 7: signalbox.v1.Reconciler
+	(*Worker)(nil),                // 8: signalbox.v1.Worker
+	(*GetStatusRequest)(nil),      // 9: signalbox.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 10: signalbox.v1.GetStatusResponse
+	(*ResetBreakerRequest)(nil),   // 11: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),  // 12: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),      // 13: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),     // 14: signalbox.v1.ReconcileResponse
+	(*Correction)(nil),            // 15: signalbox.v1.Correction
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	0, // 0: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	1, // 1: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	1, // [1:2] is the sub-list for method output_type
-	0, // [0:1] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	16, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	16, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	17, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	16, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	3,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
+	4,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
+	5,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
+	16, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	16, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	17, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	17, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	17, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	17, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	16, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	16, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	16, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	17, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	16, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	16, // 18: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	16, // 19: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 20: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
+	6,  // 21: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
+	7,  // 22: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
+	8,  // 23: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
+	2,  // 24: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	15, // 25: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	17, // 26: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	0,  // 27: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 28: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	11, // 29: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	13, // 30: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	1,  // 31: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 32: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	12, // 33: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	14, // 34: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	31, // [31:35] is the sub-list for method output_type
+	27, // [27:31] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -173,7 +1497,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

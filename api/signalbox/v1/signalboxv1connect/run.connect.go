@@ -51,6 +51,10 @@ const (
 type RunServiceClient interface {
 	// StartRun starts a run of a published workflow and returns it at once.
 	// The same request ID returns the same run.
+	//
+	// While Temporal is away it is refused with ENGINE_UNAVAILABLE, whose metadata tell state, kind and since of the connection,
+	// and leaves nothing behind; in queue mode the run is accepted as queued with the reason engine. A run whose start has no
+	// known outcome yet is returned as queued with the reason starting, and is settled by itself.
 	StartRun(context.Context, *connect.Request[v1.StartRunRequest]) (*connect.Response[v1.StartRunResponse], error)
 	// GetRun returns one run.
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)
@@ -163,6 +167,10 @@ func (c *runServiceClient) CancelRun(ctx context.Context, req *connect.Request[v
 type RunServiceHandler interface {
 	// StartRun starts a run of a published workflow and returns it at once.
 	// The same request ID returns the same run.
+	//
+	// While Temporal is away it is refused with ENGINE_UNAVAILABLE, whose metadata tell state, kind and since of the connection,
+	// and leaves nothing behind; in queue mode the run is accepted as queued with the reason engine. A run whose start has no
+	// known outcome yet is returned as queued with the reason starting, and is settled by itself.
 	StartRun(context.Context, *connect.Request[v1.StartRunRequest]) (*connect.Response[v1.StartRunResponse], error)
 	// GetRun returns one run.
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)

@@ -36,12 +36,27 @@ const (
 	// SystemServiceGetVersionProcedure is the fully-qualified name of the SystemService's GetVersion
 	// RPC.
 	SystemServiceGetVersionProcedure = "/signalbox.v1.SystemService/GetVersion"
+	// SystemServiceGetStatusProcedure is the fully-qualified name of the SystemService's GetStatus RPC.
+	SystemServiceGetStatusProcedure = "/signalbox.v1.SystemService/GetStatus"
+	// SystemServiceResetBreakerProcedure is the fully-qualified name of the SystemService's
+	// ResetBreaker RPC.
+	SystemServiceResetBreakerProcedure = "/signalbox.v1.SystemService/ResetBreaker"
+	// SystemServiceReconcileProcedure is the fully-qualified name of the SystemService's Reconcile RPC.
+	SystemServiceReconcileProcedure = "/signalbox.v1.SystemService/Reconcile"
 )
 
 // SystemServiceClient is a client for the signalbox.v1.SystemService service.
 type SystemServiceClient interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
+	// GetStatus returns how the server that answers is connected to Temporal, and what it knows of the rest of the platform.
+	// It answers whether or not Temporal and the database are there.
+	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
+	// ResetBreaker lets the server that answers try to connect to Temporal at once, whatever its circuit breaker and back-off
+	// say. It changes nothing while it is connected.
+	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
+	// Reconcile compares the runs with Temporal now, as the reconciler does by itself, and corrects what differs.
+	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
 }
 
 // NewSystemServiceClient constructs a client for the signalbox.v1.SystemService service. By
@@ -62,12 +77,34 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getStatus: connect.NewClient[v1.GetStatusRequest, v1.GetStatusResponse](
+			httpClient,
+			baseURL+SystemServiceGetStatusProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("GetStatus")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		resetBreaker: connect.NewClient[v1.ResetBreakerRequest, v1.ResetBreakerResponse](
+			httpClient,
+			baseURL+SystemServiceResetBreakerProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("ResetBreaker")),
+			connect.WithClientOptions(opts...),
+		),
+		reconcile: connect.NewClient[v1.ReconcileRequest, v1.ReconcileResponse](
+			httpClient,
+			baseURL+SystemServiceReconcileProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // systemServiceClient implements SystemServiceClient.
 type systemServiceClient struct {
-	getVersion *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
+	getVersion   *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
+	getStatus    *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	resetBreaker *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
+	reconcile    *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
 }
 
 // GetVersion calls signalbox.v1.SystemService.GetVersion.
@@ -75,10 +112,33 @@ func (c *systemServiceClient) GetVersion(ctx context.Context, req *connect.Reque
 	return c.getVersion.CallUnary(ctx, req)
 }
 
+// GetStatus calls signalbox.v1.SystemService.GetStatus.
+func (c *systemServiceClient) GetStatus(ctx context.Context, req *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error) {
+	return c.getStatus.CallUnary(ctx, req)
+}
+
+// ResetBreaker calls signalbox.v1.SystemService.ResetBreaker.
+func (c *systemServiceClient) ResetBreaker(ctx context.Context, req *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error) {
+	return c.resetBreaker.CallUnary(ctx, req)
+}
+
+// Reconcile calls signalbox.v1.SystemService.Reconcile.
+func (c *systemServiceClient) Reconcile(ctx context.Context, req *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error) {
+	return c.reconcile.CallUnary(ctx, req)
+}
+
 // SystemServiceHandler is an implementation of the signalbox.v1.SystemService service.
 type SystemServiceHandler interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
+	// GetStatus returns how the server that answers is connected to Temporal, and what it knows of the rest of the platform.
+	// It answers whether or not Temporal and the database are there.
+	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
+	// ResetBreaker lets the server that answers try to connect to Temporal at once, whatever its circuit breaker and back-off
+	// say. It changes nothing while it is connected.
+	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
+	// Reconcile compares the runs with Temporal now, as the reconciler does by itself, and corrects what differs.
+	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
 }
 
 // NewSystemServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -95,10 +155,35 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceGetStatusHandler := connect.NewUnaryHandler(
+		SystemServiceGetStatusProcedure,
+		svc.GetStatus,
+		connect.WithSchema(systemServiceMethods.ByName("GetStatus")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	systemServiceResetBreakerHandler := connect.NewUnaryHandler(
+		SystemServiceResetBreakerProcedure,
+		svc.ResetBreaker,
+		connect.WithSchema(systemServiceMethods.ByName("ResetBreaker")),
+		connect.WithHandlerOptions(opts...),
+	)
+	systemServiceReconcileHandler := connect.NewUnaryHandler(
+		SystemServiceReconcileProcedure,
+		svc.Reconcile,
+		connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signalbox.v1.SystemService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SystemServiceGetVersionProcedure:
 			systemServiceGetVersionHandler.ServeHTTP(w, r)
+		case SystemServiceGetStatusProcedure:
+			systemServiceGetStatusHandler.ServeHTTP(w, r)
+		case SystemServiceResetBreakerProcedure:
+			systemServiceResetBreakerHandler.ServeHTTP(w, r)
+		case SystemServiceReconcileProcedure:
+			systemServiceReconcileHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -110,4 +195,16 @@ type UnimplementedSystemServiceHandler struct{}
 
 func (UnimplementedSystemServiceHandler) GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetVersion is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetStatus is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.ResetBreaker is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.Reconcile is not implemented"))
 }
