@@ -1,0 +1,86 @@
+// Package classify tells from a failed request what is wrong with a connection to Temporal.
+//
+//	kind := classify.Kind(err) // machine.None: whoever answered is a working frontend
+//
+// An answer is not an outage: a frontend that says "too many requests" or "invalid argument" is there. What the error of a
+// request cannot tell (does anybody listen at all, does the server want TLS) is found out by [Diagnose].
+package classify
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+// Kind returns what the error says of the connection; machine.None for no error and for any answer of a frontend that works.
+func Kind(err error) machine.Kind {
+	if err == nil {
+		return machine.None
+	}
+	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
+		return machine.NamespaceMissing
+	}
+	switch code(err) {
+	case codes.Unavailable:
+		if secured(err) {
+			return machine.TLSError
+		}
+		return machine.Unreachable
+	case codes.Unimplemented: // something answers, and it is no Temporal frontend
+		return machine.Unreachable
+	case codes.DeadlineExceeded:
+		return machine.Hung
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return machine.AuthFailed
+	default:
+		return machine.None
+	}
+}
+
+// Suspicious tells whether a request's error is a reason to look at the connection at once.
+func Suspicious(err error) bool { return Kind(err) != machine.None }
+
+// Credentials returns the kind of an error in making a client: its certificates or its key could not be had.
+func Credentials(err error) machine.Kind {
+	if secured(err) {
+		return machine.TLSError
+	}
+	return machine.AuthFailed
+}
+
+func code(err error) codes.Code {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return codes.DeadlineExceeded
+	}
+	if errors.Is(err, context.Canceled) {
+		return codes.Canceled
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Code()
+	}
+	return serviceerror.ToStatus(err).Code()
+}
+
+// secured tells whether TLS is at fault. gRPC passes the handshake's error on as text only.
+func secured(err error) bool {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, host := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	if unknown || host || invalid {
+		return true
+	}
+	text := err.Error()
+	for _, sign := range []string{"authentication handshake failed", "tls: ", "x509: ", "certificate"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,243 @@
+// Package link is one client of Temporal together with what a connection manager must know of it: whether its gRPC
+// connection is ready, whether requests fail in a way that suggests an outage, who polls, and whether it is still in use.
+//
+// A link makes no decision and keeps no clock: its owner checks it, and closes it when nobody uses it any more.
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/classify"
+	"github.com/signalbox-dev/signalbox/conn/internal/poll"
+)
+
+const (
+	// redialFirst and redialMost pace gRPC's own redialling: cheap, and what notices first that a server is back.
+	redialFirst = 100 * time.Millisecond
+	redialMost  = 600 * time.Millisecond
+	// dialTimeout bounds one dial: a port that accepts and stays silent must not hold up the next for 20 s.
+	dialTimeout = 3 * time.Second
+	// keepAlive and keepAliveTimeout find dead connections; servers refuse more frequent pings than one in 10 s.
+	keepAlive        = 15 * time.Second
+	keepAliveTimeout = 5 * time.Second
+	// frontendService is the name under which a frontend's health is asked for.
+	frontendService = "temporal.api.workflowservice.v1.WorkflowService"
+)
+
+// Hooks are told what happens. They must not block.
+type Hooks struct {
+	// Ready is told when the gRPC connection becomes ready and when it no longer is.
+	Ready func(ready bool)
+	// Suspect is told of requests that failed in a way that suggests an outage.
+	Suspect func()
+}
+
+// Identity is what a server said of itself when it was checked.
+type Identity struct {
+	// NamespaceID is Temporal's own ID of the namespace: another one means other data.
+	NamespaceID  string
+	capabilities []byte
+}
+
+// Same tells whether a client made for one can be used for the other.
+func (i Identity) Same(other Identity) bool {
+	return i.NamespaceID == other.NamespaceID && slices.Equal(i.capabilities, other.capabilities)
+}
+
+// Link is one client. It is safe for concurrent use.
+type Link struct {
+	client    client.Client
+	namespace string
+	hooks     Hooks
+	polls     *poll.Tracker
+	conn      atomic.Pointer[grpc.ClientConn]
+	uses      atomic.Int64
+	plugin    *plugin
+	stop      context.CancelFunc
+	watching  sync.WaitGroup
+	closing   sync.Once
+
+	// readies counts how often the connection became ready; asked is the count at which the capabilities were last read.
+	readies atomic.Int64
+	mu      sync.Mutex
+	asked   int64
+	known   []byte
+}
+
+// ownKey marks requests of the link's owner: their failures are answers, not suspicions. grabKey marks the one that is
+// made to get hold of the gRPC connection and is never sent.
+type (
+	ownKey  struct{}
+	grabKey struct{}
+)
+
+var errGrabbed = errors.New("the connection was looked at")
+
+// New makes a client and begins to watch and to keep up its connection. It does not wait for it. stopTimeout is given to
+// workers that have no WorkerStopTimeout of their own.
+func New(ctx context.Context, options client.Options, stopTimeout time.Duration, hooks Hooks) (*Link, error) {
+	l := &Link{namespace: options.Namespace, hooks: hooks, polls: poll.NewTracker(time.Now), plugin: &plugin{stopTimeout: stopTimeout}}
+	options.Plugins = append(slices.Clip(options.Plugins), l.plugin)
+	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
+	params.Backoff.BaseDelay, params.Backoff.MaxDelay = redialFirst, redialMost
+	// What the caller gave comes later, and so wins.
+	options.ConnectionOptions.DialOptions = append([]grpc.DialOption{
+		grpc.WithConnectParams(params), grpc.WithChainUnaryInterceptor(l.intercept),
+	}, options.ConnectionOptions.DialOptions...)
+	if options.ConnectionOptions.KeepAliveTime == 0 {
+		options.ConnectionOptions.KeepAliveTime = keepAlive
+	}
+	if options.ConnectionOptions.KeepAliveTimeout == 0 {
+		options.ConnectionOptions.KeepAliveTimeout = keepAliveTimeout
+	}
+	c, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for Temporal at %q: %w", options.HostPort, err)
+	}
+	l.client = c
+	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	if _, err := c.WorkflowService().GetSystemInfo(context.WithValue(watchCtx, grabKey{}, true), &workflowservice.GetSystemInfoRequest{}); l.conn.Load() == nil {
+		stop()
+		c.Close()
+		return nil, fmt.Errorf("making the client for Temporal at %q: %w", options.HostPort, err)
+	}
+	l.watching.Go(func() { l.watch(watchCtx) })
+	return l, nil
+}
+
+// Client returns the client.
+func (l *Link) Client() client.Client { return l.client }
+
+// Polls tells who polls over this link.
+func (l *Link) Polls() *poll.Tracker { return l.polls }
+
+// Connected tells whether the gRPC connection is ready.
+func (l *Link) Connected() bool { return l.conn.Load().GetState() == connectivity.Ready }
+
+// Acquire notes a user of the client, Release its leaving.
+func (l *Link) Acquire() { l.uses.Add(1) }
+
+// Release notes that a user has left.
+func (l *Link) Release() { l.uses.Add(-1) }
+
+// Idle tells whether nobody uses the client: no request is under way and nobody has acquired it.
+func (l *Link) Idle() bool { return l.uses.Load() == 0 }
+
+// Probe asks for the frontend's health: the lightest question there is.
+func (l *Link) Probe(ctx context.Context) error {
+	ctx = context.WithValue(ctx, ownKey{}, true)
+	_, err := healthpb.NewHealthClient(l.conn.Load()).Check(ctx, &healthpb.HealthCheckRequest{Service: frontendService})
+	return err
+}
+
+// Check asks for the namespace and, after every new connection, for the server's capabilities.
+func (l *Link) Check(ctx context.Context) (Identity, error) {
+	ctx = context.WithValue(ctx, ownKey{}, true)
+	response, err := l.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: l.namespace})
+	if err != nil {
+		return Identity{}, err
+	}
+	info := response.GetNamespaceInfo()
+	if info.GetState() == enums.NAMESPACE_STATE_DELETED {
+		return Identity{}, serviceerror.NewNamespaceNotFound(l.namespace)
+	}
+	capabilities, err := l.capabilities(ctx)
+	return Identity{NamespaceID: info.GetId(), capabilities: capabilities}, err
+}
+
+func (l *Link) capabilities(ctx context.Context) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	readies := l.readies.Load()
+	if l.known != nil && l.asked == readies {
+		return l.known, nil
+	}
+	info, err := l.client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if _, old := errors.AsType[*serviceerror.Unimplemented](err); err != nil && !old {
+		return nil, err
+	}
+	known, err := proto.MarshalOptions{Deterministic: true}.Marshal(info.GetCapabilities())
+	if err != nil {
+		return nil, fmt.Errorf("reading the server's capabilities: %w", err)
+	}
+	l.known, l.asked = append(known, 0), readies // never nil
+	return l.known, nil
+}
+
+// Workers calls a function that makes workers of this client and returns the task queues that they were made for. Calls do
+// not overlap.
+func (l *Link) Workers(build func()) (queues []string) { return l.plugin.record(build) }
+
+// Close closes the client, once, and joins what watched it. Requests that are under way fail.
+func (l *Link) Close() {
+	l.closing.Do(func() {
+		l.stop()
+		l.client.Close()
+	})
+	l.watching.Wait()
+}
+
+func (l *Link) watch(ctx context.Context) {
+	conn := l.conn.Load()
+	was := false
+	for {
+		state := conn.GetState()
+		ready := state == connectivity.Ready
+		switch {
+		case ready && !was:
+			l.readies.Add(1)
+			l.hooks.Ready(true)
+		case !ready && was:
+			l.hooks.Ready(false)
+		}
+		was = ready
+		if state == connectivity.Idle {
+			conn.Connect()
+		}
+		if state == connectivity.Shutdown || !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
+}
+
+func (l *Link) intercept(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	if ctx.Value(grabKey{}) != nil {
+		l.conn.Store(cc)
+		return errGrabbed
+	}
+	if ctx.Value(ownKey{}) != nil {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	if poll.Is(req) {
+		return l.polls.Watch(ctx, req, func() error { return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...)) })
+	}
+	l.Acquire()
+	defer l.Release()
+	return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
+}
+
+func (l *Link) suspect(ctx context.Context, err error) error {
+	if classify.Suspicious(err) && !errors.Is(ctx.Err(), context.Canceled) {
+		l.hooks.Suspect()
+	}
+	return err
+}

@@ -1,0 +1,299 @@
+package conn
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/link"
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+const (
+	// tendEvery is the pace at which worker sets are looked after.
+	tendEvery = time.Second
+	// silentFor is how long a worker set may be without polls before it counts as not polling.
+	silentFor = 3 * time.Second
+	// buildTimeout bounds the starting of all workers of a generation.
+	buildTimeout = 10 * time.Second
+	// never is a wait that something else ends.
+	never = time.Hour
+)
+
+// loop is the one goroutine that knows the machine. It carries out one operation of the machine at a time, in a goroutine
+// of its own, and never waits for one.
+type loop struct {
+	*Manager
+
+	machine *machine.Machine
+	diary   diary
+	current *generation
+	// candidate is the client of the next generation, kept over failed attempts.
+	candidate *generation
+	number    int
+	// results has room for the one operation that is under way.
+	results chan result
+	busy    bool
+	// silent is since when a worker set does not poll; zero while all do.
+	silent time.Time
+	// identity is the last answer of Options.Identity; stale tells that the operation under way began before it.
+	identity string
+	stale    bool
+}
+
+// result is the end of an operation.
+type result struct {
+	event machine.Event
+	// made is a client that the operation made; used is the one that it worked on.
+	made, used *generation
+	identity   *link.Identity // nil where it was not asked for, or there was no answer
+	// outcomes are the workers that a build has started.
+	outcomes []started
+}
+
+func newLoop(m *Manager) *loop {
+	return &loop{
+		Manager: m, machine: machine.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1), //nolint:gosec // spreads
+		diary: diary{log: m.log},
+	}
+}
+
+func (l *loop) run(ctx context.Context) {
+	l.log.Info("Starting Temporal health monitor", "address", l.opts.Client.HostPort, "namespace", l.opts.Client.Namespace,
+		"check_every", l.opts.CheckEvery, "probe_every", l.opts.ProbeEvery)
+	tend := time.NewTicker(tendEvery)
+	defer tend.Stop()
+	watch := time.NewTicker(l.opts.ProbeEvery)
+	defer watch.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	l.identity, _ = l.ask() // a first failure is met again by the first attempt
+	for {
+		select {
+		case <-ctx.Done():
+			l.shut()
+			return
+		case r := <-l.results:
+			l.busy = false
+			l.settle(r)
+		case <-l.signals.woken:
+			l.heed()
+		case <-tend.C:
+			l.tend()
+		case <-watch.C:
+			if text, ok := l.ask(); ok && text != l.identity {
+				l.identity = text
+				l.signals.raise(&l.signals.changed)
+			}
+		case <-due.C:
+			l.do(l.machine.Tick(time.Now()))
+		}
+		due.Reset(l.wait())
+	}
+}
+
+// wait is the time to the machine's deadline.
+func (l *loop) wait() time.Duration {
+	deadline := l.machine.Deadline()
+	if deadline.IsZero() {
+		return never
+	}
+	return max(time.Until(deadline), 0)
+}
+
+// ask returns the identity that a new client would have.
+func (l *loop) ask() (string, bool) {
+	if l.opts.Identity == nil {
+		return "", false
+	}
+	text, err := l.opts.Identity()
+	return text, err == nil
+}
+
+// tell gives the machine an event, lets everybody know what came of it, and does what it asks for.
+func (l *loop) tell(event machine.Event) {
+	now := time.Now()
+	before := l.machine.View(now)
+	command := l.machine.On(now, event)
+	after := l.machine.View(now)
+	l.publish(after, l.current, now)
+	l.diary.note(now, before, after, l.current)
+	l.do(command)
+}
+
+// heed gives the machine the signals that were raised.
+func (l *loop) heed() {
+	for _, s := range []struct {
+		raised *atomic.Bool
+		event  machine.Event
+	}{
+		{&l.signals.lost, machine.Lost{}},
+		{&l.signals.ready, machine.Ready{}},
+		{&l.signals.suspected, machine.Suspected{}},
+		{&l.signals.reset, machine.Reset{}},
+	} {
+		if s.raised.Swap(false) {
+			l.tell(s.event)
+		}
+	}
+	if l.signals.changed.Swap(false) {
+		l.stale = l.busy
+		l.discard() // it was made with what has changed
+		l.tell(machine.Changed{})
+	}
+	if l.signals.tend.Swap(false) {
+		l.tend()
+	}
+}
+
+// do begins an operation.
+func (l *loop) do(c machine.Command) {
+	if c.Do == machine.Nothing {
+		return
+	}
+	if c.Do == machine.Attempt {
+		l.diary.attempt(time.Now(), c)
+	}
+	target := l.current
+	if c.Fresh || target == nil || (c.Do == machine.Probe && l.candidate != nil) {
+		target = l.candidate
+	}
+	number := l.number + 1
+	l.busy = true
+	if target == nil && c.Do == machine.Probe { // no client could be made yet: nothing new is known
+		l.results <- result{event: machine.Checked{Kind: l.view.Load().machine.Kind, Err: l.view.Load().machine.LastErr}}
+		return
+	}
+	go func() {
+		switch c.Do {
+		case machine.Nothing:
+		case machine.Probe:
+			l.results <- l.probe(l.life, target)
+		case machine.Check, machine.Attempt:
+			l.results <- l.check(l.life, target, number)
+		case machine.Build:
+			l.results <- l.build(l.life, target, number)
+		}
+	}()
+}
+
+// settle takes in the end of an operation.
+func (l *loop) settle(r result) {
+	if r.made != nil {
+		l.candidate = r.made
+	}
+	switch event := r.event.(type) {
+	case machine.Checked:
+		if event.Kind == machine.None && r.used != nil {
+			l.compare(r)
+		}
+		if event.Kind != machine.None && r.used != nil && r.used == l.candidate && r.used.link.Connected() {
+			l.discard() // its connection may be dead in a way that a new one is not
+		}
+	case machine.Built:
+		if event.Err != nil {
+			l.discard()
+		} else {
+			l.swap(r)
+		}
+	}
+	if l.stale {
+		l.stale = false
+		l.discard()
+	}
+	l.tell(r.event)
+	if state := l.machine.View(time.Now()).State; l.current != nil && !l.busy && (state == Connected || state == Degraded) {
+		l.discard() // the current client recovered first
+	}
+}
+
+// compare notices that the server behind a client is not the one that the client was made for.
+func (l *loop) compare(r result) {
+	switch {
+	case r.identity == nil:
+	case r.used.identity == nil:
+		r.used.identity = r.identity
+	case !r.used.identity.Same(*r.identity) && r.used == l.current:
+		l.signals.raise(&l.signals.changed)
+	}
+}
+
+// discard closes the candidate.
+func (l *loop) discard() {
+	if l.candidate == nil {
+		return
+	}
+	old := l.candidate
+	l.candidate = nil
+	l.joined.Go(old.link.Close)
+}
+
+// swap puts a generation whose workers were started in the place of the current one.
+func (l *loop) swap(r result) {
+	old := l.current
+	l.current, l.candidate = r.used, nil
+	l.number = r.used.number
+	var replaced []*running
+	for _, o := range r.outcomes {
+		switch {
+		case o.err != nil:
+			o.set.failed(o.err, time.Now())
+			l.log.Error("Failed to start worker", "worker", o.set.name, "generation", l.number, "error", o.err)
+		default:
+			before, ok := o.set.put(o.running)
+			if !ok {
+				before = o.running // the set was removed meanwhile
+			}
+			if before != nil {
+				replaced = append(replaced, before)
+			}
+		}
+		<-o.set.turn
+	}
+	if len(r.outcomes) > 0 {
+		message := "All Temporal workers started"
+		if old != nil {
+			message = "Workers restarted successfully"
+		}
+		l.log.Info(message, "workers", len(r.outcomes), "generation", l.number)
+	}
+	g := l.current
+	l.draining.Add(1)
+	l.joined.Go(func() {
+		defer l.draining.Add(-1)
+		l.finish(g, old, replaced)
+	})
+	l.silent = time.Time{}
+}
+
+// shut ends everything: the operation under way, the candidate, the workers, the current generation.
+func (l *loop) shut() {
+	l.tell(machine.Close{})
+	if l.busy {
+		r := <-l.results
+		for _, o := range r.outcomes {
+			if o.running != nil {
+				l.joined.Go(o.running.stop)
+			}
+			<-o.set.turn
+		}
+		if r.used != nil && r.used != l.current {
+			l.joined.Go(r.used.link.Close)
+		}
+		if r.made != nil && r.made != r.used {
+			l.joined.Go(r.made.link.Close)
+		}
+		if l.candidate == r.used {
+			l.candidate = nil
+		}
+	}
+	l.discard()
+	var workers []*running
+	for _, one := range l.sets.list() {
+		if r := one.retire(); r != nil {
+			workers = append(workers, r)
+		}
+	}
+	l.drain(l.current, workers)
+}

@@ -1,0 +1,359 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/link"
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+// Hook is told of the client of a new generation.
+type Hook func(ctx context.Context, c client.Client) error
+
+// Manager keeps up a connection to Temporal and the workers on it. Its methods are safe for concurrent use. It is started
+// once and stopped once.
+type Manager struct {
+	opts Options
+	log  *slog.Logger
+	sets sets
+
+	view    atomic.Pointer[view]
+	signals signals
+
+	mu      sync.Mutex
+	hooks   []namedHook
+	started bool
+	stopped bool
+
+	draining atomic.Int64
+	// reinjecting lets hooks of one generation end before those of the next begin.
+	reinjecting chan struct{}
+
+	// life ends when Stop begins, hurry when Stop has no time left.
+	life      context.Context //nolint:containedctx // the manager's own lifetime
+	end       context.CancelFunc
+	hurry     context.Context //nolint:containedctx // the end of the patience of Stop
+	impatient context.CancelFunc
+	looping   chan struct{}
+	joined    sync.WaitGroup
+}
+
+type namedHook struct {
+	name string
+	call Hook
+}
+
+// view is what everybody may know, replaced as a whole.
+type view struct {
+	client client.Client // nil while down is not
+	down   *DownError
+
+	machine    machine.View
+	at         time.Time
+	generation *generation
+	address    string
+	namespace  string
+	// namespaceID is Temporal's own.
+	namespaceID string
+	// replaced is closed when there is a newer view.
+	replaced chan struct{}
+}
+
+// generation is one client, as it was made and checked.
+type generation struct {
+	number    int
+	link      *link.Link
+	address   string
+	namespace string
+	secure    bool
+	identity  *link.Identity // nil before it was checked
+}
+
+// New returns a manager that does nothing before [Manager.Start]. It returns every problem of the options at once.
+func New(options Options) (*Manager, error) {
+	opts, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		opts: opts, log: opts.Logger.With("component", "temporal-connection"), sets: sets{all: map[string]*set{}},
+		signals: signals{woken: make(chan struct{}, 1)}, reinjecting: make(chan struct{}, 1), looping: make(chan struct{}),
+	}
+	now := time.Now()
+	m.publish(machine.New(opts.settings(nil), now).View(now), nil, now)
+	return m, nil
+}
+
+// Register adds a worker set. Its worker is started as soon as Temporal is there, again in every generation, and again
+// when it dies. It may be called before and after Start.
+func (m *Manager) Register(name string, factory Factory) error {
+	if name == "" || factory == nil {
+		return errors.New("a worker set needs a name and a factory")
+	}
+	if err := m.sets.add(&set{name: name, factory: factory, turn: make(chan struct{}, 1)}); err != nil {
+		return err
+	}
+	m.signals.raise(&m.signals.tend)
+	return nil
+}
+
+// Unregister removes a worker set and stops its worker, which may finish what it has begun. When ctx ends first, the
+// worker is still being stopped.
+func (m *Manager) Unregister(ctx context.Context, name string) error {
+	one, err := m.sets.remove(name)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if r := one.retire(); r != nil {
+			r.stop()
+		}
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stopping the workers of %q: %w", name, ctx.Err())
+	}
+}
+
+// OnConnect adds a hook that is called after every swap with the new client, in the order of their registration, each
+// within HookTimeout, while the old generation still works. A failing hook is logged and does not keep the others back.
+// Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
+func (m *Manager) OnConnect(name string, hook Hook) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hooks = append(m.hooks, namedHook{name, hook})
+}
+
+// Start begins to connect and returns at once; the manager lives until Stop, whatever becomes of ctx.
+func (m *Manager) Start(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started {
+		return errors.New("the connection manager was started before; make a new one")
+	}
+	m.started = true
+	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
+	m.hurry, m.impatient = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(m.looping)
+		newLoop(m).run(m.life)
+	}()
+	return nil
+}
+
+// Client returns the current client, or a [*DownError] while Temporal must not be used. It never blocks. The client may be
+// replaced at any time: ask again for the next request, and use [Manager.Borrow] for what takes several.
+func (m *Manager) Client() (client.Client, error) {
+	v := m.view.Load()
+	if v.down != nil {
+		return nil, v.down
+	}
+	return v.client, nil
+}
+
+// Borrow is [Manager.Client] for longer use: a replaced generation is not closed before release was called, or the drain's
+// time is over. Release must be called once.
+func (m *Manager) Borrow() (c client.Client, release func(), err error) {
+	for {
+		v := m.view.Load()
+		if v.down != nil {
+			return nil, nil, v.down
+		}
+		l := v.generation.link
+		l.Acquire()
+		// A generation that was replaced in between may not have seen us.
+		if now := m.view.Load(); now.generation == v.generation {
+			return v.client, sync.OnceFunc(l.Release), nil
+		}
+		l.Release()
+	}
+}
+
+// Await returns when there is a client to use, or the last [*DownError] when ctx ends or the manager is stopped first.
+func (m *Manager) Await(ctx context.Context) error {
+	for {
+		v := m.view.Load()
+		if v.down == nil {
+			return nil
+		}
+		if v.machine.State == Closed {
+			return v.down
+		}
+		select {
+		case <-v.replaced:
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), v.down)
+		}
+	}
+}
+
+// ResetBreaker closes the circuit breaker and makes an attempt at once.
+func (m *Manager) ResetBreaker() { m.signals.raise(&m.signals.reset) }
+
+// Status returns what is known now. It never blocks.
+func (m *Manager) Status() Status {
+	v, now := m.view.Load(), time.Now()
+	s := Status{
+		State: v.machine.State, Kind: v.machine.Kind, Since: v.machine.Since, Address: v.address, Namespace: v.namespace,
+		LastErrorAt: v.machine.LastErrAt, Latency: v.machine.Latency, Attempts: v.machine.Attempts, NextAttempt: v.machine.NextAttempt,
+		Breaker: v.machine.Breaker, Statistics: v.machine.Statistics, Draining: int(m.draining.Load()),
+	}
+	if v.machine.LastErr != nil {
+		s.LastError = v.machine.LastErr.Error()
+	}
+	if v.generation != nil {
+		s.Generation, s.NamespaceID = v.generation.number, v.namespaceID
+	}
+	up := v.down == nil
+	switch {
+	case up:
+		s.Statistics.Uptime += now.Sub(v.at)
+	case s.State != Closed:
+		s.Statistics.Downtime += now.Sub(v.at)
+	}
+	for _, one := range m.sets.list() {
+		s.Workers = append(s.Workers, one.status(up))
+	}
+	return s
+}
+
+// publish replaces the view.
+func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
+	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
+	if g != nil {
+		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
+	}
+	if up := known.State == Connected || known.State == Degraded; up {
+		v.client = g.link.Client()
+	} else {
+		v.down = &DownError{
+			State: known.State, Kind: known.Kind, Since: known.Since, Address: v.address, Namespace: v.namespace, Cause: known.LastErr,
+			RetryAfter: min(max(known.NextAttempt.Sub(now), time.Second), backoffMost),
+		}
+	}
+	if before := m.view.Swap(v); before != nil {
+		close(before.replaced)
+	}
+}
+
+// Stop ends the connecting, lets workers and borrowers finish within ctx, closes every client and joins everything. When
+// ctx ends first, clients are closed under what still uses them, and the rest of the joining goes on without the caller.
+func (m *Manager) Stop(ctx context.Context) error {
+	m.mu.Lock()
+	started, stopped := m.started, m.stopped
+	m.stopped = true
+	m.mu.Unlock()
+	if !started || stopped {
+		return nil
+	}
+	m.end()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-m.looping
+		m.joined.Wait()
+	}()
+	select {
+	case <-done:
+		m.impatient()
+		return nil
+	case <-ctx.Done():
+		m.impatient()
+		return fmt.Errorf("stopping the connection to Temporal: %w", ctx.Err())
+	}
+}
+
+// finish tells the hooks of a new generation, and then lets the one before it and the workers it replaced come to their end.
+func (m *Manager) finish(g, old *generation, replaced []*running) {
+	if g != nil {
+		m.reinject(g)
+	}
+	m.drain(old, replaced)
+}
+
+func (m *Manager) reinject(g *generation) {
+	m.reinjecting <- struct{}{}
+	defer func() { <-m.reinjecting }()
+	m.mu.Lock()
+	hooks := slices.Clone(m.hooks)
+	m.mu.Unlock()
+	if len(hooks) == 0 || m.life.Err() != nil {
+		return
+	}
+	m.log.Info("Reinjecting workflow creators into controllers", "generation", g.number, "controllers", len(hooks))
+	failures := 0
+	for _, hook := range hooks {
+		ctx, cancel := context.WithTimeout(m.life, m.opts.HookTimeout)
+		err := hook.call(ctx, g.link.Client())
+		cancel()
+		if err != nil {
+			failures++
+			m.log.Error("Failed to reinject workflow creators", "controller", hook.name, "generation", g.number, "error", err)
+		}
+	}
+	if failures == 0 {
+		m.log.Info("Workflow creators reinjected successfully", "generation", g.number)
+	}
+}
+
+// drainPace is how often a draining generation is looked at.
+const drainPace = 20 * time.Millisecond
+
+// drain stops workers after the grace and closes the generation when nobody uses it, or the time is over. A worker set
+// that has no successor yet may go on with its old worker for as long as that takes.
+func (m *Manager) drain(old *generation, workers []*running) {
+	if len(workers) > 0 {
+		pause(m.life, m.opts.DrainGrace)
+		m.log.Info("Stopping old workers", "workers", len(workers))
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		var group sync.WaitGroup
+		for _, w := range workers {
+			group.Go(w.stop)
+		}
+		group.Wait()
+	}()
+	defer func() { <-stopped }()
+	if old == nil {
+		return
+	}
+	defer old.link.Close()
+	for m.life.Err() == nil && m.sets.use(old.link) {
+		pause(m.life, time.Second)
+	}
+	budget, cancel := context.WithTimeout(m.hurry, m.opts.DrainTimeout)
+	defer cancel()
+	select {
+	case <-stopped:
+	case <-budget.Done():
+		return
+	}
+	for !old.link.Idle() && budget.Err() == nil {
+		pause(budget, drainPace)
+	}
+}
+
+// pause waits for d, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

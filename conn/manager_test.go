@@ -1,0 +1,471 @@
+package conn_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what takes a second or two.
+const patience = 20 * time.Second
+
+// book is a log that can be read while it is written.
+type book struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *book) count(message string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), `msg="`+message+`"`)
+}
+
+func (b *book) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// rig is a manager with a frontend to suffer from.
+type rig struct {
+	*conn.Manager
+
+	frontend *conntest.Frontend
+	log      *book
+}
+
+// quick are paces for tests: everything a few times faster than by default.
+func quick(address string) conn.Options {
+	return conn.Options{
+		Client: client.Options{HostPort: address}, CheckEvery: 3 * time.Second, CheckTimeout: time.Second, ProbeEvery: 500 * time.Millisecond,
+		ConfirmAfter: 200 * time.Millisecond, SlowAfter: 300 * time.Millisecond, RebuildAfter: time.Second, DrainTimeout: 3 * time.Second,
+	}
+}
+
+func newRig(t *testing.T, given conntest.Options, change ...func(*conn.Options)) *rig {
+	t.Helper()
+	r := &rig{frontend: conntest.Run(t, given), log: &book{}}
+	options := quick(r.frontend.Addr())
+	options.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	for _, c := range change {
+		c(&options)
+	}
+	m, err := conn.New(options)
+	require.NoError(t, err)
+	r.Manager = m
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, m.Stop(ctx))
+		if t.Failed() {
+			t.Log(r.log.String())
+		}
+	})
+	return r
+}
+
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	require.NoError(t, r.Start(t.Context()))
+}
+
+func (r *rig) connect(t *testing.T) {
+	t.Helper()
+	r.start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, r.Await(ctx))
+}
+
+// until waits until the status is as wanted.
+func (r *rig) until(t *testing.T, want func(conn.Status) bool) conn.Status {
+	t.Helper()
+	var s conn.Status
+	require.Eventually(t, func() bool { s = r.Status(); return want(s) }, patience, 5*time.Millisecond)
+	return s
+}
+
+func is(state conn.State, kind conn.Kind) func(conn.Status) bool {
+	return func(s conn.Status) bool { return s.State == state && s.Kind == kind }
+}
+
+// idle is a worker that has nothing to do.
+func idle(queue string) conn.Factory {
+	return func(c client.Client) (worker.Worker, error) {
+		w := worker.New(c, queue, worker.Options{})
+		w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
+		return w, nil
+	}
+}
+
+func polling(s conn.Status) bool {
+	for _, w := range s.Workers {
+		if !w.Polling {
+			return false
+		}
+	}
+	return s.State == conn.Connected
+}
+
+func TestStartedBeforeTemporal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{Stopped: true})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	_, err := r.Client()
+	var down *conn.DownError
+	require.ErrorAs(t, err, &down)
+	require.Equal(t, conn.Connecting, down.State)
+
+	begin := time.Now()
+	r.start(t)
+	require.Less(t, time.Since(begin), 100*time.Millisecond, "the start waits for nothing")
+	r.until(t, is(conn.Down, conn.Unreachable))
+	_, err = r.Client()
+	require.ErrorAs(t, err, &down)
+	require.Contains(t, err.Error(), r.frontend.Addr())
+	require.Contains(t, err.Error(), "refused")
+	require.GreaterOrEqual(t, down.RetryAfter, time.Second)
+
+	require.NoError(t, r.frontend.Restart())
+	begin = time.Now()
+	require.NoError(t, r.Await(t.Context()))
+	require.Less(t, time.Since(begin), 2*time.Second)
+	r.until(t, polling)
+	t.Logf("connected and polling %s after the frontend accepted", time.Since(begin))
+	c, err := r.Client()
+	require.NoError(t, err)
+	_, err = c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "orders"}, "any")
+	require.NoError(t, err)
+	for _, line := range []string{
+		"Starting Temporal health monitor", "Failed initial Temporal connection - will retry automatically",
+		"Initial Temporal connection successful", "All Temporal workers started",
+	} {
+		require.Equal(t, 1, r.log.count(line), line)
+	}
+}
+
+func TestRestartedAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	hooked := make(chan client.Client, 8)
+	r.OnConnect("controllers", func(_ context.Context, c client.Client) error { hooked <- c; return nil })
+	r.connect(t)
+	r.until(t, polling)
+	first := <-hooked
+	r.frontend.Stop()
+	stopped := time.Now()
+	s := r.until(t, is(conn.Down, conn.Unreachable))
+	t.Logf("down after %s: %s", time.Since(stopped), s.LastError)
+	require.Eventually(t, func() bool { return time.Since(stopped) > 2*time.Second }, patience, 10*time.Millisecond)
+	require.NoError(t, r.frontend.Restart())
+	begin := time.Now()
+	require.NoError(t, r.Await(t.Context()))
+	s = r.until(t, polling)
+	t.Logf("connected and polling %s after the frontend accepted again", time.Since(begin))
+	require.Equal(t, 2, s.Generation)
+	require.Equal(t, int64(1), s.Statistics.Outages)
+	require.Greater(t, s.Statistics.LastOutage, 2*time.Second)
+	second := <-hooked
+	require.NotSame(t, first, second)
+	current, err := r.Client()
+	require.NoError(t, err)
+	require.Same(t, second, current)
+	r.until(t, func(s conn.Status) bool { return s.Draining == 0 })
+	require.Equal(t, 1, r.frontend.Connections(), "the old generation's connection is closed")
+	for _, line := range []string{
+		"Temporal connection unhealthy, initiating reconnection", "Temporal reconnected successfully",
+		"Workers restarted successfully", "Stopping old workers",
+	} {
+		require.Equal(t, 1, r.log.count(line), line)
+	}
+	require.Equal(t, 2, r.log.count("Workflow creators reinjected successfully"))
+}
+
+func TestABlipTouchesNoWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	before := r.until(t, polling)
+	for range 3 {
+		require.NoError(t, r.frontend.Flap(t.Context(), 600*time.Millisecond, 300*time.Millisecond, 1))
+	}
+	after := r.until(t, polling)
+	require.Equal(t, 1, after.Generation)
+	require.Equal(t, before.Workers[0].Since, after.Workers[0].Since)
+}
+
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	r.frontend.Freeze()
+	begin := time.Now()
+	s := r.until(t, is(conn.Down, conn.Hung))
+	t.Logf("hung after %s", time.Since(begin))
+	require.False(t, s.Workers[0].Polling)
+	r.frontend.Thaw()
+	begin = time.Now()
+	r.until(t, polling)
+	t.Logf("well %s after the thaw", time.Since(begin))
+}
+
+func TestKindsOfDown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind    conn.Kind
+		text    string
+		break_  func(*conntest.Frontend)
+		restore func(*conntest.Frontend) error
+	}{
+		"namespace removed": {
+			conn.NamespaceMissing, "Namespace default is not found",
+			func(f *conntest.Frontend) { f.RemoveNamespace("default") },
+			func(f *conntest.Frontend) error { f.SetNamespaces("default"); return nil },
+		},
+		"credentials revoked": {
+			conn.AuthFailed, "unauthorized",
+			func(f *conntest.Frontend) { f.SetAPIKeys("another") },
+			func(f *conntest.Frontend) error { f.SetAPIKeys(); return nil },
+		},
+		"silent port": {
+			conn.Hung, "deadline exceeded",
+			func(f *conntest.Frontend) { f.Mute(); f.CutConnections() },
+			func(f *conntest.Frontend) error { f.Unmute(); return nil },
+		},
+		"answers lost": {
+			conn.Hung, "deadline exceeded",
+			func(f *conntest.Frontend) { f.Blackhole(conntest.ToClient) },
+			func(f *conntest.Frontend) error { f.Restore(); return nil },
+		},
+		"requests lost": {
+			conn.Hung, "deadline exceeded",
+			func(f *conntest.Frontend) { f.Blackhole(conntest.ToServer) },
+			func(f *conntest.Frontend) error { f.Restore(); return nil },
+		},
+		"too slow to count": {
+			conn.Hung, "deadline exceeded",
+			func(f *conntest.Frontend) { f.Slow(2 * time.Second) },
+			func(f *conntest.Frontend) error { f.Slow(0); return nil },
+		},
+		"unavailable": {
+			conn.Unreachable, "shutting down",
+			func(f *conntest.Frontend) { f.Fail("", serviceerror.NewUnavailable("shutting down")) },
+			func(f *conntest.Frontend) error { f.Clear(); return nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, conntest.Options{})
+			require.NoError(t, r.Register("orders", idle("orders")))
+			r.connect(t)
+			r.until(t, polling)
+			accepted := r.frontend.Accepted()
+			test.break_(r.frontend)
+			begin := time.Now()
+			s := r.until(t, is(conn.Down, test.kind))
+			took := time.Since(begin)
+			require.Contains(t, s.LastError, test.text)
+			require.NoError(t, test.restore(r.frontend))
+			begin = time.Now()
+			r.until(t, polling)
+			t.Logf("%s after %s, well %s after it was over; %d connections", test.kind, took, time.Since(begin), r.frontend.Accepted()-accepted)
+		})
+	}
+}
+
+func TestConnectionsThatTheNetworkForgot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	r.frontend.Forget()
+	begin := time.Now()
+	r.until(t, func(s conn.Status) bool { return s.Generation == 2 && polling(s) })
+	t.Logf("a new connection carries everything %s later", time.Since(begin))
+}
+
+func TestSlowIsDegraded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	r.connect(t)
+	r.frontend.Slow(600 * time.Millisecond)
+	r.until(t, is(conn.Degraded, conn.Slow))
+	_, err := r.Client()
+	require.NoError(t, err, "it still answers")
+	r.frontend.Slow(0)
+	s := r.until(t, is(conn.Connected, conn.None))
+	require.Equal(t, 1, s.Generation, "nothing was replaced")
+}
+
+func TestRateLimitedIsNotDown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	r.connect(t)
+	calls := r.frontend.Calls("DescribeNamespace")
+	r.frontend.Fail("DescribeNamespace", serviceerror.NewResourceExhausted(0, "too many requests"))
+	require.NoError(t, r.frontend.AwaitCalls(t.Context(), "DescribeNamespace", calls+2))
+	require.Equal(t, conn.Connected, r.Status().State)
+}
+
+func TestGoAwayIsEveryday(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	for range 5 {
+		accepted := r.frontend.Accepted()
+		r.frontend.GoAway()
+		require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Accepted() > accepted }))
+	}
+	s := r.until(t, polling)
+	require.Equal(t, 1, s.Generation)
+	require.Zero(t, s.Statistics.Outages)
+	require.Zero(t, r.log.count("Temporal connection unhealthy, initiating reconnection"))
+}
+
+func TestAWorkerSetThatDoesNotPoll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	r.frontend.Fail("PollWorkflowTaskQueue", serviceerror.NewPermissionDenied("no polling here", ""))
+	r.frontend.Fail("PollActivityTaskQueue", serviceerror.NewPermissionDenied("no polling here", ""))
+	r.frontend.CutConnections()
+	s := r.until(t, is(conn.Degraded, conn.NotPolling))
+	require.True(t, s.Workers[0].Running)
+	require.Contains(t, s.Workers[0].Error, "no polling here")
+	r.frontend.Clear()
+	r.until(t, polling)
+}
+
+func TestASetThatCannotStartKeepsNobodyBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	var tries atomic.Int32
+	require.NoError(t, r.Register("broken", func(c client.Client) (worker.Worker, error) {
+		switch tries.Add(1) {
+		case 1:
+			return nil, errors.New("no such table")
+		case 2:
+			return worker.New(c, "broken", worker.Options{MaxConcurrentWorkflowTaskPollers: 1}), nil // the SDK panics
+		default:
+			return idle("broken")(c)
+		}
+	}))
+	r.connect(t)
+	s := r.until(t, func(s conn.Status) bool { return len(s.Workers) == 2 && s.Workers[1].Polling })
+	require.Contains(t, s.Workers[0].Error, "no such table")
+	r.until(t, func(s conn.Status) bool { return strings.Contains(s.Workers[0].Error, "panic") })
+	s = r.until(t, polling)
+	require.Empty(t, s.Workers[0].Error)
+	require.Equal(t, 1, s.Generation)
+}
+
+func TestSetsComeAndGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	r.connect(t)
+	require.Error(t, r.Register("", idle("orders")))
+	require.NoError(t, r.Register("orders", idle("orders")))
+	require.ErrorContains(t, r.Register("orders", idle("orders")), "already")
+	require.NoError(t, r.frontend.AwaitPollers(t.Context(), "orders", 1))
+	require.NoError(t, r.Unregister(t.Context(), "orders"))
+	require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Pollers("orders").Total() == 0 }))
+	require.Empty(t, r.Status().Workers)
+	require.ErrorContains(t, r.Unregister(t.Context(), "orders"), "no worker set")
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.until(t, polling)
+}
+
+func TestStopWhileConnecting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	r.frontend.Mute()
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.start(t)
+	require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Accepted() > 0 }))
+	begin := time.Now()
+	require.NoError(t, r.Stop(t.Context()))
+	require.Less(t, time.Since(begin), time.Second)
+	require.Equal(t, conn.Closed, r.Status().State)
+	require.Error(t, r.Await(t.Context()))
+	require.Error(t, r.Start(t.Context()))
+}
+
+func TestStopWhileHung(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	r.frontend.Freeze()
+	r.until(t, is(conn.Down, conn.Hung))
+	begin := time.Now()
+	require.NoError(t, r.Stop(t.Context()))
+	require.Less(t, time.Since(begin), 4*time.Second, "the drain is bounded")
+}
+
+func TestABorrowedClientOutlivesItsGeneration(t *testing.T) {
+	t.Parallel()
+	var identity atomic.Value
+	identity.Store("one")
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+		o.Identity = func() (string, error) { return identity.Load().(string), nil }
+	})
+	r.connect(t)
+	c, release, err := r.Borrow()
+	require.NoError(t, err)
+	identity.Store("two")
+	r.until(t, func(s conn.Status) bool { return s.Generation == 2 })
+	require.Equal(t, conn.Connected, r.Status().State)
+	_, err = c.CheckHealth(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Status().Draining)
+	release()
+	r.until(t, func(s conn.Status) bool { return s.Draining == 0 })
+	_, err = c.CheckHealth(t.Context(), nil)
+	require.Error(t, err, "it is closed")
+}
+
+func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New(conn.Options{CheckEvery: -time.Second, DrainTimeout: -1, BreakerAfter: -1})
+	require.ErrorContains(t, err, "CheckEvery is -1s")
+	require.ErrorContains(t, err, "DrainTimeout is -1ns")
+	require.ErrorContains(t, err, "BreakerAfter is -1")
+	_, err = conn.New(conn.Options{CheckTimeout: time.Second, SlowAfter: time.Second})
+	require.ErrorContains(t, err, "nothing would ever be slow")
+}

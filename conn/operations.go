@@ -1,0 +1,121 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/classify"
+	"github.com/signalbox-dev/signalbox/conn/internal/link"
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+// errBuildTimeout is why workers that took too long to start were given up.
+var errBuildTimeout = fmt.Errorf("the workers did not start within %s: %w", buildTimeout, context.DeadlineExceeded)
+
+// probe asks a client's frontend for its health.
+func (m *Manager) probe(ctx context.Context, g *generation) result {
+	ctx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout)
+	defer cancel()
+	begin := time.Now()
+	err := g.link.Probe(ctx)
+	return result{used: g, event: machine.Checked{Kind: classify.Kind(err), Took: time.Since(begin), Err: err}}
+}
+
+// check asks for the namespace, on a new client where it is given none.
+func (m *Manager) check(ctx context.Context, g *generation, number int) result {
+	begin := time.Now()
+	var r result
+	if g == nil {
+		made, err := m.generate(ctx, number)
+		if err != nil {
+			return result{event: machine.Checked{Kind: classify.Credentials(err), Took: time.Since(begin), Err: err}}
+		}
+		g, r.made = made, made
+	}
+	r.used = g
+	checkCtx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout)
+	defer cancel()
+	identity, err := g.link.Check(checkCtx)
+	took := time.Since(begin)
+	kind := classify.Kind(err)
+	if kind != machine.None && !g.link.Connected() {
+		kind, err = classify.Diagnose(ctx, g.address, g.secure, kind, err)
+	}
+	if kind == machine.None {
+		r.identity = &identity
+	}
+	r.event = machine.Checked{Kind: kind, Took: took, Err: err}
+	return r
+}
+
+// build makes a generation that is ready to be swapped in: a client that was checked, and a worker of every set, started.
+// It holds the turns of the sets in its outcomes. A set that fails for reasons of its own does not keep the others back.
+func (m *Manager) build(ctx context.Context, g *generation, number int) result {
+	var r result
+	if g == nil || g.identity == nil {
+		c := m.check(ctx, g, number)
+		checked := c.event.(machine.Checked) //nolint:forcetypeassert,errcheck // the end of a check
+		if r.made = c.made; c.used != nil {
+			g = c.used
+		}
+		if checked.Kind != machine.None {
+			r.used, r.event = c.used, machine.Built{Err: checked.Err, Kind: checked.Kind}
+			return r
+		}
+		g.identity = c.identity
+	}
+	r.used = g
+	ctx, cancel := context.WithTimeoutCause(ctx, buildTimeout, errBuildTimeout)
+	defer cancel()
+	outcomes, err := startAll(ctx, m.sets.list(), g.link, number)
+	if err == nil {
+		err = blame(ctx, outcomes)
+	}
+	if err == nil {
+		r.outcomes, r.event = outcomes, machine.Built{}
+		return r
+	}
+	for _, o := range outcomes {
+		if o.running != nil {
+			m.joined.Go(o.running.stop)
+		}
+		<-o.set.turn
+	}
+	kind := classify.Kind(err)
+	if errors.Is(err, errBuildTimeout) {
+		kind = machine.Hung
+	}
+	r.event = machine.Built{Err: err, Kind: kind}
+	return r
+}
+
+// generate makes a client that nobody knows yet.
+func (m *Manager) generate(ctx context.Context, number int) (*generation, error) {
+	options := m.opts.Client
+	if m.opts.Reload != nil {
+		fresh, err := m.opts.Reload()
+		if err != nil {
+			return nil, fmt.Errorf("reading the settings of the connection: %w", err)
+		}
+		options = m.opts.completed(fresh)
+	}
+	l, err := link.New(ctx, options, m.opts.DrainTimeout, link.Hooks{
+		Ready: func(ready bool) {
+			if ready {
+				m.signals.raise(&m.signals.ready)
+			} else {
+				m.signals.raise(&m.signals.lost)
+			}
+		},
+		Suspect: func() { m.signals.raise(&m.signals.suspected) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &generation{
+		number: number, link: l, address: options.HostPort, namespace: options.Namespace,
+		secure: !options.ConnectionOptions.TLSDisabled && (options.ConnectionOptions.TLS != nil || options.Credentials != nil),
+	}, nil
+}

@@ -1,0 +1,71 @@
+package conn
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/classify"
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+// tend starts the worker sets that have no worker, whose worker has died, or whose worker is left from an older
+// generation, each at its own pace, and tells the machine whether all of them poll.
+func (l *loop) tend() {
+	state := l.machine.View(time.Now()).State
+	if state != Connected && state != Degraded {
+		return
+	}
+	now := time.Now()
+	all := true
+	for _, one := range l.sets.list() {
+		all = all && one.status(true).Polling
+		died, wanting := one.wanting(now, l.current.number)
+		if !wanting {
+			continue
+		}
+		select {
+		case one.turn <- struct{}{}:
+		default:
+			continue // somebody is at it
+		}
+		if died != nil {
+			l.log.Error("Worker has died, replacing it", "worker", one.name, "generation", died.generation, "error", died.err)
+		}
+		l.replace(one)
+	}
+	switch {
+	case all:
+		l.silent = time.Time{}
+	case l.silent.IsZero():
+		l.silent = now
+	}
+	l.tell(machine.Polling{OK: l.silent.IsZero() || now.Sub(l.silent) < silentFor})
+}
+
+// replace starts a worker of a set, whose turn it holds, on the current client.
+func (l *loop) replace(one *set) {
+	g := l.current
+	l.joined.Go(func() {
+		r, err := one.start(g.link, g.number)
+		if err != nil {
+			first := one.failed(err, time.Now()) == 1
+			<-one.turn
+			if first {
+				l.log.Error("Failed to start worker", "worker", one.name, "generation", g.number, "error", err)
+			}
+			if classify.Suspicious(err) {
+				l.signals.raise(&l.signals.suspected)
+			}
+			return
+		}
+		before, ok := one.put(r)
+		<-one.turn
+		if !ok {
+			before = r // the set was removed meanwhile
+		}
+		l.log.Info("Worker started", "worker", one.name, "task_queues", r.queues, "generation", g.number)
+		if before != nil {
+			pause(l.life, l.opts.DrainGrace)
+			before.stop()
+		}
+	})
+}
