@@ -97,7 +97,8 @@ func (w *world) later(d time.Duration, e machine.Event, holds func() bool) {
 
 // enter begins a phase.
 func (w *world) enter(p phase) {
-	if p.mode != w.phase.mode {
+	another := p.mode != w.phase.mode
+	if another {
 		w.changed = w.now
 	}
 	w.phase = p
@@ -105,10 +106,10 @@ func (w *world) enter(p phase) {
 		w.ready = false
 		w.later(0, machine.Lost{}, func() bool { return true })
 	}
-	if w.dialled && !w.ready {
+	if another && w.dialled && !w.ready {
 		w.redial()
 	}
-	if w.op.Do != machine.Nothing {
+	if another && w.op.Do != machine.Nothing {
 		w.disturb()
 	}
 	nudges := map[string]machine.Event{"changed": machine.Changed{}, "reset": machine.Reset{}, "polls": machine.Polling{OK: true}, "polls not": machine.Polling{}}
