@@ -21,13 +21,14 @@ type auditFlags struct {
 }
 
 func auditCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("audit", "Read the audit log", "Every call that changes something leaves an entry that nobody can change.")
+	noun := session.Noun("audit", "Read the audit log", "Every call that changes something leaves an entry that nobody can change. With --project - the entries of all projects are read, and those of none: what was done to the platform as a whole.")
 	var flags auditFlags
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List audit entries, newest first",
-		Example: `  signalbox audit list --action run.cancel --since 7d`,
-		Args:    session.Args(0, 0, ""),
+		Use:   "list",
+		Short: "List audit entries, newest first",
+		Example: `  signalbox audit list --action run.cancel --since 7d
+  signalbox audit list --project - --action system.reset_breaker`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listAudit(cmd.Context(), s, flags)
 		},
@@ -84,11 +85,11 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	for i, entry := range entries {
 		rows[i] = []string{
 			fmt.Sprint(entry.GetId()), moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
-			entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetDetail().GetJson(),
+			entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+DETAIL"), rows)
+		output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"), rows)
 }
 
 func timestamp(t time.Time) *timestamppb.Timestamp {

@@ -37,8 +37,10 @@ type api struct {
 	seq      int64
 	requests []proto.Message
 
-	refuse error         // answer of StartRun
-	drop   chan struct{} // closed: watches end without the run
+	refuse error                  // answer of StartRun
+	queued func(*signalboxv1.Run) // what becomes of a new run instead of running
+	platform
+	drop chan struct{} // closed: watches end without the run
 }
 
 func newAPI() *api {
@@ -138,6 +140,9 @@ func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.S
 		Id: fmt.Sprintf("run-%d", len(a.runs)+1), Project: request.Msg.GetProject(), Workflow: "demo/" + request.Msg.GetWorkflow(), Version: "1.0.0",
 		Status: "running", RequestId: request.Msg.GetRequestId(), Input: request.Msg.GetInput(), Sequence: a.seq,
 		CreateTime: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)), Actor: "local", Trigger: "api",
+	}
+	if a.queued != nil {
+		a.queued(run)
 	}
 	a.runs = append(a.runs, run)
 	a.wake()

@@ -78,7 +78,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	status := Status{
-		Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
+		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
 		Connection: s.link.Connection(), QueueMode: s.opts.QueueMode, Reconciliation: s.reconciler.Last(),
 	}
 	var err error

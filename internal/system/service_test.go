@@ -85,7 +85,7 @@ func TestStatusTellsEverything(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	require.Equal(t, system.Status{
-		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
+		At: noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
 		Workers:        []system.LiveWorker{{ServerID: "host-1"}},

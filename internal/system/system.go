@@ -127,6 +127,8 @@ type LiveWorker struct {
 
 // Status is everything at one moment.
 type Status struct {
+	// At is the moment, by the clock of the process.
+	At                time.Time
 	Version, ServerID string
 	Roles             []string
 	StartedAt         time.Time

@@ -881,7 +881,9 @@ type GetStatusResponse struct {
 	// Live workers of all processes.
 	Workers []*Worker `protobuf:"bytes,8,rep,name=workers,proto3" json:"workers,omitempty"`
 	// Why they are not known.
-	WorkersError  string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
+	WorkersError string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
+	// The server's clock, to tell how long ago things were.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -977,6 +979,13 @@ func (x *GetStatusResponse) GetWorkersError() string {
 		return x.WorkersError
 	}
 	return ""
+}
+
+func (x *GetStatusResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
 }
 
 type ResetBreakerRequest struct {
@@ -1364,7 +1373,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
 	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12@\n" +
 	"\x0elast_beat_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\"\x12\n" +
-	"\x10GetStatusRequest\"\x9c\x03\n" +
+	"\x10GetStatusRequest\"\xcc\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1380,7 +1389,9 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"reconciler\x18\a \x01(\v2\x18.signalbox.v1.ReconcilerR\n" +
 	"reconciler\x12.\n" +
 	"\aworkers\x18\b \x03(\v2\x14.signalbox.v1.WorkerR\aworkers\x12#\n" +
-	"\rworkers_error\x18\t \x01(\tR\fworkersError\"\x15\n" +
+	"\rworkers_error\x18\t \x01(\tR\fworkersError\x12.\n" +
+	"\x04time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x15\n" +
 	"\x13ResetBreakerRequest\"P\n" +
 	"\x14ResetBreakerResponse\x128\n" +
 	"\n" +
@@ -1468,22 +1479,23 @@ var file_signalbox_v1_system_proto_depIdxs = []int32{
 	6,  // 21: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	7,  // 22: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	8,  // 23: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	2,  // 24: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	15, // 25: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	17, // 26: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	0,  // 27: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 28: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	11, // 29: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	13, // 30: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	1,  // 31: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 32: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	12, // 33: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	14, // 34: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	31, // [31:35] is the sub-list for method output_type
-	27, // [27:31] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	16, // 24: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 25: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	15, // 26: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	17, // 27: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	0,  // 28: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 29: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	11, // 30: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	13, // 31: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	1,  // 32: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 33: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	12, // 34: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	14, // 35: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	32, // [32:36] is the sub-list for method output_type
+	28, // [28:32] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }

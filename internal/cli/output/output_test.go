@@ -80,4 +80,10 @@ func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{1500: "2µs", 1234567: "1ms", 1234567890: "1.23s", 125 * time.Second: "2m5s"} {
 		require.Equal(t, want, output.Took(d))
 	}
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 1234567: "1ms", 1999 * time.Millisecond: "1s", 192 * time.Second: "3m12s", time.Hour: "1h0m",
+		26*time.Hour + 90*time.Minute: "1d3h",
+	} {
+		require.Equal(t, want, output.Span(d))
+	}
 }

@@ -66,11 +66,11 @@ func (s Style) Diff(line string) string {
 
 func statusColor(word string) string {
 	switch word {
-	case "completed", "published", "ok":
+	case "completed", "published", "ok", "connected":
 		return green
-	case "failed", "timed_out", "error":
+	case "failed", "timed_out", "error", "down":
 		return red
-	case "canceled", "terminated", "waiting", "paused", "warning":
+	case "canceled", "terminated", "waiting", "paused", "warning", "connecting", "degraded":
 		return yellow
 	case "running":
 		return blue
@@ -195,5 +195,23 @@ func Took(d time.Duration) string {
 		return d.Round(10 * time.Millisecond).String()
 	default:
 		return d.Round(time.Second).String()
+	}
+}
+
+// Span writes how long something has lasted, in its two largest units.
+func Span(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = max(0, d)
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < day:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", int(d/day), int(d.Hours())%24)
 	}
 }

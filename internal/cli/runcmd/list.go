@@ -80,11 +80,11 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		rows[i] = []string{
 			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run),
 			fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
-			moment(run.GetCreateTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
+			moment(run.GetCreateTime()), moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "+BECAUSE", "STEPS", "TOOK", "AGE", "+CREATED", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
+		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {

@@ -25,6 +25,12 @@ const (
 	statusTimedOut   = "timed_out"
 )
 
+// Reasons of a run that is queued without being Temporal's yet.
+const (
+	queuedEngine   = "engine"
+	queuedStarting = "starting"
+)
+
 func statuses() []string {
 	return []string{
 		statusQueued, statusRunning, statusWaiting,

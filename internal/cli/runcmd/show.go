@@ -50,6 +50,7 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "because", Value: statusDetail(run)},
+		{Name: "expires", Value: moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
 		{Name: "created", Value: moment(run.GetCreateTime())},
 		{Name: "started", Value: moment(run.GetStartTime())},
@@ -83,6 +84,9 @@ func statusDetail(run *signalboxv1.Run) string {
 	case statusQueued:
 		if reason := run.GetQueuedReason(); reason != "" {
 			parts = append(parts, reason)
+		}
+		if place := run.GetQueuePosition(); place > 0 {
+			parts = append(parts, fmt.Sprintf("position %d", place))
 		}
 	case statusWaiting:
 		if kind := run.GetWaitingKind(); kind != "" {

@@ -3,6 +3,7 @@ package runcmd
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"connectrpc.com/connect"
 	"github.com/google/uuid"
@@ -29,6 +30,9 @@ unambiguous.
 With --wait the command returns when the run has ended, prints it with its output or error, and exits with 0 when it
 completed, 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out. A server that goes away
 meanwhile is waited for. Ctrl-C ends the waiting, not the run.
+
+While Temporal is away the run is refused with exit code 5, or queued where the server has queue mode; a line on standard
+error says so, and so it does when Temporal has not confirmed the start yet.
 
 The same request ID starts only one run, however often the command is repeated.`,
 		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
@@ -78,13 +82,14 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	if !response.Msg.GetCreated() {
 		s.Note("request %s had started this run before", request.GetRequestId())
 	}
+	noteQueued(s, run)
 	if !flags.wait {
 		if s.Format() == output.Table {
 			s.Note("watch it: signalbox run watch %s", run.GetId())
 		}
 		return printRun(s, run)
 	}
-	s.Note("run %s started; waiting for its end", run.GetId())
+	s.Note("waiting for the end of run %s", run.GetId())
 	follow := newFollower(s, run.GetProject(), run.GetId(), newLines(s.Err, s.ErrStyle()))
 	finished, err := follow.untilEnd(patience)
 	if err != nil {
@@ -94,6 +99,25 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 		return err
 	}
 	return outcome(finished.GetStatus())
+}
+
+// noteQueued tells whoever asked for a run that Temporal does not have it yet.
+func noteQueued(s *session.Session, run *signalboxv1.Run) {
+	switch {
+	case run.GetStatus() != statusQueued:
+	case run.GetQueuedReason() == queuedEngine:
+		line := fmt.Sprintf("Temporal is away: run %s is queued", run.GetId())
+		if place := run.GetQueuePosition(); place > 0 {
+			line += fmt.Sprintf(" at position %d", place)
+		}
+		line += ", and is started when Temporal is back"
+		if expires := run.GetQueueExpireTime(); expires != nil {
+			line += "; unless that is before " + moment(expires) + ", it fails"
+		}
+		s.Note("%s", line)
+	case run.GetQueuedReason() == queuedStarting:
+		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, by itself", run.GetId())
+	}
 }
 
 // unknownOutcome tells a request that may have arrived from one that was answered or never sent.

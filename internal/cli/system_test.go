@@ -1,0 +1,239 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+// platform is what the fake API says of itself.
+type platform struct {
+	status *signalboxv1.GetStatusResponse
+	report *signalboxv1.ReconcileResponse
+	refuse error // answer of Reconcile
+}
+
+func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusRequest]) (*connect.Response[signalboxv1.GetStatusResponse], error) {
+	return connect.NewResponse(proto.CloneOf(a.platform.status)), nil
+}
+
+func (a *api) ResetBreaker(_ context.Context, request *connect.Request[signalboxv1.ResetBreakerRequest]) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.ResetBreakerResponse{Connection: proto.CloneOf(a.platform.status.GetConnection())}), nil
+}
+
+func (a *api) Reconcile(_ context.Context, request *connect.Request[signalboxv1.ReconcileRequest]) (*connect.Response[signalboxv1.ReconcileResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	if a.platform.refuse != nil {
+		return nil, a.platform.refuse
+	}
+	return connect.NewResponse(proto.CloneOf(a.platform.report)), nil
+}
+
+// noon is the server's clock.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noon.Add(-d)) }
+
+// connected is the status of a server that is well.
+func connected() *signalboxv1.GetStatusResponse {
+	return &signalboxv1.GetStatusResponse{
+		Version: "1.2.3", ServerId: "host-1-abc", Roles: []string{"api", "worker"}, StartTime: before(2 * time.Hour), Time: before(0),
+		Connection: &signalboxv1.Connection{
+			State: "connected", Since: before(time.Second), Address: "127.0.0.1:7233", Namespace: "default", Generation: 2, Attempts: 5,
+			Latency: durationpb.New(1234 * time.Microsecond), LastError: "connection refused", LastErrorTime: before(200 * time.Second), Draining: 1,
+			Breaker: &signalboxv1.Breaker{State: "closed"},
+			Statistics: &signalboxv1.ConnectionStatistics{
+				Uptime: durationpb.New(119 * time.Minute), Downtime: durationpb.New(8 * time.Second), Connections: 2, Outages: 1,
+				LastOutage: durationpb.New(8 * time.Second), LongestOutage: durationpb.New(8 * time.Second), ConnectedSince: before(192 * time.Second),
+			},
+			WorkerSets: []*signalboxv1.WorkerSet{
+				{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, Generation: 2, StartTime: before(192 * time.Second), LastPollTime: before(3 * time.Second)},
+				{Name: "shop", Generation: 1, Failures: 3, Error: "namespace\nnot found"},
+			},
+		},
+		QueueMode:  &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
+		Reconciler: &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
+		Workers:    []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", LastBeatTime: before(4 * time.Second)}},
+	}
+}
+
+func TestSystemStatusIsOneVerdictAndTheFacts(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.status = connected()
+	c := shell.run(t, "system", "status")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, `Temporal 127.0.0.1:7233 (default): connected for 3m12s, generation 2
+
+server      host-1-abc, version 1.2.3, api and worker, up for 2h0m
+breaker     closed, 0 failures in a row
+outages     1; up 1h59m, down 8s; last one 8s, longest 8s
+attempts    5 to connect, 2 connected
+check       answered in 1ms
+last error  3m20s ago: connection refused
+draining    1 replaced generation
+queue       off: runs are refused while Temporal is away
+reconciler  12s ago: 40 runs compared, 1 difference
+
+workers of this server
+PROJECT  RUNNING  POLLING  LAST POLL  GENERATION  STARTED    ERROR
+default  yes      yes      3s ago     2           3m12s ago
+shop     no       no       never      1           never      namespace\nnot found
+
+live workers of all servers
+SERVER      LAST BEAT  TEMPORAL        NAMESPACE
+host-1-abc  4s ago     127.0.0.1:7233  default
+`, c.out.String())
+	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
+
+	var status struct {
+		Connection struct {
+			State      string `json:"state"`
+			WorkerSets []struct {
+				Polling bool `json:"polling"`
+			} `json:"workerSets"`
+		} `json:"connection"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "system", "status", "-o", "json").out.String()), &status))
+	require.Equal(t, "connected", status.Connection.State)
+	require.True(t, status.Connection.WorkerSets[0].Polling)
+	require.Contains(t, shell.run(t, "system", "status", "-o", "yaml").out.String(), "state: connected\n")
+}
+
+func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*signalboxv1.GetStatusResponse)
+		wants  []string
+	}{
+		"down, breaker open, queue on": {func(s *signalboxv1.GetStatusResponse) {
+			c := s.GetConnection()
+			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(12*time.Second), before(-4*time.Second)
+			c.LastError, c.GetStatistics().ConnectedSince = "namespace \"default\"\nnot found", nil
+			c.Breaker = &signalboxv1.Breaker{State: "open", Failures: 10, OpenTime: before(time.Minute), NextProbeTime: before(-200 * time.Second)}
+			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
+		}, []string{
+			`Temporal 127.0.0.1:7233 (default): down for 12s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
+			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
+			"queue       on, 12 of 1000 places taken, each for 1h0m at most",
+		}},
+		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
+			c := s.GetConnection()
+			c.State, c.Kind, c.Breaker = "degraded", "not_polling", &signalboxv1.Breaker{State: "half_open", Failures: 1, OpenTime: before(0)}
+		}, []string{"degraded for 1s (not polling), generation 2\n", "half open since 0s, 1 failure in a row, trying now"}},
+		"connecting": {func(s *signalboxv1.GetStatusResponse) {
+			c := s.GetConnection()
+			c.State, c.LastError, c.GetStatistics().ConnectedSince, c.WorkerSets = "connecting", "", nil, nil
+		}, []string{"(default): connecting for 1s\n"}},
+		"closed": {func(s *signalboxv1.GetStatusResponse) { s.GetConnection().State = "closed" }, []string{": closed for 1s\n"}},
+		"database away": {func(s *signalboxv1.GetStatusResponse) {
+			s.QueueMode.Enabled, s.QueueMode.Error = true, "the database is away"
+			s.Workers, s.WorkersError = nil, "the database is away"
+			s.Reconciler = &signalboxv1.Reconciler{LastTime: before(0), Error: "the database is away"}
+		}, []string{"queue       on, runs: the database is away", "reconciler  0s ago: the database is away", "\nlive workers: the database is away\n"}},
+		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
+			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
+		}, []string{"queue       off, 3 of 1000 places taken", "reconciler  has not run here", "\nno live workers\n"}},
+		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shell, a := sh(t)
+			a.platform.status = connected()
+			test.change(a.platform.status)
+			c := shell.run(t, "system", "status")
+			require.Zero(t, c.code, "a status that tells of trouble is an answer all the same")
+			for _, want := range test.wants {
+				require.Contains(t, c.out.String(), want)
+			}
+		})
+	}
+	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "system", "status"), exit.Unavailable, "ask for the system's status", "127.0.0.1:1")
+}
+
+func TestSystemResetBreaker(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.status = connected()
+	c := shell.run(t, "system", "reset-breaker")
+	require.Zero(t, c.code)
+	require.Contains(t, c.err.String(), "nothing to try")
+	a.platform.status.Connection.State = "down"
+	c = shell.run(t, "system", "reset-breaker")
+	require.Contains(t, c.err.String(), "the server tries now")
+	require.True(t, strings.HasPrefix(c.out.String(), "Temporal 127.0.0.1:7233 (default): down for "), c.out.String())
+	last[*signalboxv1.ResetBreakerRequest](t, a)
+	require.Contains(t, shell.run(t, "system", "reset-breaker", "-o", "json").out.String(), `"state": "down"`)
+}
+
+func TestSystemReconcile(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.report = &signalboxv1.ReconcileResponse{Checked: 1, Took: durationpb.New(20 * time.Millisecond)}
+	c := shell.run(t, "system", "reconcile")
+	require.Zero(t, c.code)
+	require.Equal(t, "nothing to correct: 1 run compared with Temporal in 20ms\n", c.err.String())
+	require.False(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
+
+	a.platform.report = &signalboxv1.ReconcileResponse{
+		Checked: 40, Total: 3, Failed: 1, Took: durationpb.New(time.Second), Corrections: []*signalboxv1.Correction{
+			{Kind: "finished", RunId: "run-1", Project: "default", Detail: "it completed", Applied: true},
+			{Kind: "foreign_execution", RunId: "x", Project: "shop", Detail: "is none of ours"},
+		},
+	}
+	c = shell.run(t, "system", "reconcile")
+	require.Regexp(t, `(?m)^run-1 +default +finished +yes +it completed$`, c.out.String())
+	require.Regexp(t, `(?m)^x +shop +foreign_execution +no, reported only +is none of ours$`, c.out.String())
+	require.Equal(t, "1 run could not be compared; the next time tries them again\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
+
+	c = shell.run(t, "system", "reconcile", "--dry-run")
+	require.True(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
+	require.Contains(t, c.out.String(), "no, dry run")
+	require.Contains(t, shell.run(t, "system", "reconcile", "-o", "json").out.String(), `"runId": "run-1"`)
+
+	a.platform.refuse = retryLater()
+	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE", "try again in 2s")
+}
+
+// Whoever starts a run while Temporal is away learns it in one line beside the data.
+func TestStartSaysThatTheRunIsQueued(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.queued = func(run *signalboxv1.Run) {
+		run.Status, run.QueuedReason, run.QueuePosition, run.QueueExpireTime = "queued", "engine", 3, before(-time.Hour)
+	}
+	c := shell.run(t, "run", "start", "hello", "-o", "json")
+	require.Zero(t, c.code)
+	require.Equal(t, "Temporal is away: run run-1 is queued at position 3, and is started when Temporal is back; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
+	require.Contains(t, c.out.String(), `"queuePosition": 3`)
+	c = shell.run(t, "run", "show", "run-1")
+	require.Regexp(t, `(?m)^because +engine, position 3$`, c.out.String())
+	require.Regexp(t, `(?m)^expires +2026-01-31T13:00:00Z$`, c.out.String())
+	c = shell.run(t, "run", "list")
+	require.Regexp(t, `(?m)^ID .*STATUS +BECAUSE`, c.out.String())
+	require.Regexp(t, `(?m)^run-1 .*queued +engine, position 3`, c.out.String())
+	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "2026-01-31T13:00:00Z")
+
+	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "starting" }
+	c = shell.run(t, "run", "start", "hello", "-o", "json")
+	require.Equal(t, "Temporal has not confirmed the start of run run-2 yet; it stays queued and is started once, by itself\n", c.err.String())
+	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "worker" }
+	require.Empty(t, shell.run(t, "run", "start", "hello", "-o", "json").err.String())
+}

@@ -1,0 +1,212 @@
+package systemcmd
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// States of the connection and the breaker, as the API spells them.
+const (
+	stateConnecting = "connecting"
+	stateConnected  = "connected"
+	stateDegraded   = "degraded"
+	stateDown       = "down"
+	breakerClosed   = "closed"
+	breakerHalfOpen = "half_open"
+)
+
+func usable(c *signalboxv1.Connection) bool {
+	return c.GetState() == stateConnected || c.GetState() == stateDegraded
+}
+
+// printStatus prints the verdict, then the facts, then the workers. Ages are by the server's clock.
+func printStatus(s *session.Session, status *signalboxv1.GetStatusResponse) error {
+	now := s.Now()
+	if status.GetTime() != nil {
+		now = status.GetTime().AsTime()
+	}
+	c := status.GetConnection()
+	if err := write(s.Out, verdict(c, now, s.Style())+"\n\n"); err != nil {
+		return err
+	}
+	if err := output.Card(s.Out, s.Style(), facts(status, now)); err != nil {
+		return err
+	}
+	if err := printWorkerSets(s, c.GetWorkerSets(), now); err != nil {
+		return err
+	}
+	return printWorkers(s, status, now)
+}
+
+// verdict is the connection in one line.
+func verdict(c *signalboxv1.Connection, now time.Time, style output.Style) string {
+	line := fmt.Sprintf("Temporal %s (%s): %s", output.Visible(c.GetAddress()), output.Visible(c.GetNamespace()), style.Status(c.GetState()))
+	since := c.GetSince()
+	if c.GetState() == stateConnected && c.GetStatistics().GetConnectedSince() != nil {
+		since = c.GetStatistics().GetConnectedSince() // a spell of slowness is no end of the connection
+	}
+	if since != nil {
+		line += " for " + output.Span(now.Sub(since.AsTime()))
+	}
+	switch c.GetState() {
+	case stateConnected:
+		return fmt.Sprintf("%s, generation %d", line, c.GetGeneration())
+	case stateDegraded:
+		return fmt.Sprintf("%s (%s), generation %d", line, words(c.GetKind()), c.GetGeneration())
+	case stateConnecting, stateDown:
+		if c.GetKind() != "" {
+			line += " (" + words(c.GetKind()) + ")"
+		}
+		if c.GetLastError() != "" {
+			line += ": " + output.Visible(c.GetLastError())
+		}
+		if next := c.GetNextAttemptTime(); next != nil {
+			line += "; next attempt in " + output.Span(next.AsTime().Sub(now))
+		}
+	}
+	return line
+}
+
+// words writes one of the API's words as people do.
+func words(word string) string { return strings.ReplaceAll(output.Visible(word), "_", " ") }
+
+func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field {
+	c := status.GetConnection()
+	server := fmt.Sprintf("%s, version %s, %s", status.GetServerId(), status.GetVersion(), strings.Join(status.GetRoles(), " and "))
+	if status.GetStartTime() != nil {
+		server += ", up for " + output.Span(now.Sub(status.GetStartTime().AsTime()))
+	}
+	fields := []output.Field{
+		{Name: "server", Value: server},
+		{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
+		{Name: "outages", Value: outages(c.GetStatistics())},
+		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},
+	}
+	if usable(c) {
+		fields = append(fields, output.Field{Name: "check", Value: "answered in " + output.Took(c.GetLatency().AsDuration())})
+	}
+	if c.GetLastError() != "" && usable(c) { // while it is down, the verdict has it
+		fields = append(fields, output.Field{Name: "last error", Value: ago(c.GetLastErrorTime(), now) + ": " + c.GetLastError()})
+	}
+	if c.GetDraining() > 0 {
+		fields = append(fields, output.Field{Name: "draining", Value: count(c.GetDraining(), "replaced generation")})
+	}
+	return append(fields,
+		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
+		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
+}
+
+func breaker(b *signalboxv1.Breaker, now time.Time) string {
+	failures := count(b.GetFailures(), "failure") + " in a row"
+	if b.GetState() == breakerClosed {
+		return "closed, " + failures
+	}
+	text := words(b.GetState())
+	if b.GetOpenTime() != nil {
+		text += " since " + output.Span(now.Sub(b.GetOpenTime().AsTime()))
+	}
+	text += ", " + failures
+	if b.GetState() == breakerHalfOpen {
+		return text + ", trying now"
+	}
+	if next := b.GetNextProbeTime(); next != nil {
+		text += ", next probe in " + output.Span(next.AsTime().Sub(now))
+	}
+	return text
+}
+
+func outages(s *signalboxv1.ConnectionStatistics) string {
+	text := fmt.Sprintf("%d; up %s, down %s", s.GetOutages(),
+		output.Span(s.GetUptime().AsDuration()), output.Span(s.GetDowntime().AsDuration()))
+	if s.GetOutages() > 0 {
+		text += fmt.Sprintf("; last one %s, longest %s",
+			output.Span(s.GetLastOutage().AsDuration()), output.Span(s.GetLongestOutage().AsDuration()))
+	}
+	return text
+}
+
+func queue(q *signalboxv1.QueueMode) string {
+	if !q.GetEnabled() && q.GetRuns() == 0 {
+		return "off: runs are refused while Temporal is away"
+	}
+	runs := fmt.Sprintf("%d of %d places taken", q.GetRuns(), q.GetMaxRuns())
+	if q.GetError() != "" {
+		runs = "runs: " + q.GetError()
+	}
+	if !q.GetEnabled() {
+		return "off, " + runs
+	}
+	return fmt.Sprintf("on, %s, each for %s at most", runs, output.Span(q.GetTtl().AsDuration()))
+}
+
+func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
+	if r.GetLastTime() == nil {
+		return "has not run here; one worker of all does it at a time"
+	}
+	text := ago(r.GetLastTime(), now)
+	if r.GetError() != "" {
+		return text + ": " + r.GetError()
+	}
+	text += fmt.Sprintf(": %s compared, %s", count(r.GetChecked(), "run"), count(r.GetCorrections(), "difference"))
+	if r.GetFailed() > 0 {
+		text += fmt.Sprintf(", %d not compared", r.GetFailed())
+	}
+	return text
+}
+
+func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time.Time) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(sets))
+	for i, set := range sets {
+		rows[i] = []string{
+			set.GetName(), yes(set.GetRunning()), yes(set.GetPolling()), ago(set.GetLastPollTime(), now),
+			fmt.Sprint(set.GetGeneration()), ago(set.GetStartTime(), now), fmt.Sprint(set.GetFailures()),
+			strings.Join(set.GetTaskQueues(), ","), set.GetError(),
+		}
+	}
+	if err := write(s.Out, "\nworkers of this server\n"); err != nil {
+		return err
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
+		"PROJECT", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
+}
+
+func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
+	if text := status.GetWorkersError(); text != "" {
+		return write(s.Out, "\nlive workers: "+output.Visible(text)+"\n")
+	}
+	if len(status.GetWorkers()) == 0 {
+		return write(s.Out, "\nno live workers\n")
+	}
+	rows := make([][]string, len(status.GetWorkers()))
+	for i, w := range status.GetWorkers() {
+		rows[i] = []string{w.GetServerId(), ago(w.GetLastBeatTime(), now), w.GetAddress(), w.GetNamespace(), w.GetContract()}
+	}
+	if err := write(s.Out, "\nlive workers of all servers\n"); err != nil {
+		return err
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "LAST BEAT", "TEMPORAL", "NAMESPACE", "+CONTRACT"), rows)
+}
+
+func ago(t *timestamppb.Timestamp, now time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return output.Span(now.Sub(t.AsTime())) + " ago"
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

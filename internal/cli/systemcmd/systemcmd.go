@@ -1,0 +1,160 @@
+// Package systemcmd is the noun "system": how the server is connected to Temporal, and the two things an operator does
+// about it.
+//
+//	root.AddCommand(systemcmd.New(s))
+package systemcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("system", "See how the platform is connected to Temporal, and put it right", "")
+	noun.AddCommand(statusCommand(s), resetCommand(s), reconcileCommand(s))
+	return noun
+}
+
+func statusCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the connection to Temporal, its breaker, workers, the queue and the reconciler",
+		Long: `Show how the server at --address is connected to Temporal: a verdict in one line, then what it knows of the circuit
+breaker, of outages so far, the queue for runs that wait for Temporal, the reconciler, its own workers, and the live
+workers of all servers.
+
+It exits with 0 whenever the server answers, whatever it says of Temporal: scripts read connection.state of -o json.`,
+		Example: `  signalbox system status
+  signalbox system status -o json | jq -r .connection.state`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.System().GetStatus(ctx, connect.NewRequest(&signalboxv1.GetStatusRequest{}))
+			if err != nil {
+				return s.Failed(err, "ask for the system's status")
+			}
+			if s.Format().Structured() {
+				return output.Message(s.Out, s.Format(), response.Msg)
+			}
+			return printStatus(s, response.Msg)
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func resetCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reset-breaker",
+		Short: "Let the server try to connect to Temporal at once",
+		Long: `Let the server at --address try to connect to Temporal at once, whatever its circuit breaker and its back-off say. The
+attempt is not waited for: look at it with "signalbox system status". It changes nothing while the server is connected.`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.System().ResetBreaker(ctx, connect.NewRequest(&signalboxv1.ResetBreakerRequest{}))
+			if err != nil {
+				return s.Failed(err, "reset the breaker")
+			}
+			connection := response.Msg.GetConnection()
+			if s.Format().Structured() {
+				return output.Message(s.Out, s.Format(), connection)
+			}
+			if usable(connection) {
+				s.Note("nothing to try: the server is connected")
+			} else {
+				s.Note("the server tries now; look at it with \"signalbox system status\"")
+			}
+			return write(s.Out, verdict(connection, s.Now(), s.Style())+"\n")
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func reconcileCommand(s *session.Session) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Compare the runs with Temporal now, and correct what differs",
+		Long: `Compare the runs with Temporal now, as a worker does by itself every runs.reconcile_interval, and correct what
+differs: runs that have ended in Temporal, that it does not know, that were never handed over. Each correction is one
+line; with --dry-run nothing is changed.`,
+		Example: `  signalbox system reconcile --dry-run`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reconcile(cmd.Context(), s, dryRun)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be corrected")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.System().Reconcile(ctx, connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: dryRun}))
+	if err != nil {
+		return s.Failed(err, "reconcile the runs with Temporal")
+	}
+	report := response.Msg
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), report)
+	}
+	if report.GetFailed() > 0 {
+		s.Note("%s could not be compared; the next time tries them again", count(report.GetFailed(), "run"))
+	}
+	checked := fmt.Sprintf("%s compared with Temporal in %s", count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
+	if report.GetTotal() == 0 {
+		s.Note("nothing to correct: %s", checked)
+		return nil
+	}
+	rows := make([][]string, len(report.GetCorrections()))
+	for i, c := range report.GetCorrections() {
+		rows[i] = []string{c.GetRunId(), c.GetProject(), c.GetKind(), applied(c, dryRun), c.GetDetail()}
+	}
+	if err := output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "PROJECT", "CORRECTION", "DONE", "DETAIL"), rows); err != nil {
+		return err
+	}
+	if more := report.GetTotal() - int64(len(rows)); more > 0 {
+		s.Note("and %d more", more)
+	}
+	s.Note("%s; %s", count(report.GetTotal(), "difference"), checked)
+	return nil
+}
+
+// applied tells whether a correction was made.
+func applied(c *signalboxv1.Correction, dryRun bool) string {
+	switch {
+	case c.GetApplied():
+		return "yes"
+	case dryRun:
+		return "no, dry run"
+	default:
+		return "no, reported only"
+	}
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
