@@ -14,6 +14,7 @@ type Runs struct {
 	total metric.Int64Counter
 	start metric.Float64Histogram
 	lag   metric.Float64Histogram
+	fixed metric.Int64Counter
 }
 
 func newRuns(meter metric.Meter) (*Runs, error) {
@@ -25,10 +26,12 @@ func newRuns(meter metric.Meter) (*Runs, error) {
 	lag, err3 := meter.Float64Histogram("signalbox.projection.lag", metric.WithUnit("s"),
 		metric.WithDescription("Time from Temporal's acceptance of a workflow task to its rows in the store."),
 		metric.WithExplicitBucketBoundaries(seconds()...))
-	if err := errors.Join(err1, err2, err3); err != nil {
+	fixed, err4 := meter.Int64Counter("signalbox.reconcile.corrections",
+		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	return &Runs{total: total, start: start, lag: lag}, nil
+	return &Runs{total: total, start: start, lag: lag, fixed: fixed}, nil
 }
 
 // Count adds a run of the project that came into the status (signalbox_runs_total).
@@ -45,4 +48,9 @@ func (r *Runs) Started(ctx context.Context, project string, took time.Duration) 
 // Projected records how far the store was behind Temporal when it caught up (signalbox_projection_lag_seconds).
 func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
 	r.lag.Record(ctx, lag.Seconds())
+}
+
+// Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
+func (r *Runs) Corrected(ctx context.Context, kind string) {
+	r.fixed.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))
 }

@@ -1,6 +1,7 @@
 // Package telemetry measures one platform: OpenTelemetry inside, Prometheus at /metrics.
 //
 //	tel, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Version: version, Log: log})
+//	err = tel.Observe(telemetry.Observed{Connection: manager.Connection, QueuedRuns: …})
 //	mux.Handle("/metrics", tel.Handler())
 //	defer tel.Stop(ctx)
 //
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -48,6 +50,7 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
 	log      *slog.Logger
+	now      func() time.Time
 }
 
 // New builds the registry and every instrument.
@@ -65,7 +68,7 @@ func New(options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the Prometheus exporter: %w", err)
 	}
-	t := &Telemetry{registry: registry, log: options.Log}
+	t := &Telemetry{registry: registry, log: options.Log, now: time.Now}
 	t.provider = sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithResource(resource.NewSchemaless(

@@ -1,0 +1,122 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/signalbox-dev/signalbox/internal/system"
+)
+
+// Observed is what is read whenever the metrics are scraped. Both are asked for on every scrape and must not block.
+type Observed struct {
+	// Connection is this process's connection to Temporal.
+	Connection func() system.Connection
+	// QueuedRuns counts the runs that were accepted while Temporal was away; an error leaves the metric out. It is
+	// given a context that ends soon.
+	QueuedRuns func(ctx context.Context) (int64, error)
+}
+
+// queueTimeout bounds the question for the queue: a scrape must not hang on a database.
+const queueTimeout = time.Second
+
+// gauges are the instruments of the connection and of what depends on it.
+type gauges struct {
+	status, running, breaker, queued, pollers metric.Int64ObservableGauge
+	attempts                                  metric.Int64ObservableCounter
+	lasting, pollAge                          metric.Float64ObservableGauge
+}
+
+// Observe begins to show the connection (temporal_connection_status, temporal_reconnection_attempts_total,
+// temporal_connection_duration_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
+// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds) and the queue (signalbox_queue_mode_runs). It is called once.
+//
+// Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
+func (t *Telemetry) Observe(seen Observed) error {
+	meter := t.Meter(scope)
+	g, err := newGauges(meter)
+	if err != nil {
+		return err
+	}
+	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		g.observe(o, seen.Connection(), t.now())
+		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
+		defer cancel()
+		if runs, err := seen.QueuedRuns(ctx); err == nil {
+			o.ObserveInt64(g.queued, runs)
+		}
+		return nil
+	}, g.status, g.running, g.breaker, g.queued, g.pollers, g.attempts, g.lasting, g.pollAge)
+	return err
+}
+
+func newGauges(meter metric.Meter) (g gauges, err error) {
+	var errs []error
+	gauge := func(name, description string, options ...metric.Int64ObservableGaugeOption) metric.Int64ObservableGauge {
+		made, err := meter.Int64ObservableGauge(name, append(options, metric.WithDescription(description))...)
+		errs = append(errs, err)
+		return made
+	}
+	seconds := func(name, description string) metric.Float64ObservableGauge {
+		made, err := meter.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
+		errs = append(errs, err)
+		return made
+	}
+	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
+	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
+	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
+	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")
+	g.pollers = gauge("signalbox.queue.pollers", "Task queues of the project that this process polls.")
+	g.lasting = seconds("temporal.connection.duration", "How long the connection to Temporal has lasted without a break; 0 while there is none.")
+	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled for the project.")
+	var counterErr error
+	g.attempts, counterErr = meter.Int64ObservableCounter("temporal.reconnection.attempts",
+		metric.WithDescription("Attempts to connect to Temporal since the process started."))
+	return g, errors.Join(append(errs, counterErr)...)
+}
+
+func (g gauges) observe(o metric.Observer, c system.Connection, now time.Time) {
+	labels := metric.WithAttributes(attribute.String("host_port", c.Address), attribute.String("namespace", c.Namespace))
+	var status, running, breaker int64
+	var lasting float64
+	if c.Usable() {
+		status = 1
+		lasting = age(now, c.Statistics.ConnectedSince)
+	}
+	switch c.Breaker.State {
+	case system.BreakerHalfOpen:
+		breaker = 1
+	case system.BreakerOpen:
+		breaker = 2
+	}
+	for _, set := range c.WorkerSets {
+		project := metric.WithAttributes(attribute.String("project", set.Name))
+		var polled int64
+		if set.Running {
+			running++
+		}
+		if set.Polling {
+			polled = int64(len(set.TaskQueues))
+		}
+		o.ObserveInt64(g.pollers, polled, project)
+		if !set.LastPoll.IsZero() { // before the first poll there is no age to tell
+			o.ObserveFloat64(g.pollAge, age(now, set.LastPoll), project)
+		}
+	}
+	o.ObserveInt64(g.status, status, labels)
+	o.ObserveInt64(g.attempts, c.Attempts, labels)
+	o.ObserveFloat64(g.lasting, lasting, labels)
+	o.ObserveInt64(g.running, running, labels)
+	o.ObserveInt64(g.breaker, breaker, labels)
+}
+
+// age is never negative: clocks differ and are set back.
+func age(now, since time.Time) float64 {
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(since).Seconds())
+}

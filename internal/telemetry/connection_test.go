@@ -1,0 +1,118 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+)
+
+// lines returns the samples of a scrape whose names begin with one of the prefixes.
+func lines(page string, prefixes ...string) []string {
+	var found []string
+	for line := range strings.Lines(page) {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(line, prefix) {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// value returns the number of the sample with this name and labels.
+func value(t *testing.T, page, sample string) float64 {
+	t.Helper()
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, sample+" "); ok {
+			number, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			require.NoError(t, err)
+			return number
+		}
+	}
+	require.FailNow(t, "no sample", "%s in\n%s", sample, page)
+	return 0
+}
+
+const place = `{host_port="127.0.0.1:7233",namespace="default"}`
+
+func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	now := time.Now()
+	connection := system.Connection{
+		State: system.Connected, Address: "127.0.0.1:7233", Namespace: "default", Attempts: 4, Generation: 2,
+		Breaker:    system.Breaker{State: system.BreakerClosed},
+		Statistics: system.Statistics{ConnectedSince: now.Add(-time.Hour)},
+		WorkerSets: []system.WorkerSet{
+			{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, LastPoll: now.Add(-time.Minute)},
+			{Name: "shop", TaskQueues: []string{"signalbox-shop"}, Running: false},
+		},
+	}
+	queued := int64(12)
+	var away error
+	require.NoError(t, tel.Observe(telemetry.Observed{
+		Connection: func() system.Connection { return connection },
+		QueuedRuns: func(context.Context) (int64, error) { return queued, away },
+	}))
+	page := scrape(t, tel)
+	require.Equal(t, []string{
+		"signalbox_queue_mode_runs 12",
+		`signalbox_queue_pollers{project="default"} 1`,
+		`signalbox_queue_pollers{project="shop"} 0`,
+		"temporal_circuit_breaker_state" + place + " 0",
+		"temporal_connection_status" + place + " 1",
+		"temporal_reconnection_attempts_total" + place + " 4",
+		"temporal_workers_running" + place + " 1",
+	}, lines(page, "signalbox_queue_mode", "signalbox_queue_pollers", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	require.InDelta(t, 3600, value(t, page, "temporal_connection_duration_seconds"+place), 30)
+	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default"}`), 30)
+	require.Len(t, lines(page, "signalbox_queue_last_poll_age_seconds"), 1, "a project that was never polled has no age")
+
+	connection.State, connection.Kind, connection.Attempts = system.Down, "unreachable", 5
+	connection.Statistics.ConnectedSince = time.Time{}
+	connection.Breaker.State = system.BreakerOpen
+	away = errors.New("the database is away")
+	page = scrape(t, tel)
+	require.Zero(t, value(t, page, "temporal_connection_status"+place))
+	require.Zero(t, value(t, page, "temporal_connection_duration_seconds"+place))
+	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
+	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
+	require.Empty(t, lines(page, "signalbox_queue_mode_runs"), "what is not known is not zero")
+	connection.Breaker.State = system.BreakerHalfOpen
+	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
+}
+
+// Whatever happens to the connection, the number of series stays what the projects make it.
+func TestSeriesDoNotGrowWithTime(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	connection := system.Connection{Address: "127.0.0.1:7233", Namespace: "default"}
+	require.NoError(t, tel.Observe(telemetry.Observed{
+		Connection: func() system.Connection { return connection },
+		QueuedRuns: func(context.Context) (int64, error) { return 0, nil },
+	}))
+	count := 0
+	for i := range 20 {
+		connection.State, connection.Kind = []string{system.Connected, system.Down}[i%2], []string{"", "hung"}[i%2]
+		connection.Generation, connection.Attempts, connection.NamespaceID, connection.LastError = i, int64(i), fmt.Sprint(i), fmt.Sprint(i)
+		connection.WorkerSets = []system.WorkerSet{{Name: "default", Running: true, Generation: i, LastPoll: time.Now(), Error: fmt.Sprint(i)}}
+		tel.Runs.Corrected(t.Context(), "finished")
+		found := lines(scrape(t, tel), "temporal_", "signalbox_")
+		if i == 0 {
+			count = len(found)
+		}
+		require.Len(t, found, count)
+	}
+	require.Contains(t, scrape(t, tel), `signalbox_reconcile_corrections_total{kind="finished"} 20`)
+}
