@@ -109,8 +109,7 @@ func (m *Machine) fall(now, outageAt time.Time, kind Kind) {
 	m.become(now, Down, kind)
 	m.statistics.Outages++
 	m.statistics.ConnectedSince = time.Time{}
-	r := &m.retry
-	r.outageAt, r.number, r.pauses = outageAt, 0, 0
+	m.retry.outageAt = outageAt
 	m.pause(now)
 }
 
@@ -124,7 +123,6 @@ func (m *Machine) pause(now time.Time) {
 
 // attemptAnswered takes an attempt that was answered.
 func (m *Machine) attemptAnswered(now time.Time, ended Command, took time.Duration) {
-	m.watch.slow = 0
 	m.measure(now, took)
 	if ended.Fresh {
 		m.retry.answered = now
@@ -146,7 +144,7 @@ func (m *Machine) failed(now time.Time, kind Kind, fresh bool) {
 	m.refute(now, kind, fresh)
 	b := &m.breaker
 	b.failures++
-	if b.open || b.failures >= m.settings.BreakerAfter {
+	if b.failures >= m.settings.BreakerAfter {
 		if !b.open {
 			b.open, b.openedAt = true, now
 		}

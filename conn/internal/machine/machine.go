@@ -219,7 +219,6 @@ func (m *Machine) built(now time.Time, e Built) {
 		if m.up() {
 			m.renewalFailed(now, e.Kind)
 		} else {
-			m.nextProbe = now.Add(m.probePace())
 			m.failed(now, e.Kind, true)
 		}
 		return

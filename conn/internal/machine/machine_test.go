@@ -175,6 +175,15 @@ func TestPacesWhileUp(t *testing.T) {
 		c.wait(3*s, machine.Command{Do: machine.Check})
 		c.answer(machine.Command{})
 	}
+	c.pass(3 * s)
+	c.tick(machine.Command{Do: machine.Probe})
+	c.answer(machine.Command{})
+	c.pass(12 * s)
+	c.tick(machine.Command{Do: machine.Check})
+	c.pass(500 * ms)
+	c.answer(machine.Command{})
+	c.pass(14500 * ms) // from the start of one check to the next
+	c.tick(machine.Command{Do: machine.Check})
 	v := c.m.View(c.now)
 	require.Equal(t, c.start, v.Since)
 	require.EqualValues(t, 1, v.Attempts)
@@ -261,6 +270,17 @@ func TestOutageStart(t *testing.T) {
 	c.answer(machine.Command{Do: machine.Build, Fresh: true})
 	c.on(machine.Built{}, machine.Command{})
 
+	c.wait(3*s, machine.Command{Do: machine.Probe})
+	c.pass(ms)
+	c.on(machine.Lost{}, machine.Command{})
+	c.answer(machine.Command{Do: machine.Check}) // older than the loss
+	c.pass(900 * ms)
+	c.miss(machine.Unreachable, machine.Command{})
+	c.wait(s, machine.Command{Do: machine.Check})
+	c.pass(200 * ms)
+	c.answer(machine.Command{Do: machine.Build, Fresh: true})
+	c.on(machine.Built{}, machine.Command{})
+
 	c.on(machine.Lost{}, machine.Command{Do: machine.Check})
 	c.answer(machine.Command{}) // everyday
 	c.pass(s)
@@ -278,6 +298,84 @@ func TestOutageStart(t *testing.T) {
 	require.EqualValues(t, 1, st.Outages)
 	require.EqualValues(t, 2, st.Connections)
 	require.Equal(t, c.now, st.ConnectedSince)
+}
+
+// What was before an outage, or before a new client, is no part of what comes later.
+func TestOldLossesAreForgotten(t *testing.T) {
+	t.Parallel()
+	blip := func(c *script) {
+		c.Helper()
+		c.pass(s)
+		c.on(machine.Suspected{}, machine.Command{Do: machine.Check})
+		c.miss(machine.Hung, machine.Command{})
+		c.wait(s, machine.Command{Do: machine.Check})
+		c.answer(machine.Command{})
+	}
+	c := connected(t)
+	c.on(machine.Lost{}, machine.Command{Do: machine.Check})
+	c.miss(machine.Unreachable, machine.Command{})
+	c.wait(s, machine.Command{Do: machine.Check})
+	c.miss(machine.Unreachable, machine.Command{})
+	c.on(machine.Ready{}, attempt(1, s, false))
+	c.answer(machine.Command{})
+	blip(c)
+
+	c = connected(t)
+	c.on(machine.Changed{}, machine.Command{Do: machine.Build, Fresh: true})
+	c.on(machine.Lost{}, machine.Command{}) // of the client that is being replaced
+	c.pass(4 * s)
+	c.on(machine.Built{}, machine.Command{Do: machine.Check})
+	c.answer(machine.Command{})
+	blip(c)
+}
+
+// A sign of life counts for the outage it came in.
+func TestOldSignsAreForgotten(t *testing.T) {
+	t.Parallel()
+	fall := func(c *script) {
+		c.Helper()
+		c.pass(300 * ms)
+		c.on(machine.Suspected{}, machine.Command{Do: machine.Check})
+		c.miss(machine.Unreachable, machine.Command{})
+		c.wait(s, machine.Command{Do: machine.Check})
+		c.miss(machine.Unreachable, machine.Command{})
+		require.Equal(c, s, c.m.View(c.now).NextAttempt.Sub(c.now))
+	}
+	c := connected(t)
+	c.on(machine.Suspected{}, machine.Command{Do: machine.Check})
+	c.on(machine.Reset{}, machine.Command{})
+	c.answer(machine.Command{})
+	fall(c)
+	c.wait(s, attempt(1, s, true))
+	c.on(machine.Reset{}, machine.Command{})
+	c.answer(machine.Command{Do: machine.Build, Fresh: true, Number: 1})
+	c.on(machine.Built{}, machine.Command{})
+	fall(c)
+	c.on(machine.Ready{}, attempt(1, s, false))
+	c.on(machine.Suspected{}, machine.Command{}) // perhaps it is not back for good
+	c.answer(machine.Command{Do: machine.Check})
+	c.answer(machine.Command{})
+	c.on(machine.Changed{}, machine.Command{Do: machine.Build, Fresh: true})
+	c.on(machine.Reset{}, machine.Command{})
+	c.on(machine.Built{}, machine.Command{})
+	fall(c)
+	c.on(machine.Ready{}, attempt(1, s, false))
+	c.on(machine.Lost{}, machine.Command{})
+	c.miss(machine.Unreachable, machine.Command{}) // which answers the loss
+	c.wait(s, attempt(2, s, true))
+	c.on(machine.Ready{}, machine.Command{})
+	c.answer(machine.Command{Do: machine.Build, Fresh: true, Number: 2})
+	c.on(machine.Built{Err: errRefused, Kind: machine.Unreachable}, machine.Command{}) // and no attempt for its own Ready
+	c.wait(2*s, attempt(3, 2*s, true))
+	c.answer(machine.Command{Do: machine.Build, Fresh: true, Number: 3})
+	c.on(machine.Built{}, machine.Command{}) // and no check for a loss long ago
+
+	c.pass(300 * ms)
+	c.on(machine.Suspected{}, machine.Command{Do: machine.Check})
+	c.miss(machine.Unreachable, machine.Command{})
+	c.on(machine.Ready{}, machine.Command{})
+	c.wait(s, machine.Command{Do: machine.Check})
+	c.miss(machine.Unreachable, machine.Command{}) // which answers the Ready
 }
 
 // gRPC may hold a check back until there is a connection, so that a restart goes by without a miss.
@@ -469,9 +567,9 @@ func TestReadyOfTheAttemptItself(t *testing.T) {
 	c.on(machine.Ready{}, machine.Command{})
 	c.miss(machine.Hung, attempt(2, s, true))
 	c.on(machine.Ready{}, machine.Command{})
-	c.pass(900 * ms)
+	c.pass(3 * s)
 	c.miss(machine.Hung, machine.Command{})
-	c.wait(100*ms, attempt(3, s, true))
+	c.wait(2*s, attempt(3, 2*s, true))
 }
 
 func TestAnsweredProbeIsASignOfLife(t *testing.T) {

@@ -191,7 +191,7 @@ func (o *observer) ending() {
 		kind, failed = e.Kind, e.Kind != machine.None
 	case machine.Built:
 		kind, failed = e.Kind, e.Err != nil
-		o.readyAt = time.Time{} // connected, or not for want of a connection
+		o.readyAt = time.Time{}                      // connected, or not for want of a connection
 		o.settled = latest(o.settled, now.Add(10*s)) // it took its time, and may have failed
 	}
 	switch {
@@ -232,7 +232,9 @@ func (o *observer) watched(op operation, kind machine.Kind) {
 	case kind != machine.None:
 		require.Equal(o, machine.Down, o.m.View(now).State)
 		o.outage, o.missedAt, o.lostAt = began, time.Time{}, time.Time{}
-		o.due = o.m.View(now).NextAttempt
+		if o.due = o.m.View(now).NextAttempt; o.due.IsZero() { // under way by a sign of life, or it is too early
+			o.due = now.Add(s)
+		}
 	default:
 		clear(o.signs)
 		until := now

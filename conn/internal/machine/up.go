@@ -159,10 +159,7 @@ func (m *Machine) changed(now time.Time) {
 
 // rebuild wants a new client and its workers in the place of those that sat through an outage.
 func (m *Machine) rebuild(now time.Time) {
-	if r := &m.renewal; !r.wanted() {
-		r.due = now
-	}
-	m.renewal.rebuild = true
+	m.renewal.rebuild, m.renewal.due = true, now
 }
 
 // renewalFailed takes a build that failed while up. The state stays: the client in use is another one. It is asked, though,
