@@ -20,6 +20,7 @@ const (
 	WorkflowDelete    = "workflow.delete"
 	RunStart          = "run.start"
 	RunStartRefused   = "run.start_refused"
+	RunQueueExpired   = "run.queue_expired"
 	RunCancel         = "run.cancel"
 	// What was done to the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"

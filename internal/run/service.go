@@ -1,18 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -29,8 +24,7 @@ var ErrClosed = errors.New("the run has ended in temporal")
 
 // Engine is what executes runs.
 type Engine interface {
-	// Check returns a [fault.Unavailable] when no run can be started now. It has no side effect and answers within
-	// two seconds.
+	// Check returns a [fault.Unavailable] when no run can be started now. It has no side effect and answers at once.
 	Check(ctx context.Context) error
 	// Start starts the execution and returns its ID in Temporal. Starting a run that is started already is a success.
 	// Every error but [ErrUnknownOutcome] means that nothing was started.
@@ -52,12 +46,27 @@ type Documents interface {
 	Document(ctx context.Context, hash string) (*dsl.Document, error)
 }
 
+// Workers know what the live workers were made for.
+type Workers interface {
+	// Check returns a [fault.Refused] when no worker would find what this process starts.
+	Check(ctx context.Context) error
+}
+
 // Options bound what the service accepts.
 type Options struct {
 	// MaxInputBytes is the largest input.
 	MaxInputBytes int
 	// StartTimeout is how long the start of a run waits for Temporal.
 	StartTimeout time.Duration
+	// AnswerWithin is how long a caller waits for that; 0 means 1.5 s. After it the answer is `queued: starting`.
+	AnswerWithin time.Duration
+	// MaxHandOvers is how many runs are being handed over at a time; 0 means 512. A start that finds no room within
+	// AnswerWithin is refused.
+	MaxHandOvers int
+	// Queue says whether runs are taken while Temporal is away.
+	Queue QueueOptions
+	// Workers are asked before each start.
+	Workers Workers
 	// Interpreter is the version of the interpreter that new runs are given.
 	Interpreter int
 	// Now is the clock.
@@ -82,161 +91,26 @@ type Service struct {
 	documents Documents
 	changes   *Changes
 	opts      Options
+	handOvers *handOvers
 }
+
+const (
+	defaultAnswerWithin = 1500 * time.Millisecond
+	defaultHandOvers    = 512
+)
 
 // NewService wires the service. changes is told of every change that this process makes to a run.
 func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *Changes, opts Options) *Service {
-	return &Service{store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts}
+	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
+	return &Service{
+		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
+		handOvers: newHandOvers(cmp.Or(opts.MaxHandOvers, defaultHandOvers)),
+	}
 }
 
-// StartRequest asks for a run.
-type StartRequest struct {
-	Project string
-	// Workflow is a full or short name.
-	Workflow string
-	// Version may be empty: the newest.
-	Version string
-	// Input is JSON; nil is null.
-	Input json.RawMessage
-	// RequestID may be empty: the server makes one.
-	RequestID string
-	Trigger   string
-}
-
-// maxRequestID is the longest request ID, in bytes.
-const maxRequestID = 200
-
-// Start starts a run. It returns the run and false when the request ID had made it before. When the outcome of the
-// start is not known, it returns the run as `queued: starting` and no error: the truth as far as it is known.
-func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
-	r, err := s.prepare(ctx, req)
-	if err == nil {
-		err = s.engine.Check(ctx)
-	}
-	if err != nil {
-		return s.earlier(ctx, req, err)
-	}
-	entry := audit.NewEntry(ctx, r.CreatedAt, audit.RunStart, r.Project, r.ID, "")
-	entry.Detail = startDetail(r)
-	stored, created, err := s.store.InsertRun(ctx, r, entry)
-	if err != nil {
-		return Run{}, false, err
-	}
-	if !created {
-		if stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
-			return Run{}, false, fault.New(fault.Exists, fault.RequestIDReused,
-				"request ID %q was used before, for run %s of %s@%s; use a new one", r.RequestID, stored.ID, stored.Workflow, stored.Version).
-				WithField("requestId", "belongs to another request")
-		}
-		return stored, false, nil
-	}
-	if err := s.handOver(ctx, r); err != nil {
-		return Run{}, false, err
-	}
-	stored, err = s.store.GetRun(ctx, r.Project, r.ID)
-	return stored, true, err
-}
-
-// earlier answers a request that cannot be met now: with the run that it made before, if it did. Whoever asks again because
-// the answer was lost must not be told that there is no run, only because the workflow was paused or Temporal went away
-// in between.
-func (s *Service) earlier(ctx context.Context, req StartRequest, refusal error) (Run, bool, error) {
-	f, ok := fault.From(refusal)
-	if !ok || req.RequestID == "" || (f.Class != fault.Refused && f.Class != fault.Unavailable && f.Class != fault.NotFound) {
-		return Run{}, false, refusal
-	}
-	found, err := s.store.ListRuns(ctx, Filter{Project: req.Project, RequestID: req.RequestID, Limit: 1})
-	if err != nil || len(found) == 0 || (req.Version != "" && req.Version != found[0].Version) ||
-		(req.Workflow != found[0].Workflow && !strings.HasSuffix(found[0].Workflow, "/"+req.Workflow)) {
-		return Run{}, false, refusal
-	}
-	r, err := s.store.GetRun(ctx, req.Project, found[0].ID)
-	if err != nil {
-		return Run{}, false, refusal
-	}
-	return r, false, nil
-}
-
-// prepare validates the request and makes the row of the run, without any side effect.
-func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
-	if len(req.RequestID) > maxRequestID {
-		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument,
-			"the request ID has %d bytes, more than %d", len(req.RequestID), maxRequestID).WithField("requestId", "is too long")
-	}
-	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
-	if w.State == workflow.StatePaused {
-		return Run{}, fault.New(fault.Refused, fault.WorkflowPaused,
-			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, because(w.PauseReason), w.Name)
-	}
-	if err != nil {
-		return Run{}, err
-	}
-	input := req.Input
-	if input == nil {
-		input = json.RawMessage("null")
-	}
-	if err := s.checkInput(ctx, v, input); err != nil {
-		return Run{}, err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Run{}, fmt.Errorf("making a run ID: %w", err)
-	}
-	actor, _ := auth.ActorFrom(ctx)
-	now := s.opts.Now()
-	r := Run{
-		ID: id.String(), Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
-		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
-		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
-	}
-	if r.RequestID == "" {
-		r.RequestID = r.ID
-	}
-	return r, nil
-}
-
-func (s *Service) checkInput(ctx context.Context, v workflow.Version, input json.RawMessage) error {
-	if len(input) > s.opts.MaxInputBytes {
-		return fault.New(fault.Exhausted, fault.InputTooLarge,
-			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
-			WithField("input", "is too large")
-	}
-	doc, err := s.documents.Document(ctx, v.Hash)
-	if err != nil {
-		return err
-	}
-	return checkInput(doc, input)
-}
-
-// handOver gives the run to Temporal. A definite failure takes the row away again; an unknown outcome leaves it.
-func (s *Service) handOver(ctx context.Context, r Run) error {
-	startCtx, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
-	defer cancel()
-	executionID, err := s.engine.Start(startCtx, r)
-	if err == nil {
-		if err := s.store.MarkHandedOver(ctx, r.ID, executionID, s.opts.Now()); err != nil {
-			// The run is Temporal's now; its own records will move the row on.
-			logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", r.ID, "error", err)
-		}
-		s.changes.Notify(r.ID)
-		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-		s.opts.Metrics.Started(ctx, r.Project, s.opts.Now().Sub(r.CreatedAt))
-		return nil
-	}
-	if errors.Is(err, ErrUnknownOutcome) {
-		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", err)
-		return nil
-	}
-	// The caller may be gone; the row must not stay.
-	cleanCtx, cancelClean := context.WithTimeout(context.WithoutCancel(ctx), s.opts.StartTimeout)
-	defer cancelClean()
-	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, readable(err))
-	if _, rmErr := s.store.RemoveUnstarted(cleanCtx, r.ID, entry); rmErr != nil {
-		return errors.Join(err, fmt.Errorf("removing the row of run %s, which was not started: %w", r.ID, rmErr))
-	}
-	return err
-}
+// Close refuses further starts and joins the hand-overs that callers no longer wait for: it lets them end within ctx, and
+// then cuts them off; what became of those is for the reconciler to find out.
+func (s *Service) Close(ctx context.Context) error { return s.handOvers.close(ctx) }
 
 // Get returns one run.
 func (s *Service) Get(ctx context.Context, project, id string) (Run, error) {
@@ -283,6 +157,11 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) (Run, 
 	if r.Status.Terminal() {
 		return Run{}, ended(r)
 	}
+	if r.QueuedReason == QueuedEngine {
+		if r, canceled, err := s.cancelQueued(ctx, r, reason); err != nil || canceled {
+			return r, err
+		}
+	}
 	switch err := s.engine.Cancel(ctx, r, reason); {
 	case errors.Is(err, ErrClosed):
 		if _, err := s.engine.Repair(ctx, r); err != nil {
@@ -303,10 +182,24 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) (Run, 
 	return r, err
 }
 
+// cancelQueued ends a run that Temporal was never given. It returns false when the run has just been taken from the queue.
+func (s *Service) cancelQueued(ctx context.Context, r Run, reason string) (Run, bool, error) {
+	now := s.opts.Now()
+	end := Run{ID: r.ID, Status: Canceled, CancelRequested: true, CancelReason: reason, EndedAt: now}
+	canceled, err := s.store.FinishQueued(ctx, end, audit.NewEntry(ctx, now, audit.RunCancel, r.Project, r.ID, reason))
+	if err != nil || !canceled {
+		return Run{}, false, err
+	}
+	s.opts.Metrics.Count(ctx, r.Project, string(Canceled))
+	s.changes.Notify(r.ID)
+	r, err = s.store.GetRun(ctx, r.Project, r.ID)
+	return r, true, err
+}
+
 // finishMissing ends a run that Temporal does not know. One that is still being handed over may yet arrive there.
 func (s *Service) finishMissing(ctx context.Context, r Run, reason string) (Run, error) {
 	now := s.opts.Now()
-	if r.Status == Queued && r.QueuedReason == QueuedStarting && now.Sub(r.CreatedAt) < s.opts.StartTimeout {
+	if r.Status == Queued && r.QueuedReason == QueuedStarting && now.Sub(r.StatusAt) < s.opts.StartTimeout {
 		return Run{}, fault.New(fault.Refused, fault.RunStarting,
 			"run %s is being handed over to Temporal; cancel it again in a moment", r.ID).WithRetry(s.opts.StartTimeout)
 	}
@@ -325,7 +218,7 @@ func (s *Service) finishMissing(ctx context.Context, r Run, reason string) (Run,
 // repair asks the engine to compare an open run with Temporal and tells whether the row changed. A failure is logged:
 // the row as it is remains the best answer there is.
 func (s *Service) repair(ctx context.Context, r Run) bool {
-	if r.Status.Terminal() || s.opts.Now().Sub(r.StatusAt) < repairAfter {
+	if r.Status.Terminal() || r.QueuedReason == QueuedEngine || s.opts.Now().Sub(r.StatusAt) < repairAfter {
 		return false
 	}
 	changed, err := s.engine.Repair(ctx, r)

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -44,6 +45,7 @@ var (
 	_ run.Store          = (*Store)(nil)
 	_ run.ReconcileStore = (*Store)(nil)
 	_ workflow.Store     = (*Store)(nil)
+	_ worker.Store       = (*Store)(nil)
 	_ project.Store      = (*Store)(nil)
 	_ audit.Store        = (*Store)(nil)
 )

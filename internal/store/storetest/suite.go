@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -33,6 +34,7 @@ type Store interface {
 	workflow.Store
 	project.Store
 	audit.Store
+	worker.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -84,6 +86,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"size of the queue", testQueueBound},
 		{"tell of a run", testTellRun},
 		{"tell of a run or remove it", testTellOrRemove},
+		{"workers", testWorkers},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},
 	}

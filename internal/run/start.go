@@ -1,0 +1,246 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// StartRequest asks for a run.
+type StartRequest struct {
+	Project string
+	// Workflow is a full or short name.
+	Workflow string
+	// Version may be empty: the newest.
+	Version string
+	// Input is JSON; nil is null.
+	Input json.RawMessage
+	// RequestID may be empty: the server makes one.
+	RequestID string
+	Trigger   string
+}
+
+const (
+	// maxRequestID is the longest request ID, in bytes.
+	maxRequestID = 200
+	// retryAfter is what callers are told when nothing else says when to try again.
+	retryAfter = 5 * time.Second
+	// joinPause and joinPauseMax are how soon a caller sees what another process made of the run that both asked for.
+	joinPause    = 10 * time.Millisecond
+	joinPauseMax = 100 * time.Millisecond
+)
+
+// errAgain means that the run that a request had made was taken away again: the request is as good as new.
+var errAgain = errors.New("the run was taken away")
+
+// Start starts a run. It returns the run and false when the request ID had made it before.
+//
+// It answers within [Options.AnswerWithin] and the store's time. When Temporal has said nothing by then, or what it said
+// leaves the outcome open, it returns the run as `queued: starting` and no error: the truth as far as it is known. The
+// hand-over goes on. A run that anybody was given this way is never taken away: refused after all, it fails.
+//
+// While Temporal is away it is refused without a trace, or, in queue mode, comes back as `queued: engine`.
+func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
+	answer, cancel := context.WithTimeout(ctx, s.opts.AnswerWithin)
+	defer cancel()
+	for {
+		r, created, err := s.tryStart(ctx, answer, req)
+		if !errors.Is(err, errAgain) {
+			return r, created, err
+		}
+	}
+}
+
+// tryStart is one try of Start. answer ends when the caller is to have one.
+func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, bool, error) {
+	r, err := s.prepare(ctx, req)
+	if err != nil {
+		return s.earlier(ctx, answer, req, err)
+	}
+	if err := s.ready(ctx); err != nil {
+		if s.queues(err) {
+			return s.enqueue(ctx, answer, req, r, err)
+		}
+		return s.earlier(ctx, answer, req, err)
+	}
+	if err := s.handOvers.reserve(answer); err != nil {
+		return Run{}, false, cmp.Or(ctx.Err(), err)
+	}
+	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r))
+	if err != nil || !created {
+		s.handOvers.release()
+	}
+	if err != nil {
+		return Run{}, false, err
+	}
+	if !created {
+		return s.same(ctx, answer, req, r, stored)
+	}
+	return s.launch(ctx, answer, req, r)
+}
+
+// ready tells why no run can be started now.
+func (s *Service) ready(ctx context.Context) error {
+	if err := s.engine.Check(ctx); err != nil || s.opts.Workers == nil {
+		return err
+	}
+	return s.opts.Workers.Check(ctx)
+}
+
+// launch hands the run over in the background, and answers when that has an outcome or it is time.
+func (s *Service) launch(ctx, answer context.Context, req StartRequest, r Run) (Run, bool, error) {
+	outcome := make(chan error, 1)
+	s.handOvers.begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, r) })
+	var err error
+	select {
+	case err = <-outcome:
+	case <-answer.Done():
+		if err := ctx.Err(); err != nil {
+			return Run{}, false, fmt.Errorf("starting run %s: %w", r.ID, err)
+		}
+		told, tellErr := s.store.TellRun(ctx, r.Project, r.ID)
+		if !fault.Is(tellErr, fault.RunNotFound) {
+			return told, tellErr == nil, tellErr
+		}
+		// It was refused and taken away in this very moment.
+		err = <-outcome
+	}
+	if err != nil {
+		if s.queues(err) {
+			return s.enqueue(ctx, answer, req, r, err)
+		}
+		return Run{}, false, err
+	}
+	stored, err := s.store.GetRun(ctx, r.Project, r.ID)
+	return stored, err == nil, err
+}
+
+// same answers a request that had made a run before, if it was the same request.
+func (s *Service) same(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
+	if stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
+		return Run{}, false, fault.New(fault.Exists, fault.RequestIDReused,
+			"request ID %q was used before, for run %s of %s@%s; use a new one", r.RequestID, stored.ID, stored.Workflow, stored.Version).
+			WithField("requestId", "belongs to another request")
+	}
+	return s.join(ctx, answer, stored)
+}
+
+// join answers with a run that another call has made. While that one still hands it over, in whatever process, it waits for
+// the outcome as that one does: a run that may yet be taken away is nothing to be told of.
+func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
+	changed, stop := s.changes.Subscribe(r.ID)
+	defer stop()
+	for pause := joinPause; ; pause = min(2*pause, joinPauseMax) {
+		now, err := s.store.GetRun(ctx, r.Project, r.ID)
+		if err == nil && now.QueuedReason == QueuedStarting &&
+			(answer.Err() != nil || s.opts.Now().Sub(now.StatusAt) >= s.opts.AnswerWithin) {
+			now, err = s.store.TellRun(ctx, r.Project, r.ID)
+			if err == nil {
+				return now, false, nil
+			}
+		}
+		switch {
+		case fault.Is(err, fault.RunNotFound):
+			return Run{}, false, errAgain
+		case err != nil:
+			return Run{}, false, err
+		case now.QueuedReason != QueuedStarting:
+			return now, false, nil
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-answer.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// earlier answers a request that cannot be met now: with the run that it made before, if it did. Whoever asks again because
+// the answer was lost must not be told that there is no run, only because the workflow was paused or Temporal went away
+// in between.
+func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal error) (Run, bool, error) {
+	f, ok := fault.From(refusal)
+	if !ok || req.RequestID == "" || (f.Class != fault.Refused && f.Class != fault.Unavailable && f.Class != fault.NotFound) {
+		return Run{}, false, refusal
+	}
+	found, err := s.store.ListRuns(ctx, Filter{Project: req.Project, RequestID: req.RequestID, Limit: 1})
+	if err != nil || len(found) == 0 || (req.Version != "" && req.Version != found[0].Version) ||
+		(req.Workflow != found[0].Workflow && !strings.HasSuffix(found[0].Workflow, "/"+req.Workflow)) {
+		return Run{}, false, refusal
+	}
+	r, _, err := s.join(ctx, answer, found[0])
+	if err != nil && !errors.Is(err, errAgain) {
+		return Run{}, false, refusal
+	}
+	return r, false, err
+}
+
+// prepare validates the request and makes the row of the run, without any side effect.
+func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
+	if len(req.RequestID) > maxRequestID {
+		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument,
+			"the request ID has %d bytes, more than %d", len(req.RequestID), maxRequestID).WithField("requestId", "is too long")
+	}
+	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
+	if w.State == workflow.StatePaused {
+		return Run{}, fault.New(fault.Refused, fault.WorkflowPaused,
+			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, because(w.PauseReason), w.Name)
+	}
+	if err != nil {
+		return Run{}, err
+	}
+	input := req.Input
+	if input == nil {
+		input = json.RawMessage("null")
+	}
+	if err := s.checkInput(ctx, v, input); err != nil {
+		return Run{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Run{}, fmt.Errorf("making a run ID: %w", err)
+	}
+	actor, _ := auth.ActorFrom(ctx)
+	now := s.opts.Now()
+	r := Run{
+		ID: id.String(), Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
+		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
+		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
+	}
+	if r.RequestID == "" {
+		r.RequestID = r.ID
+	}
+	return r, nil
+}
+
+func (s *Service) checkInput(ctx context.Context, v workflow.Version, input json.RawMessage) error {
+	if len(input) > s.opts.MaxInputBytes {
+		return fault.New(fault.Exhausted, fault.InputTooLarge,
+			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
+			WithField("input", "is too large")
+	}
+	doc, err := s.documents.Document(ctx, v.Hash)
+	if err != nil {
+		return err
+	}
+	return checkInput(doc, input)
+}
+
+func startEntry(ctx context.Context, r Run) audit.Entry {
+	entry := audit.NewEntry(ctx, r.CreatedAt, audit.RunStart, r.Project, r.ID, "")
+	entry.Detail = startDetail(r)
+	return entry
+}

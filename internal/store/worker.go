@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+// BeatWorker implements [worker.Store].
+func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Duration) error {
+	projects, err := asJSON(w.Projects, false)
+	if err != nil {
+		return err
+	}
+	now := s.db.Dialect().Now
+	return s.db.Write(ctx, "write a worker's sign of life", func(ctx context.Context, c sqldb.Conn) error {
+		if _, err := c.ExecContext(ctx, `DELETE FROM workers WHERE beat_at < `+now+` - $1`, forget.Microseconds()); err != nil {
+			return err
+		}
+		f := w.Fingerprint
+		_, err := c.ExecContext(ctx, `INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, `+now+`)
+ON CONFLICT (server_id) DO UPDATE SET contract = excluded.contract, address = excluded.address, namespace = excluded.namespace,
+namespace_id = excluded.namespace_id, projects = excluded.projects, started_at = excluded.started_at, beat_at = excluded.beat_at`,
+			mended(w.ServerID), mended(f.Contract), mended(f.Address), mended(f.Namespace), mended(f.NamespaceID), projects, w.StartedAt.UnixMicro())
+		return err
+	})
+}
+
+// LeaveWorker implements [worker.Store].
+func (s *Store) LeaveWorker(ctx context.Context, serverID string) error {
+	return s.db.Exec(ctx, "take a worker off the list", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `DELETE FROM workers WHERE server_id = $1`, serverID)
+		return err
+	})
+}
+
+// ListWorkers implements [worker.Store].
+func (s *Store) ListWorkers(ctx context.Context, within time.Duration, limit int) (list []worker.Worker, err error) {
+	err = s.db.Read(ctx, "list workers", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at
+FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+limited(limit), []any{within.Microseconds()}, scanWorker)
+		return err
+	})
+	return list, err
+}
+
+func scanWorker(row scanner) (w worker.Worker, err error) {
+	f := &w.Fingerprint
+	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, jsonInto[[]string]{&w.Projects},
+		timeInto{&w.StartedAt}, timeInto{&w.BeatAt})
+	return w, err
+}

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+// Heartbeat gives this process's signs of life.
+type Heartbeat struct {
+	store       Store
+	self        Worker
+	fingerprint func() Fingerprint
+
+	cancel context.CancelFunc
+	joined sync.WaitGroup
+}
+
+// NewHeartbeat returns the heartbeat of a process that works for the projects, for all when there are none. fingerprint is asked
+// at every beat: the namespace's ID is not known before Temporal was reached.
+func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint) *Heartbeat {
+	return &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint}
+}
+
+// Start begins to beat. It does not wait for the store.
+func (h *Heartbeat) Start(ctx context.Context) error {
+	h.self.StartedAt = time.Now()
+	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.joined.Go(func() { h.loop(ctx) })
+	return nil
+}
+
+// Stop ends the beating and takes the worker off the list.
+func (h *Heartbeat) Stop(ctx context.Context) error {
+	h.cancel()
+	h.joined.Wait()
+	return h.store.LeaveWorker(ctx, h.self.ServerID)
+}
+
+func (h *Heartbeat) loop(ctx context.Context) {
+	ticker := time.NewTicker(BeatEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		w := h.self
+		w.Fingerprint = h.fingerprint()
+		err := h.store.BeatWorker(ctx, w, forgetAfter)
+		if err != nil && ctx.Err() == nil && !failing {
+			logger.FromContext(ctx).WarnContext(ctx, "Sign of life could not be written; trying again", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+const (
+	// checkEvery is how long an answer of the store counts.
+	checkEvery = time.Second
+	// checkTimeout bounds the question.
+	checkTimeout = time.Second
+	// namedWorkers is how many workers a refusal names.
+	namedWorkers = 3
+)
+
+// Registry compares this process with the live workers.
+type Registry struct {
+	store Store
+	own   func() Fingerprint
+
+	mu sync.Mutex
+	// asked is when the store was last asked, known what it said.
+	asked   time.Time
+	known   []Worker
+	asking  bool
+	unknown bool
+}
+
+// NewRegistry returns a registry over a store. own is what this process starts runs with.
+func NewRegistry(store Store, own func() Fingerprint) *Registry {
+	return &Registry{store: store, own: own}
+}
+
+// Check returns a [fault.Refused] that names both sides when there are live workers and every one of them differs from
+// this process. Its knowledge is a second old at most. A store that does not answer is no reason to refuse.
+func (r *Registry) Check(ctx context.Context) error {
+	own := r.own()
+	live := r.live(ctx)
+	if len(live) == 0 {
+		return nil
+	}
+	for _, w := range live {
+		if !own.Differs(w.Fingerprint) {
+			return nil
+		}
+	}
+	return mismatch(own, live)
+}
+
+// live returns who was alive when the store was last asked. One caller at a time asks again, and the others take what is
+// known meanwhile.
+func (r *Registry) live(ctx context.Context) []Worker {
+	r.mu.Lock()
+	if r.asking || (!r.asked.IsZero() && time.Since(r.asked) < checkEvery) {
+		defer r.mu.Unlock()
+		return r.known
+	}
+	r.asking = true
+	r.mu.Unlock()
+
+	// Who asks does so for all: its leaving may not make the answer wrong.
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	found, err := r.store.ListWorkers(ask, AliveFor, maxWorkers)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking, r.asked = false, time.Now()
+	if err != nil {
+		if !r.unknown {
+			logger.FromContext(ctx).WarnContext(ctx, "Live workers are not known; runs are started without comparing", "error", err)
+		}
+		r.unknown, r.known = true, nil
+		return nil
+	}
+	r.unknown, r.known = false, found
+	return found
+}
+
+func mismatch(own Fingerprint, live []Worker) error {
+	var sides []string
+	for _, w := range live[:min(len(live), namedWorkers)] {
+		sides = append(sides, fmt.Sprintf("worker %s has %s", w.ServerID, w.Fingerprint))
+	}
+	if more := len(live) - len(sides); more > 0 {
+		sides = append(sides, fmt.Sprintf("and %d more differ too", more))
+	}
+	return fault.New(fault.Refused, fault.ContractMismatch,
+		"no live worker would take the run: this server has %s; %s; run both with the same version and the same temporal settings",
+		own, strings.Join(sides, "; "))
+}
