@@ -343,7 +343,7 @@ func (o *observer) check() {
 	require.Equal(o, v.State == machine.Down || v.State == machine.Degraded, v.Kind != machine.None)
 	o.last = v
 	right := o.right()
-	if !now.Before(o.settled) {
+	if building := o.w.op.Do == machine.Build; !building && !now.Before(o.settled) { // a build holds back the checks
 		require.True(o, right, "%s for %s, but the state is %s %s since %s", o.w.phase.mode, now.Sub(o.w.changed), v.State, v.Kind, now.Sub(v.Since))
 	}
 	if o.up() || !o.w.phase.mode.accepts() {

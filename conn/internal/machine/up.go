@@ -139,13 +139,11 @@ func (m *Machine) regained(now time.Time) {
 	}
 }
 
-// suspect wants a check at once. A miss that waits for its confirmation needs no other, and while down only what happens during
-// an attempt, which may end it, is of interest.
+// suspect wants a check at once. While down only what happens during an attempt, which may end it, is of interest.
 func (m *Machine) suspect(now time.Time) {
 	w := &m.watch
-	confirming := !w.missedAt.IsZero() && m.running.Do == Nothing
 	connecting := m.running.Do == Attempt || m.running.Do == Build
-	if confirming || !m.up() && !connecting {
+	if !m.up() && !connecting {
 		return
 	}
 	w.suspectedAt = earliest(w.suspectedAt, latest(now, w.suspectStart.Add(suspectPause)))
