@@ -217,7 +217,7 @@ func TestStartSaysThatTheRunIsQueued(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.queued = func(run *signalboxv1.Run) {
-		run.Status, run.QueuedReason, run.QueuePosition, run.QueueExpireTime = "queued", "engine", 3, before(-time.Hour)
+		run.Status, run.QueuedReason, run.QueuePosition, run.QueueExpireTime = "queued", "engine", proto.Int64(3), before(-time.Hour)
 	}
 	c := shell.run(t, "run", "start", "hello", "-o", "json")
 	require.Zero(t, c.code)

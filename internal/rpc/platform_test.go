@@ -67,6 +67,7 @@ type platform struct {
 	t       *testing.T
 	server  *rpc.Server
 	engine  *fakeEngine
+	link    *fakeLink
 	store   *store.Store
 	runs    *run.Service
 	changes *run.Changes
@@ -113,7 +114,7 @@ do:
 func start(t *testing.T, change func(*rpc.Options)) *platform {
 	t.Helper()
 	ctx := t.Context()
-	p := &platform{t: t, engine: &fakeEngine{}, changes: run.NewChanges(), log: &lockedBuffer{}}
+	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: run.NewChanges(), log: &lockedBuffer{}}
 
 	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true})
 	require.NoError(t, err)
@@ -131,6 +132,7 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
+		Platform:          p.link.service(st),
 		TemporalNamespace: "default", TaskQueue: contract.TaskQueue,
 		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
 	}

@@ -73,7 +73,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add := func(path string, h http.Handler) {
 		services = append(services, rest.Service{Path: path, Handler: h})
 	}
-	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System), options))
+	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System, o.Platform), options))
 	if o.Runs == nil {
 		return services
 	}

@@ -39,12 +39,14 @@ type Options struct {
 	// Address to listen on, as host:port; port 0 takes any free one.
 	Address string
 
-	// The services; all nil in a process that serves health, metrics and its version alone.
+	// The services; all nil in a process that serves health, metrics and what it says of itself alone.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
 	Projects  handler.ProjectService
 	Audit     handler.AuditLog
-	System    handler.SystemInfo
+	// System is what every process says of itself, Platform what it knows of the whole.
+	System   handler.SystemInfo
+	Platform handler.SystemService
 	// TemporalNamespace and TaskQueue are shown in runs and projects.
 	TemporalNamespace string
 	TaskQueue         func(project string) string

@@ -71,7 +71,7 @@ type Run struct {
 	DocumentHash string             `protobuf:"bytes,23,opt,name=document_hash,json=documentHash,proto3" json:"document_hash,omitempty"`
 	Temporal     *TemporalReference `protobuf:"bytes,24,opt,name=temporal,proto3" json:"temporal,omitempty"`
 	// While queued for the engine: its place in the queue, from 1, over all projects.
-	QueuePosition int64 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"`
+	QueuePosition *int64 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3,oneof" json:"queue_position,omitempty"`
 	// While queued for the engine: when it fails unless Temporal is back before.
 	QueueExpireTime *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=queue_expire_time,json=queueExpireTime,proto3" json:"queue_expire_time,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -277,8 +277,8 @@ func (x *Run) GetTemporal() *TemporalReference {
 }
 
 func (x *Run) GetQueuePosition() int64 {
-	if x != nil {
-		return x.QueuePosition
+	if x != nil && x.QueuePosition != nil {
+		return *x.QueuePosition
 	}
 	return 0
 }
@@ -1342,7 +1342,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x8a\b\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xa2\b\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -1374,9 +1374,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05error\x18\x15 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x1a\n" +
 	"\bsequence\x18\x16 \x01(\x03R\bsequence\x12#\n" +
 	"\rdocument_hash\x18\x17 \x01(\tR\fdocumentHash\x12;\n" +
-	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12%\n" +
-	"\x0equeue_position\x18\x19 \x01(\x03R\rqueuePosition\x12F\n" +
-	"\x11queue_expire_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\x0fqueueExpireTime\"\x88\x01\n" +
+	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12*\n" +
+	"\x0equeue_position\x18\x19 \x01(\x03H\x00R\rqueuePosition\x88\x01\x01\x12F\n" +
+	"\x11queue_expire_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\x0fqueueExpireTimeB\x11\n" +
+	"\x0f_queue_position\"\x88\x01\n" +
 	"\x11TemporalReference\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1561,6 +1562,7 @@ func file_signalbox_v1_run_proto_init() {
 		return
 	}
 	file_signalbox_v1_types_proto_init()
+	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

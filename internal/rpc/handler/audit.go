@@ -25,6 +25,18 @@ func NewAudit(log AuditLog, projects ProjectFinder) *Audit {
 	return &Audit{log: log, projects: projects}
 }
 
+// everywhere is what callers write instead of a project to see the entries of all, and those of none; it is no project's name.
+const everywhere = "-"
+
+// projectOf returns the project to filter by: none for everywhere.
+func (h *Audit) projectOf(ctx context.Context, name string) (string, error) {
+	if name == everywhere {
+		return "", nil
+	}
+	p, err := h.projects.Get(ctx, projectOf(name))
+	return p.Name, err
+}
+
 // ListAudit lists entries, newest first.
 func (h *Audit) ListAudit(
 	ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest],
@@ -38,13 +50,14 @@ func (h *Audit) ListAudit(
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.projects.Get(ctx, projectOf(m.GetProject())); err != nil {
+	project, err := h.projectOf(ctx, m.GetProject())
+	if err != nil {
 		return nil, err
 	}
 	entries, next, err := listPage(m, pageDefault, pageMax,
 		func(after *audit.Cursor, limit int) ([]audit.Entry, error) {
 			return h.log.ListAudit(ctx, audit.Filter{
-				Project: projectOf(m.GetProject()), Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(),
+				Project: project, Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(),
 				Since: since, Until: until, After: after, Limit: limit,
 			})
 		},

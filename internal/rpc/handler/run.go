@@ -158,10 +158,19 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
 		Input: jsonValue(r.Input), Output: jsonValue(r.Output), Error: problem(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
+		QueuePosition: place(r.QueuePosition), QueueExpireTime: timestamp(r.ExpiresAt),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},
 	}
+}
+
+// place returns nil for a run that is in no queue.
+func place(position int64) *int64 {
+	if position == 0 {
+		return nil
+	}
+	return &position
 }
 
 func stepMessages(steps []run.Step) []*signalboxv1.Step {

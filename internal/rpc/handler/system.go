@@ -2,10 +2,14 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
 // SystemInfo is what a server says of itself.
@@ -18,13 +22,23 @@ type SystemInfo struct {
 	ServerID string
 }
 
+// SystemService is the domain's side of the platform as a whole.
+type SystemService interface {
+	Status(ctx context.Context) system.Status
+	ResetBreaker(ctx context.Context) system.Connection
+	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
+}
+
 // System answers signalbox.v1.SystemService.
 type System struct {
-	info SystemInfo
+	info    SystemInfo
+	service SystemService
 }
 
 // NewSystem returns the handler.
-func NewSystem(info SystemInfo) *System { return &System{info: info} }
+func NewSystem(info SystemInfo, service SystemService) *System {
+	return &System{info: info, service: service}
+}
 
 // GetVersion returns the server's version.
 func (h *System) GetVersion(
@@ -33,4 +47,87 @@ func (h *System) GetVersion(
 	return connect.NewResponse(&signalboxv1.GetVersionResponse{
 		Version: h.info.Version, Interpreter: int32(h.info.Interpreter), ServerId: h.info.ServerID, //nolint:gosec // counts up from 1
 	}), nil
+}
+
+// GetStatus returns what the server knows of the platform.
+func (h *System) GetStatus(
+	ctx context.Context, _ *connect.Request[signalboxv1.GetStatusRequest],
+) (*connect.Response[signalboxv1.GetStatusResponse], error) {
+	s := h.service.Status(ctx)
+	res := &signalboxv1.GetStatusResponse{
+		Version: s.Version, ServerId: s.ServerID, Roles: s.Roles, StartTime: timestamp(s.StartedAt),
+		Connection: connectionMessage(s.Connection),
+		QueueMode: &signalboxv1.QueueMode{
+			Enabled: s.QueueMode.Enabled, Runs: s.QueueMode.Runs, MaxRuns: int64(s.QueueMode.MaxRuns),
+			Ttl: durationpb.New(s.QueueMode.TTL), Error: s.QueueMode.Error,
+		},
+		Reconciler: &signalboxv1.Reconciler{
+			LastTime: timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
+			Corrections: int64(s.Reconciliation.Corrections), Failed: int64(s.Reconciliation.Failed), Error: s.Reconciliation.Error,
+		},
+		WorkersError: s.WorkersError, Time: timestamp(s.At),
+	}
+	for _, w := range s.Workers {
+		res.Workers = append(res.Workers, &signalboxv1.Worker{
+			ServerId: w.ServerID, Contract: w.Contract, Address: w.Address, Namespace: w.Namespace, LastBeatTime: timestamp(w.LastBeat),
+		})
+	}
+	return connect.NewResponse(res), nil
+}
+
+// ResetBreaker lets the server try to connect at once.
+func (h *System) ResetBreaker(
+	ctx context.Context, _ *connect.Request[signalboxv1.ResetBreakerRequest],
+) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {
+	return connect.NewResponse(&signalboxv1.ResetBreakerResponse{Connection: connectionMessage(h.service.ResetBreaker(ctx))}), nil
+}
+
+// Reconcile compares the runs with Temporal.
+func (h *System) Reconcile(
+	ctx context.Context, req *connect.Request[signalboxv1.ReconcileRequest],
+) (*connect.Response[signalboxv1.ReconcileResponse], error) {
+	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
+	res := &signalboxv1.ReconcileResponse{
+		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
+		Took: durationpb.New(report.Took), DryRun: report.DryRun,
+	}
+	for _, c := range report.Corrections {
+		res.Corrections = append(res.Corrections, &signalboxv1.Correction{
+			Kind: string(c.Kind), RunId: c.RunID, Project: c.Project, Detail: c.Detail, Applied: c.Applied,
+		})
+	}
+	return reply(res, err)
+}
+
+func connectionMessage(c system.Connection) *signalboxv1.Connection {
+	statistics := c.Statistics
+	m := &signalboxv1.Connection{
+		State: c.State, Kind: c.Kind, Since: timestamp(c.Since),
+		Address: c.Address, Namespace: c.Namespace, NamespaceId: c.NamespaceID,
+		LastError: c.LastError, LastErrorTime: timestamp(c.LastErrorAt),
+		Generation: int64(c.Generation), Latency: durationpb.New(c.Latency.Truncate(time.Microsecond)),
+		Attempts: c.Attempts, NextAttemptTime: timestamp(c.NextAttempt), Draining: int64(c.Draining),
+		Breaker: &signalboxv1.Breaker{
+			State: c.Breaker.State, Failures: int64(c.Breaker.Failures),
+			OpenTime: timestamp(c.Breaker.OpenedAt), NextProbeTime: timestamp(c.Breaker.NextProbe),
+		},
+		Statistics: &signalboxv1.ConnectionStatistics{
+			Uptime: duration(statistics.Uptime), Downtime: duration(statistics.Downtime),
+			Connections: statistics.Connections, Outages: statistics.Outages,
+			LastOutage: duration(statistics.LastOutage), LongestOutage: duration(statistics.LongestOutage),
+			ConnectedSince: timestamp(statistics.ConnectedSince),
+		},
+	}
+	for _, w := range c.WorkerSets {
+		m.WorkerSets = append(m.WorkerSets, &signalboxv1.WorkerSet{
+			Name: w.Name, TaskQueues: w.TaskQueues, Running: w.Running, Polling: w.Polling, Generation: int64(w.Generation),
+			StartTime: timestamp(w.Since), LastPollTime: timestamp(w.LastPoll), Failures: int64(w.Failures), Error: w.Error,
+		})
+	}
+	return m
+}
+
+// duration cuts to milliseconds, which is what people read.
+func duration(d time.Duration) *durationpb.Duration {
+	return durationpb.New(d.Truncate(time.Millisecond))
 }

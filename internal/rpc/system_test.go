@@ -1,0 +1,180 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/system"
+)
+
+// fakeLink stands where the connection to Temporal is, and where those are that know of workers and differences.
+type fakeLink struct {
+	mu         sync.Mutex
+	connection system.Connection
+	resets     int
+	report     run.Report
+	refuse     error
+	live       []system.LiveWorker
+	unknown    error
+}
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func newFakeLink() *fakeLink {
+	return &fakeLink{connection: system.Connection{
+		State: system.Down, Kind: "hung", Since: noon, Address: "127.0.0.1:7233", Namespace: "default", NamespaceID: "n-1",
+		LastError: "no answer", LastErrorAt: noon, Generation: 2, Latency: 1234567 * time.Nanosecond, Attempts: 7, NextAttempt: noon.Add(time.Second),
+		Breaker:    system.Breaker{State: system.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
+		Statistics: system.Statistics{Uptime: time.Hour, Downtime: 1500 * time.Millisecond, Connections: 2, Outages: 1, LastOutage: time.Second, LongestOutage: 2 * time.Second, ConnectedSince: noon},
+		WorkerSets: []system.WorkerSet{{Name: "default", TaskQueues: []string{"q"}, Running: true, Polling: true, Generation: 2, Since: noon, LastPoll: noon, Failures: 1, Error: "e"}},
+		Draining:   1,
+	}}
+}
+
+func (l *fakeLink) Connection() system.Connection { return l.connection }
+
+func (l *fakeLink) ResetBreaker() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resets++
+}
+
+func (l *fakeLink) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
+	report := l.report
+	report.DryRun = dryRun
+	return report, l.refuse
+}
+
+func (l *fakeLink) Last() system.Reconciliation {
+	return system.Reconciliation{At: noon, Checked: 4, Corrections: 3, Failed: 2, Error: "half"}
+}
+
+func (l *fakeLink) Live(context.Context) ([]system.LiveWorker, error) { return l.live, l.unknown }
+
+// service is the real one over the real store.
+func (l *fakeLink) service(st *store.Store) *system.Service {
+	return system.NewService(l, st, l, l, st, system.Options{
+		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
+		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
+	})
+}
+
+func TestSystemStatus(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.link.live = []system.LiveWorker{{ServerID: "w", Contract: "c", Address: "a", Namespace: "n", LastBeat: noon}}
+	const at = "2026-01-31T12:00:00Z"
+	body := p.do("GET", "/v1/system/status", "")
+	require.Equal(t, http.StatusOK, body.status)
+	require.JSONEq(t, `{
+		"version": "1.2.3", "serverId": "server-1", "roles": ["api"], "startTime": "`+at+`", "time": "`+at+`",
+		"connection": {
+			"state": "down", "kind": "hung", "since": "`+at+`", "address": "127.0.0.1:7233", "namespace": "default", "namespaceId": "n-1",
+			"lastError": "no answer", "lastErrorTime": "`+at+`", "generation": 2, "latency": "0.001234s", "attempts": 7,
+			"nextAttemptTime": "2026-01-31T12:00:01Z", "draining": 1,
+			"breaker": {"state": "open", "failures": 10, "openTime": "`+at+`", "nextProbeTime": "2026-01-31T12:01:00Z"},
+			"statistics": {
+				"uptime": "3600s", "downtime": "1.500s", "connections": 2, "outages": 1, "lastOutage": "1s", "longestOutage": "2s",
+				"connectedSince": "`+at+`"
+			},
+			"workerSets": [{
+				"name": "default", "taskQueues": ["q"], "running": true, "polling": true, "generation": 2, "startTime": "`+at+`",
+				"lastPollTime": "`+at+`", "failures": 1, "error": "e"
+			}]
+		},
+		"queueMode": {"enabled": true, "runs": 0, "maxRuns": 9, "ttl": "3600s"},
+		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "error": "half"},
+		"workers": [{"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "lastBeatTime": "`+at+`"}]
+	}`, body.body)
+
+	p.link.unknown = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
+	status := p.do("GET", "/v1/system/status", "").ok()
+	require.Equal(t, "the database is away", status["workersError"])
+	require.Equal(t, "down", status["connection"].(map[string]any)["state"])
+}
+
+// What is done to the platform as a whole has no project; the audit log shows it where all projects are asked for.
+func TestBreakerResetAndItsAuditEntry(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	reset := p.do("POST", "/v1/system/breaker:reset", `{}`).ok()
+	require.Equal(t, "down", reset["connection"].(map[string]any)["state"])
+	require.Equal(t, 1, p.link.resets)
+	p.do("GET", "/v1/system/breaker:reset", "").fails(405, "UNIMPLEMENTED")
+	require.Equal(t, 1, p.link.resets)
+
+	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
+	require.Empty(t, p.do("GET", "/v1/projects/default/audit", "").ok()["entries"])
+	entries := p.do("GET", "/v1/projects/-/audit", "").ok()["entries"].([]any)
+	require.Len(t, entries, 2, "of all projects and of none")
+	entry := entries[1].(map[string]any)
+	require.Equal(t, "system.reset_breaker", entry["action"])
+	require.Equal(t, "local", entry["actor"])
+	require.Equal(t, "127.0.0.1:7233 default", entry["subject"])
+}
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.link.report = run.Report{
+		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond,
+		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
+	}
+	a := p.do("POST", "/v1/system/runs:reconcile", `{"dryRun":true}`)
+	require.JSONEq(t, `{
+		"checked": 3, "open": 2, "total": 5, "failed": 1, "took": "0.020s", "dryRun": true,
+		"corrections": [{"kind": "finished", "runId": "r", "project": "default", "detail": "it ended", "applied": true}]
+	}`, a.body)
+	require.Empty(t, p.do("GET", "/v1/projects/-/audit?action=system.reconcile", "").ok()["entries"])
+	p.do("POST", "/v1/system/runs:reconcile", `{}`).ok()
+	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=system.reconcile", "").ok()["entries"], 1)
+
+	p.link.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	a = p.do("POST", "/v1/system/runs:reconcile", `{}`)
+	a.fails(503, fault.EngineUnavailable)
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+}
+
+// A process without the API role tells of itself all the same, and can be told to try again.
+func TestAWorkerAloneTellsOfItself(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.Workflows, o.Runs, o.Projects, o.Audit = nil, nil, nil, nil })
+	p.do("GET", "/v1/system/status", "").ok()
+	p.do("POST", "/v1/system/breaker:reset", `{}`).ok()
+	require.Equal(t, 1, p.link.resets)
+	p.do("GET", "/v1/projects", "").fails(404, "UNIMPLEMENTED")
+}
+
+// Programs learn over gRPC what is wrong with the connection and when to come back, and over HTTP as well.
+func TestEngineUnavailableCarriesKindAndRetry(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is hung").
+		WithFact("state", "down").WithFact("kind", "hung").WithRetry(7 * time.Second))
+	err := p.grpc(t).Invoke(t.Context(), "/signalbox.v1.RunService/StartRun", &signalboxv1.StartRunRequest{
+		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{}"},
+	}, &signalboxv1.StartRunResponse{})
+	s := requireGRPC(t, err, codes.Unavailable, fault.EngineUnavailable)
+	require.Equal(t, map[string]string{"state": "down", "kind": "hung"}, s.Details()[0].(*errdetails.ErrorInfo).GetMetadata())
+	require.Equal(t, 7*time.Second, s.Details()[1].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
+
+	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.fails(503, fault.EngineUnavailable)
+	require.Equal(t, "7", a.header.Get("Retry-After"))
+	require.Contains(t, a.body, `"metadata":{"kind":"hung","state":"down"}`)
+	require.Empty(t, p.do("GET", "/v1/projects/default/runs", "").ok()["runs"])
+}
