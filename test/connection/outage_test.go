@@ -1,0 +1,180 @@
+package connection_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
+	t.Parallel()
+	var connected, polling promise.Times
+	trials := promise.Trials(3, 40)
+	for trial := range trials {
+		away := time.Second
+		if promise.Full() && trial == 0 {
+			away = time.Minute
+		}
+		temporal := platform.ReserveTemporal(t)
+		s := newSubject(t, to(temporal.Address))
+		s.watch(t)
+		s.turns(t, soonBusy, conn.Down, conn.Unreachable)
+		_, err := s.Client()
+		var down *conn.DownError
+		require.ErrorAs(t, err, &down)
+		require.GreaterOrEqual(t, down.RetryAfter, time.Second)
+		after(t, away)
+		up := temporal.Relaunch(t)
+		accepting := up.AwaitAccepting(t)
+		s.turns(t, patience, conn.Connected, conn.None)
+		connected = append(connected, time.Since(accepting))
+		s.polls(t, patience)
+		polling = append(polling, time.Since(accepting))
+		s.charged(t, s.mustStart(t, order{}), soonBusy)
+		require.Equal(t, 1, s.Status().Generation)
+		s.end(t)
+		up.Kill()
+	}
+	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to connected",
+		Aim: "p95 1 s", Trials: trials, Figure: connected.String()})
+	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to workers polling",
+		Aim: "2 s", Trials: trials, Figure: polling.String()})
+	promise.Within(t, "connecting", connected.At(.95), time.Second)
+	promise.Within(t, "polling", polling.At(.95), 2*time.Second)
+}
+
+// A Temporal that was killed and is back soon: everything goes on, and nothing that was accepted is lost.
+func TestTemporalKilledAndBack(t *testing.T) {
+	t.Parallel()
+	lengths := []time.Duration{2 * time.Second}
+	if promise.Full() {
+		lengths = append(lengths, 30*time.Second, 90*time.Second)
+	}
+	for _, away := range lengths {
+		t.Run(away.String(), func(t *testing.T) {
+			t.Parallel()
+			temporal := platform.StartTemporal(t)
+			s := newSubject(t, to(temporal.Address))
+			before := s.rest(t)
+			s.watch(t)
+			load := s.traffic(t, 100*time.Millisecond)
+			after(t, time.Second)
+			var noticed, connected, polling, first promise.Times
+			trials := promise.Trials(2, 5)
+			for range trials {
+				temporal.Kill()
+				noticed = append(noticed, s.turns(t, soonBusy, conn.Down, conn.Unreachable))
+				after(t, away)
+				temporal = temporal.Relaunch(t)
+				accepting := temporal.AwaitAccepting(t)
+				s.turns(t, patience, conn.Connected, conn.None)
+				connected = append(connected, time.Since(accepting))
+				s.polls(t, patience)
+				polling = append(polling, time.Since(accepting))
+				began := time.Now()
+				s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+				first = append(first, time.Since(began))
+			}
+			load.settleMost(t, s)
+			s.back(t, before)
+			what := "library, Temporal killed for " + away.String() + ", same data: "
+			for name, figure := range map[string]promise.Times{
+				"until the loss is known": noticed, "from accepting to connected": connected, "from accepting to polling": polling,
+				"a new order started then, to its charge": first,
+			} {
+				promise.Record(t, promise.Figure{Promise: "P-C2", What: what + name, Trials: trials, Figure: figure.String()})
+			}
+			promise.Within(t, "polling again", polling.At(.95), time.Second)
+		})
+	}
+}
+
+func TestTemporalBackWithoutItsData(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	s := newSubject(t, to(temporal.Address))
+	before := s.rest(t)
+	s.watch(t)
+	s.charged(t, s.mustStart(t, order{}), soonBusy)
+	identity := s.Status().NamespaceID
+	temporal.Kill()
+	s.turns(t, soonIdle, conn.Down, conn.Unreachable)
+	temporal.Wipe(t)
+	temporal = temporal.Relaunch(t)
+	accepting := temporal.AwaitAccepting(t)
+	s.turns(t, patience, conn.Connected, conn.None)
+	s.polls(t, patience)
+	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, Temporal back on empty data: from accepting to polling", Trials: 1,
+		Figure: promise.Times{time.Since(accepting)}.String()})
+	require.NotEqual(t, identity, s.Status().NamespaceID, "it is another namespace of the same name")
+	s.charged(t, s.mustStart(t, order{}), soonBusy)
+	s.back(t, before)
+}
+
+func TestTemporalFrozen(t *testing.T) {
+	t.Parallel()
+	for name, busy := range map[string]bool{"under traffic": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temporal := platform.StartTemporal(t)
+			s := newSubject(t, to(temporal.Address))
+			before := s.rest(t)
+			s.watch(t)
+			limit := soonIdle
+			var load *traffic
+			if busy {
+				limit = soonBusy
+				load = s.traffic(t, 100*time.Millisecond)
+			}
+			frozen := time.Now()
+			temporal.Freeze()
+			noticed := s.turns(t, limit, conn.Down, conn.Hung)
+			after(t, promise.Length(20*time.Second, 70*time.Second)-time.Since(frozen))
+			require.Empty(t, s.is(conn.Down, conn.Hung))
+			temporal.Thaw()
+			thawed := time.Now()
+			s.turns(t, soonBusy, conn.Connected, conn.None)
+			s.polls(t, patience)
+			polling := time.Since(thawed)
+			s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+			if busy {
+				load.settleMost(t, s)
+			}
+			s.back(t, before)
+			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": until known", Aim: "10 s", Trials: 1,
+				Figure: promise.Times{noticed}.String()})
+			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": from thaw to polling", Aim: "10 s", Trials: 1,
+				Figure: promise.Times{polling}.String()})
+		})
+	}
+}
+
+// Namespaces come and go without a restart of anything.
+func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
+	t.Parallel()
+	const namespace = "orders"
+	temporal := platform.StartTemporal(t)
+	s := newSubject(t, to(temporal.Address, namespace))
+	s.watch(t)
+	missing := s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing)
+	var found promise.Times
+	for range 2 {
+		temporal.CreateNamespace(t, namespace)
+		found = append(found, s.turns(t, 35*time.Second, conn.Connected, conn.None))
+		s.polls(t, patience)
+		s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+		temporal.DeleteNamespace(t, namespace)
+		load := s.traffic(t, 200*time.Millisecond)
+		missing = max(missing, s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing))
+		load.stop()
+	}
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing or deleted: until known", Aim: "10 s", Trials: 3,
+		Figure: promise.Times{missing}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace created or restored: until connected", Aim: "30 s", Trials: len(found),
+		Figure: found.String()})
+}

@@ -1,0 +1,436 @@
+package connection_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+// What the product promises of every change.
+const (
+	soonBusy = 10 * time.Second // until the state is right, with traffic
+	soonIdle = 25 * time.Second // and without
+	patience = time.Minute      // for what only has to happen
+)
+
+// subject is a manager under test, with one worker set and a record of what its activities did.
+type subject struct {
+	*conn.Manager
+
+	queue string
+	label string
+	lines *platform.Log
+
+	mu   sync.Mutex
+	done map[string]int // by the ID of the order
+}
+
+// order is what the workflow gets: hold keeps its activity busy.
+type order struct {
+	ID   string
+	Hold time.Duration
+}
+
+// newSubject makes a manager with a worker set and starts it. It is stopped with the test.
+func newSubject(t *testing.T, options conn.Options) *subject {
+	t.Helper()
+	s := prepare(t, options)
+	s.begin(t)
+	return s
+}
+
+// prepare is newSubject without the start.
+func prepare(t *testing.T, options conn.Options) *subject {
+	t.Helper()
+	s := &subject{queue: fmt.Sprintf("orders-%08x", rand.Uint32()), label: fmt.Sprintf("%s-%08x", t.Name(), rand.Uint32()),
+		lines: &platform.Log{}, done: map[string]int{}}
+	options.Logger = slog.New(slog.NewTextHandler(s.lines, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	var err error
+	s.Manager, err = conn.New(options)
+	require.NoError(t, err)
+	require.NoError(t, s.Register("orders", s.worker(s.queue)))
+	return s
+}
+
+// begin starts the manager so that every goroutine that comes of it can be told from others.
+func (s *subject) begin(t *testing.T) {
+	t.Helper()
+	pprof.Do(t.Context(), pprof.Labels("subject", s.label), func(ctx context.Context) {
+		began := time.Now()
+		require.NoError(t, s.Start(ctx))
+		require.Less(t, time.Since(began), time.Second, "Start waits for nothing")
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 25*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("--- manager ---\n%s\n%+v", s.lines.String(), s.Status())
+		}
+	})
+}
+
+func (s *subject) worker(queue string) conn.Factory {
+	return func(c client.Client) (worker.Worker, error) {
+		w := worker.New(c, queue, worker.Options{})
+		w.RegisterWorkflowWithOptions(process, workflow.RegisterOptions{Name: "process"})
+		w.RegisterActivityWithOptions(s.charge, activity.RegisterOptions{Name: "charge"})
+		return w, nil
+	}
+}
+
+func process(ctx workflow.Context, o order) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 2 * time.Minute, HeartbeatTimeout: 0})
+	return workflow.ExecuteActivity(ctx, "charge", o).Get(ctx, nil)
+}
+
+func (s *subject) charge(ctx context.Context, o order) error {
+	if o.Hold > 0 {
+		timer := time.NewTimer(o.Hold)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[o.ID]++
+	return nil
+}
+
+// times tells how often an order was charged.
+func (s *subject) times(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done[id]
+}
+
+// start starts a workflow over the current client.
+func (s *subject) start(ctx context.Context, o order) error {
+	c, release, err := s.Borrow()
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: o.ID, TaskQueue: s.queue}, "process", o)
+	return err
+}
+
+// mustStart starts a workflow as soon as that is possible and returns its ID.
+func (s *subject) mustStart(t *testing.T, o order) string {
+	t.Helper()
+	if o.ID == "" {
+		o.ID = fmt.Sprintf("%s-%08x", s.queue, rand.Uint32())
+	}
+	platform.Eventually(t, patience, func() string {
+		if err := s.start(t.Context(), o); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return o.ID
+}
+
+// charged waits until an order was charged.
+func (s *subject) charged(t *testing.T, id string, limit time.Duration) {
+	t.Helper()
+	platform.Eventually(t, limit, func() string {
+		if s.times(id) == 0 {
+			return "order " + id + " was not charged"
+		}
+		return ""
+	})
+}
+
+// is tells what differs from a state and a kind.
+func (s *subject) is(state conn.State, kind conn.Kind) string {
+	if now := s.Status(); now.State != state || now.Kind != kind {
+		return fmt.Sprintf("is %s %s (%s), not %s %s", now.State, now.Kind, now.LastError, state, kind)
+	}
+	return ""
+}
+
+// turns waits for a state and a kind and returns how long that took.
+func (s *subject) turns(t *testing.T, limit time.Duration, state conn.State, kind conn.Kind) time.Duration {
+	t.Helper()
+	began := time.Now()
+	platform.Eventually(t, limit, func() string { return s.is(state, kind) })
+	return time.Since(began)
+}
+
+// polls waits until every worker set runs on the current generation and polls.
+func (s *subject) polls(t *testing.T, limit time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	platform.Eventually(t, limit, func() string {
+		now := s.Status()
+		if now.State != conn.Connected {
+			return fmt.Sprintf("is %s %s (%s)", now.State, now.Kind, now.LastError)
+		}
+		for _, w := range now.Workers {
+			if !w.Running || !w.Polling || w.Generation != now.Generation {
+				return fmt.Sprintf("generation %d: %+v", now.Generation, w)
+			}
+		}
+		return ""
+	})
+	return time.Since(began)
+}
+
+// goroutines counts those that came of the manager.
+func (s *subject) goroutines(t *testing.T) int {
+	t.Helper()
+	total := 0
+	for block := range strings.SplitSeq(profile(t), "\n\n") {
+		total += labelled(block, s.label)
+	}
+	return total
+}
+
+// stacks are the stacks of those that came of the manager.
+func (s *subject) stacks(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for block := range strings.SplitSeq(profile(t), "\n\n") {
+		if labelled(block, s.label) > 0 {
+			out = append(out, block)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+func profile(t *testing.T) string {
+	t.Helper()
+	var text bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&text, 1))
+	return text.String()
+}
+
+// labelled counts the goroutines of one block of a profile that have a label: a line "N @ …", then one of labels, then the stack.
+func labelled(block, label string) int {
+	for line := range strings.Lines(block) {
+		count, _, ok := strings.Cut(line, " @ ")
+		if ok && strings.Contains(block, strconv.Quote(label)) {
+			n, _ := strconv.Atoi(count) // the head of the profile counts nothing
+			return n
+		}
+	}
+	return 0
+}
+
+// settled is what a manager at rest holds.
+type settled struct{ goroutines int }
+
+// rest waits until nothing drains any more and the count of goroutines has come down, and returns it.
+func (s *subject) rest(t *testing.T) settled {
+	t.Helper()
+	s.polls(t, patience)
+	least := 0
+	since := time.Now()
+	platform.Eventually(t, patience, func() string {
+		if s.Status().Draining > 0 {
+			return "still draining"
+		}
+		if n := s.goroutines(t); least == 0 || n < least {
+			least, since = n, time.Now()
+		}
+		if time.Since(since) < 2*time.Second {
+			return "the number of goroutines still falls"
+		}
+		return ""
+	})
+	require.Positive(t, least, "the goroutines of the manager cannot be told from others")
+	return settled{least}
+}
+
+// back requires that a manager holds no more than it did: what differs from one moment to the next is a few goroutines of
+// requests under way.
+func (s *subject) back(t *testing.T, before settled) {
+	t.Helper()
+	const slack = 6
+	s.polls(t, patience)
+	platform.Eventually(t, patience, func() string {
+		if d := s.Status().Draining; d > 0 {
+			return fmt.Sprintf("%d generations are still draining", d)
+		}
+		if n := s.goroutines(t); n > before.goroutines+slack {
+			return fmt.Sprintf("%d goroutines, %d before", n, before.goroutines)
+		}
+		return ""
+	})
+}
+
+// watch asks for client and status all the time, as every request of a program does, and requires that neither ever waits.
+func (s *subject) watch(t *testing.T) {
+	t.Helper()
+	// On a machine that is busy with other tests the scheduler alone takes some tens of milliseconds.
+	const limit = 500 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var took promise.Times
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			began := time.Now()
+			_, _ = s.Client() // only how long it takes is of interest
+			_ = s.Status()
+			took = append(took, time.Since(began))
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+		promise.Record(t, promise.Figure{Promise: "P-C4", What: "Client() and Status() together, asked every ms while the test breaks things",
+			Aim: "never blocks", Trials: len(took), Figure: took.String()})
+		if worst := took.Worst(); worst > limit {
+			t.Error(platform.Took("Client() and Status()", worst, limit))
+		}
+	})
+}
+
+// traffic starts workflows at a steady pace.
+type traffic struct {
+	stop func()
+
+	mu       sync.Mutex
+	started  []string
+	failures []failure
+}
+
+// failure is a start that was sent and failed; those that Client() refused are none.
+type failure struct {
+	id  string
+	at  time.Time
+	err error
+}
+
+func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &traffic{}
+	var flying sync.WaitGroup
+	flying.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ticker.C:
+				flying.Go(func() { out.send(context.WithoutCancel(ctx), s, fmt.Sprintf("%s-%06d", s.queue, n)) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	out.stop = func() { cancel(); flying.Wait() }
+	t.Cleanup(out.stop)
+	return out
+}
+
+func (f *traffic) send(ctx context.Context, s *subject, id string) {
+	at := time.Now()
+	err := s.start(ctx, order{ID: id})
+	var down *conn.DownError
+	if errors.As(err, &down) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.failures = append(f.failures, failure{id, at, err})
+		return
+	}
+	f.started = append(f.started, id)
+}
+
+func (f *traffic) accepted() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.started...)
+}
+
+func (f *traffic) failed() []failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]failure(nil), f.failures...)
+}
+
+// settle stops the traffic and requires that everything that was started was charged exactly once.
+func (f *traffic) settle(t *testing.T, s *subject) {
+	t.Helper()
+	f.settleMost(t, s)
+	for _, id := range f.accepted() {
+		require.Equal(t, 1, s.times(id), "order %s", id)
+	}
+}
+
+// settleMost is settle where an outage may have made Temporal try an activity again whose answer it never got.
+func (f *traffic) settleMost(t *testing.T, s *subject) {
+	t.Helper()
+	f.stop()
+	require.NotEmpty(t, f.accepted(), "nothing was ever started; failures: %v", f.failed())
+	for _, id := range f.accepted() {
+		s.charged(t, id, 3*time.Minute)
+	}
+}
+
+// to is the options for an address, or for an address with a namespace.
+func to(address string, namespace ...string) conn.Options {
+	return conn.Options{Client: client.Options{HostPort: address, Namespace: strings.Join(namespace, "")}}
+}
+
+// after waits, as an outage lasts.
+func after(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}
+
+// end stops the manager in the middle of a test, within its budget, and requires that nothing of it is left.
+func (s *subject) end(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, s.Stop(ctx))
+	require.Equal(t, conn.Closed, s.Status().State)
+	platform.Eventually(t, soonBusy, func() string {
+		if n := s.goroutines(t); n > 0 {
+			return fmt.Sprintf("%d goroutines are left after Stop:\n%s", n, s.stacks(t))
+		}
+		return ""
+	})
+}
