@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -132,6 +133,7 @@ type bench struct {
 	engine    *engineDouble
 	changes   *run.Changes
 	metrics   *tally
+	opts      run.Options
 
 	mu  sync.Mutex
 	now time.Time
@@ -139,9 +141,31 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{
-		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
-	})
+	return newBenchOn(t, sqlite(t))
+}
+
+func sqlite(t testing.TB) store.Options {
+	return store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute}
+}
+
+func postgres(t testing.TB) store.Options {
+	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, CallTimeout: time.Minute}
+}
+
+// onBoth runs a test over each kind of store.
+func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	for name, options := range map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newBenchOn(t, options(t)))
+		})
+	}
+}
+
+func newBenchOn(t testing.TB, o store.Options) *bench {
+	t.Helper()
+	kept, err := store.Open(t.Context(), o)
 	require.NoError(t, err)
 	ctx := t.Context()
 	t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
@@ -151,10 +175,36 @@ func newBench(t testing.TB) *bench {
 		changes: run.NewChanges(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
-	b.Service = run.NewService(kept, b.engine, b.workflows, documents{kept}, b.changes, run.Options{
-		MaxInputBytes: maxInput, StartTimeout: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
-	})
+	b.opts = run.Options{
+		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
+		Workers: agreed{},
+	}
+	b.Service = b.process(t, kept, func(*run.Options) {})
 	return b
+}
+
+// agreed is the workers' agreement.
+type agreed struct{ err error }
+
+func (a agreed) Check(context.Context) error { return a.err }
+
+// process is the service of one more process, with changes of its own.
+func (b *bench) process(t testing.TB, over run.Store, change func(*run.Options)) *run.Service {
+	t.Helper()
+	opts := b.opts
+	change(&opts)
+	changes := b.changes
+	if b.Service != nil {
+		changes = run.NewChanges()
+	}
+	s := run.NewService(over, b.engine, b.workflows, documents{b.store}, changes, opts)
+	ctx := b.ctx
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.WithoutCancel(ctx))
+		end()
+		_ = s.Close(ended)
+	})
+	return s
 }
 
 func (b *bench) clock() time.Time {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -190,40 +189,6 @@ func TestStartWithUnknownOutcomeStaysQueued(t *testing.T) {
 	require.Equal(t, []string{"default queued"}, b.metrics.lines)
 }
 
-func TestStartWhoseCallerLeaves(t *testing.T) {
-	t.Parallel()
-	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
-	tests := []struct {
-		name   string
-		answer error
-		rows   int
-	}{
-		{"a definite failure leaves no row", refused, 0},
-		{"an unknown outcome stays to be settled", run.ErrUnknownOutcome, 1},
-		{"a success that cannot be noted stays to be settled", nil, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			b.publish(t, "examples/hello", "1.0.0")
-			ctx, leave := context.WithCancel(b.ctx)
-			b.engine.start = func(ctx context.Context, _ run.Run) (string, error) {
-				leave()
-				<-ctx.Done()
-				return "execution", tt.answer
-			}
-			_, _, err := b.Start(ctx, request())
-			require.Error(t, err)
-			rows := b.rows(t)
-			require.Len(t, rows, tt.rows)
-			for _, r := range rows {
-				require.Equal(t, run.QueuedStarting, r.QueuedReason)
-			}
-		})
-	}
-}
-
 func TestStartWhoseCallerIsGoneBeforehand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -326,43 +291,6 @@ func TestARequestThatWasMetIsMetAgain(t *testing.T) {
 	requireSame("the input of a deleted workflow is nobody's")
 }
 
-func TestTheSameRequestTwentyTimesAtOnce(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.publish(t, "examples/hello", "1.0.0")
-	req := request()
-	req.RequestID = "once"
-	const callers = 20
-	runs, made := make([]run.Run, callers), make([]bool, callers)
-	gate := make(chan struct{})
-	var group sync.WaitGroup
-	for i := range callers {
-		group.Go(func() {
-			<-gate
-			var err error
-			if runs[i], made[i], err = b.Start(b.ctx, req); err != nil {
-				t.Errorf("caller %d: %v", i, err)
-			}
-		})
-	}
-	close(gate)
-	group.Wait()
-	makers, starts := 0, 0
-	for i := range callers {
-		require.Equal(t, runs[0].ID, runs[i].ID)
-		if made[i] {
-			makers++
-		}
-	}
-	for _, call := range b.engine.called() {
-		if strings.HasPrefix(call, "start") {
-			starts++
-		}
-	}
-	require.Equal(t, []int{1, 1}, []int{makers, starts})
-	require.Len(t, b.rows(t), 1)
-}
-
 // cutStore loses the database at one moment.
 type cutStore struct {
 	run.Store
@@ -383,24 +311,18 @@ func (s cutStore) RemoveUnstarted(ctx context.Context, id string, e audit.Entry)
 	return s.Store.RemoveUnstarted(ctx, id, e)
 }
 
-func (b *bench) over(s run.Store) *run.Service {
-	return run.NewService(s, b.engine, b.workflows, documents{b.store}, b.changes, run.Options{
-		MaxInputBytes: maxInput, StartTimeout: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
-	})
-}
-
 func TestStartWhenTheStoreFailsAfterwards(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	r, created, err := b.over(cutStore{Store: b.store, failMark: true}).Start(b.ctx, request())
+	r, created, err := b.process(t, cutStore{Store: b.store, failMark: true}, func(*run.Options) {}).Start(b.ctx, request())
 	require.NoError(t, err, "it runs; its row follows")
 	require.True(t, created)
 	require.Equal(t, run.QueuedStarting, r.QueuedReason)
 
 	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
 	b.engine.start = func(context.Context, run.Run) (string, error) { return "", refused }
-	_, _, err = b.over(cutStore{Store: b.store, failRemove: true}).Start(b.ctx, request())
+	_, _, err = b.process(t, cutStore{Store: b.store, failRemove: true}, func(*run.Options) {}).Start(b.ctx, request())
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, "the disk is full")
 	require.True(t, fault.Is(err, fault.EngineRefused), "the caller is told why it was not started")

@@ -1,0 +1,292 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// soon is how long callers wait in tests that have them wait in vain.
+const soon = 100 * time.Millisecond
+
+func answerSoon(o *run.Options) { o.AnswerWithin = soon }
+
+func refused() error { return fault.New(fault.Refused, fault.EngineRefused, "no permission") }
+
+// frozen is an engine that says nothing until it thaws.
+type frozen struct {
+	asked  chan string
+	answer chan error
+}
+
+func (b *bench) freeze() frozen {
+	f := frozen{asked: make(chan string, 100), answer: make(chan error)}
+	b.engine.start = func(ctx context.Context, r run.Run) (string, error) {
+		f.asked <- r.ID
+		select {
+		case err := <-f.answer:
+			return "execution-" + r.ID, err
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: %w", run.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+	return f
+}
+
+// become waits for a row to be so.
+func (b *bench) become(t testing.TB, id string, so func(run.Run) bool) run.Run {
+	t.Helper()
+	require.Eventually(t, func() bool { return so(b.row(t, id)) }, 20*time.Second, time.Millisecond)
+	return b.row(t, id)
+}
+
+func starting(r run.Run) bool { return r.QueuedReason == run.QueuedStarting }
+
+// TestFrozenEngineIsAnsweredSoon has Temporal say nothing: the caller is told the truth soon, and what Temporal says in the end
+// is seen on the run.
+func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
+	t.Parallel()
+	exhausted := fault.New(fault.Exhausted, fault.EngineRefused, "over its limits")
+	tests := []struct {
+		name   string
+		answer error
+		want   func(run.Run) bool
+		says   []string
+	}{
+		{"taken", nil, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID }, nil},
+		{"refused for good", refused(), func(r run.Run) bool {
+			return r.Status == run.Failed && r.Error.Title == "Not started" && r.Error.Detail == "no permission"
+		}, []string{"run.start_refused no permission"}},
+		{"away by now", unavailable(), starting, nil},
+		{"over its limits", exhausted, starting, nil},
+		{"cut", run.ErrUnknownOutcome, starting, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			f := b.freeze()
+			s := b.process(t, b.store, answerSoon)
+			r, created, err := s.Start(b.ctx, request())
+			require.NoError(t, err)
+			require.True(t, created)
+			require.Equal(t, run.QueuedStarting, r.QueuedReason)
+			require.Equal(t, r, b.row(t, r.ID))
+			f.answer <- tt.answer
+			require.NoError(t, s.Close(b.ctx), "joins what is under way")
+			require.True(t, tt.want(b.row(t, r.ID)), "%+v", b.row(t, r.ID))
+			require.Equal(t, append([]string{"run.start"}, tt.says...), b.audited(t))
+		})
+	}
+}
+
+// TestStartOutlivesItsCaller has the caller leave in the middle: Temporal is still asked in its name, and the row is right.
+func TestStartOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error
+		rows   int
+	}{
+		"taken":                   {nil, 1},
+		"refused, nobody told of": {refused(), 0},
+		"unknown":                 {run.ErrUnknownOutcome, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			f := b.freeze()
+			inner := b.engine.start
+			b.engine.start = func(ctx context.Context, r run.Run) (string, error) {
+				actor, _ := auth.ActorFrom(ctx)
+				if actor.Name != "ada" {
+					t.Errorf("%v starts", actor)
+				}
+				return inner(ctx, r)
+			}
+			ctx, leave := context.WithCancel(b.ctx)
+			left := make(chan error)
+			go func() { _, _, err := b.Start(ctx, request()); left <- err }()
+			<-f.asked
+			leave()
+			require.ErrorIs(t, <-left, context.Canceled)
+			f.answer <- tt.answer
+			require.NoError(t, b.Close(b.ctx))
+			rows := b.rows(t)
+			require.Len(t, rows, tt.rows)
+			if tt.answer == nil {
+				require.Equal(t, run.QueuedWorker, rows[0].QueuedReason)
+			}
+		})
+	}
+}
+
+func TestHandOversAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	f := b.freeze()
+	s := b.process(t, b.store, func(o *run.Options) { o.AnswerWithin, o.MaxHandOvers = soon, 2 })
+	for range 2 {
+		_, _, err := s.Start(b.ctx, request())
+		require.NoError(t, err)
+	}
+	_, _, err := s.Start(b.ctx, request())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "2 starts wait")
+	require.Len(t, b.rows(t), 2, "nothing is left of what was refused")
+	f.answer <- nil
+	b.engine.start = nil
+	r, _, err := b.process(t, b.store, func(o *run.Options) {}).Start(b.ctx, request())
+	require.NoError(t, err)
+	require.Equal(t, run.QueuedWorker, r.QueuedReason)
+}
+
+func TestCloseCutsOffWhatHasNoAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.freeze()
+	s := b.process(t, b.store, answerSoon)
+	r, _, err := s.Start(b.ctx, request())
+	require.NoError(t, err)
+	ctx, end := context.WithTimeout(b.ctx, soon)
+	defer end()
+	require.ErrorContains(t, s.Close(ctx), "1 starts had no answer")
+	require.True(t, starting(b.row(t, r.ID)), "to be settled")
+	_, _, err = s.Start(b.ctx, request())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "stopping")
+	require.Len(t, b.rows(t), 1)
+}
+
+func TestContractMismatchStartsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	mismatch := fault.New(fault.Refused, fault.ContractMismatch, "this server has a, worker w has b")
+	s := b.process(t, b.store, func(o *run.Options) {
+		o.Workers, o.Queue = agreed{mismatch}, run.QueueOptions{Enabled: true, MaxRuns: 9, TTL: time.Hour}
+	})
+	_, _, err := s.Start(b.ctx, request())
+	require.Equal(t, mismatch, err)
+	require.Empty(t, b.rows(t))
+	require.Equal(t, []string{"check"}, b.engine.called())
+}
+
+// TestTheSecondCallerIsToldNoLie has two callers with one request ID, in one process and in two, the first of which Temporal
+// refuses: nobody is given a run that then is gone.
+func TestTheSecondCallerIsToldNoLie(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.publish(t, "examples/hello", "1.0.0")
+		elsewhere := b.process(t, b.store, func(*run.Options) {})
+		for i, second := range []*run.Service{b.Service, elsewhere} {
+			f := b.freeze()
+			req := request()
+			req.RequestID = fmt.Sprintf("once %d", i)
+			errs := make(chan error)
+			ask := func(s *run.Service) { _, _, err := s.Start(b.ctx, req); errs <- err }
+			go ask(b.Service)
+			<-f.asked
+			go ask(second)
+			f.answer <- refused()
+			requireFault(t, <-errs, fault.Refused, fault.EngineRefused, "no permission")
+			<-f.asked // The second one makes its own.
+			f.answer <- refused()
+			requireFault(t, <-errs, fault.Refused, fault.EngineRefused, "no permission")
+			require.Empty(t, b.rows(t))
+		}
+	})
+}
+
+// TestWhatASecondCallerWasGivenStays has the second caller's patience end first.
+func TestWhatASecondCallerWasGivenStays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	f := b.freeze()
+	req := request()
+	req.RequestID = "once"
+	type answer struct {
+		r   run.Run
+		err error
+	}
+	first := make(chan answer)
+	go func() { r, _, err := b.Start(b.ctx, req); first <- answer{r, err} }()
+	id := <-f.asked
+	r, created, err := b.process(t, b.store, answerSoon).Start(b.ctx, req)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, []string{id, run.QueuedStarting}, []string{r.ID, r.QueuedReason})
+	f.answer <- refused()
+	a := <-first
+	require.NoError(t, a.err)
+	require.Equal(t, []any{id, run.Failed, "Not started"}, []any{a.r.ID, a.r.Status, a.r.Error.Title})
+}
+
+// TestARunLeftInItsStartIsNotWaitedFor asks again for a run whose process died long ago.
+func TestARunLeftInItsStartIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.engine.start = func(context.Context, run.Run) (string, error) { return "", run.ErrUnknownOutcome }
+	req := request()
+	req.RequestID = "once"
+	first, _, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	b.pass(startTimeout)
+	begun := time.Now()
+	again, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, again)
+	require.Less(t, time.Since(begun), startTimeout/2)
+}
+
+func TestTheSameRequestTwentyTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.publish(t, "examples/hello", "1.0.0")
+		processes := []*run.Service{b.Service, b.process(t, b.store, func(*run.Options) {})}
+		req := request()
+		req.RequestID = "once"
+		const callers = 20
+		runs, made := make([]run.Run, callers), make([]bool, callers)
+		gate := make(chan struct{})
+		var group sync.WaitGroup
+		for i := range callers {
+			group.Go(func() {
+				<-gate
+				var err error
+				if runs[i], made[i], err = processes[i%2].Start(b.ctx, req); err != nil {
+					t.Errorf("caller %d: %v", i, err)
+				}
+			})
+		}
+		close(gate)
+		group.Wait()
+		makers, starts := 0, 0
+		for i := range callers {
+			require.Equal(t, runs[0], runs[i])
+			if made[i] {
+				makers++
+			}
+		}
+		for _, call := range b.engine.called() {
+			if strings.HasPrefix(call, "start") {
+				starts++
+			}
+		}
+		require.Equal(t, []int{1, 1}, []int{makers, starts})
+		require.Len(t, b.rows(t), 1)
+	})
+}
