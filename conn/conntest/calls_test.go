@@ -51,10 +51,10 @@ func TestClientAndWorkerAreAtHome(t *testing.T) {
 		require.NoError(t, f.Await(ctx, func() bool {
 			polls := f.Pollers("orders")
 			return polls.Workflow > 0 && polls.Sticky > 0 && polls.Activity > 0
-		}), "%+v", f.Pollers("orders"))
+		}))
 		require.Zero(t, f.Pollers("others"))
 
-		// A black hole leaves the polls as they are, a cut ends them and they come again.
+		// A cut ends the polls, and they come again.
 		polls := f.Calls("PollWorkflowTaskQueue")
 		f.CutConnections()
 		require.NoError(t, f.AwaitCalls(ctx, "PollWorkflowTaskQueue", polls+1))

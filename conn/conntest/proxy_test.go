@@ -117,7 +117,7 @@ func TestProxyPassesDeadlinesAndLeavesThrough(t *testing.T) {
 	require.NoError(t, err)
 	remaining := &wrapperspb.Int64Value{}
 	require.NoError(t, stream.RecvMsg(remaining))
-	require.Greater(t, remaining.GetValue(), int64(0))
+	require.Positive(t, remaining.GetValue())
 	require.LessOrEqual(t, remaining.GetValue(), int64(2*time.Second))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(stream.RecvMsg(remaining)))
 	require.Error(t, <-left)
@@ -125,7 +125,7 @@ func TestProxyPassesDeadlinesAndLeavesThrough(t *testing.T) {
 	stream, err = conn.NewStream(t.Context(), bidirectional(), "/test.Echo/Stream")
 	require.NoError(t, err)
 	require.NoError(t, stream.RecvMsg(remaining))
-	require.Less(t, remaining.GetValue(), int64(0), "none")
+	require.Negative(t, remaining.GetValue(), "none")
 	f.CutConnections()
 	require.Equal(t, codes.Unavailable, status.Code(stream.RecvMsg(remaining)))
 	require.Error(t, <-left, "the upstream learns that the client has left")
