@@ -69,7 +69,7 @@ func connected() *signalboxv1.GetStatusResponse {
 		},
 		QueueMode:  &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
 		Reconciler: &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
-		Workers:    []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", LastBeatTime: before(4 * time.Second)}},
+		Workers:    []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
 	}
 }
 
@@ -97,8 +97,8 @@ default  yes      yes      3s ago     2           3m12s ago
 shop     no       no       never      1           never      namespace\nnot found
 
 live workers of all servers
-SERVER      LAST BEAT  TEMPORAL        NAMESPACE
-host-1-abc  4s ago     127.0.0.1:7233  default
+SERVER      LAST BEAT  TAKES RUNS  PROJECTS  TEMPORAL        NAMESPACE
+host-1-abc  4s ago     yes         all       127.0.0.1:7233  default
 `, c.out.String())
 	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
 

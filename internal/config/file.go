@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
 // fileLayer reads one YAML document into the schema's keys, noting where each value stands.
@@ -85,7 +87,7 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 
 // suggest looks among the siblings first, then for a key of that name elsewhere.
 func (f *fileLayer) suggest(prefix, name string) string {
-	if near := didYouMean(name, f.schema.names[prefix]); near != "" {
+	if near := spelling.DidYouMean(name, f.schema.names[prefix]); near != "" {
 		return near
 	}
 	for _, k := range f.schema.keys {

@@ -174,16 +174,6 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 	require.Equal(t, config.Default(), cfg)
 }
 
-func TestLoopback(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{
-		"127.0.0.1:1": true, "127.8.8.8:1": true, "[::1]:1": true, "localhost:1": true,
-		":8080": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false,
-	} {
-		require.Equal(t, want, config.IsLoopback(address), address)
-	}
-}
-
 func TestSecretsComeByReference(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
@@ -329,42 +319,6 @@ func TestBounds(t *testing.T) {
 		require.Len(t, lines, 1, flag)
 		require.Contains(t, lines[0], "("+name+"): ")
 		require.Contains(t, lines[0], want)
-	}
-}
-
-// Addresses that people write, and what the problem proposes instead.
-func TestAddressesOfTemporal(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"":                           "write for example 127.0.0.1:7233",
-		"temporal":                   "the port is missing; write temporal:7233",
-		"temporal:":                  "the port \"\" is not a number from 1 to 65535",
-		"temporal:0":                 "the port \"0\" is not a number from 1 to 65535",
-		"temporal:65536":             "Temporal's is usually 7233",
-		"temporal:grpc":              "the port \"grpc\" is not a number",
-		":7233":                      "there is no host in it; write for example 127.0.0.1:7233",
-		"my host:7233":               "there is no host in it",
-		"http://temporal:7233":       "it is a URL; write temporal:7233",
-		"https://temporal:7233/path": "it is a URL; write temporal:7233, and turn TLS on with the keys of temporal.tls",
-		"https://temporal":           "it is a URL; write the host and the port alone",
-		"dns:///temporal:7233":       "it is a URL",
-		"::1":                        "the port is missing; write [::1]:7233",
-		"[::1]":                      "the port is missing; write [::1]:7233",
-		"fe80::1:2:3:7233":           "write [fe80::1:2:3:7233]:7233",
-		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address stands in brackets; write [1:2:3:4:5:6:7:8]:7233",
-		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
-	} {
-		temporal := config.Default().Temporal
-		temporal.Address = address
-		found := temporal.Validate()
-		require.Len(t, found, 1, address)
-		require.Equal(t, "address", found[0].Path)
-		require.Contains(t, found[0].Message, want, address)
-	}
-	for _, address := range []string{"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
-		temporal := config.Default().Temporal
-		temporal.Address = address
-		require.Empty(t, temporal.Validate(), address)
 	}
 }
 

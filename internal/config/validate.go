@@ -1,16 +1,14 @@
 package config
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
 // maxPayload leaves room for base64 and the envelope under the 2 MiB at which Temporal refuses a payload.
@@ -49,9 +47,9 @@ func (c *Config) validate() Problems {
 }
 
 func (c *Config) validateProcess(ps *found) {
-	if problem := addressProblem(c.Listen); problem != "" {
+	if problem := address.ListenProblem(c.Listen); problem != "" {
 		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, problem)
-	} else if c.Auth.Mode == ModeNone && !IsLoopback(c.Listen) {
+	} else if c.Auth.Mode == ModeNone && !address.IsLoopback(c.Listen) {
 		ps.add("listen", "%q can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1]", c.Listen)
 	}
 	if len(c.Roles) == 0 {
@@ -59,7 +57,7 @@ func (c *Config) validateProcess(ps *found) {
 	}
 	for i, role := range c.Roles {
 		if role != RoleAPI && role != RoleWorker {
-			ps.add("roles", "%q is not a role%s; the roles are api and worker", role, didYouMean(role, []string{RoleAPI, RoleWorker}))
+			ps.add("roles", "%q is not a role%s; the roles are api and worker", role, spelling.DidYouMean(role, []string{RoleAPI, RoleWorker}))
 		} else if slices.Contains(c.Roles[:i], role) {
 			ps.add("roles", "%q is named twice", role)
 		}
@@ -75,7 +73,7 @@ func (c *Config) validateProcess(ps *found) {
 // Validate reports what is wrong with the connection's settings.
 func (t Temporal) Validate() Problems {
 	var ps found
-	if problem := dialProblem(t.Address); problem != "" {
+	if problem := address.DialProblem(t.Address); problem != "" {
 		ps.add("address", "%q is not host:port: %s", t.Address, problem)
 	}
 	if t.Namespace == "" {
@@ -137,7 +135,7 @@ func (s Store) Validate() Problems {
 	var ps found
 	drivers := []string{DriverSQLite, DriverPostgres}
 	if !slices.Contains(drivers, s.Driver) {
-		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver, didYouMean(s.Driver, drivers))
+		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver, spelling.DidYouMean(s.Driver, drivers))
 	}
 	switch {
 	case s.DSN == "":
@@ -236,10 +234,10 @@ func (l Log) Validate() Problems {
 	var ps found
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, l.Level) {
-		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level, didYouMean(l.Level, levels))
+		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level, spelling.DidYouMean(l.Level, levels))
 	}
 	if l.Format != "json" && l.Format != "text" {
-		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format, didYouMean(l.Format, []string{"json", "text"}))
+		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format, spelling.DidYouMean(l.Format, []string{"json", "text"}))
 	}
 	return Problems(ps)
 }
@@ -276,76 +274,4 @@ func atLeastNumber(ps *found, path string, n, least int) {
 	if n < least {
 		ps.add(path, "%d is too few; give at least %d", n, least)
 	}
-}
-
-// dialProblem says why text is no address to connect to, and what was probably meant, or "".
-func dialProblem(text string) string {
-	if scheme, rest, ok := strings.Cut(text, "://"); ok {
-		if authority, _, _ := strings.Cut(rest, "/"); addressProblem(authority) == "" {
-			return fmt.Sprintf("it is a URL; write %s", authority) + tlsHint(scheme)
-		}
-		return "it is a URL; write the host and the port alone, for example 127.0.0.1:7233" + tlsHint(scheme)
-	}
-	host, port, err := net.SplitHostPort(text)
-	bare := strings.Trim(text, "[]")
-	switch ip, parseErr := netip.ParseAddr(bare); {
-	case err != nil && parseErr == nil:
-		return "the port is missing; write " + net.JoinHostPort(ip.String(), "7233")
-	case err != nil && strings.Count(text, ":") > 1:
-		if cut := strings.LastIndex(text, ":"); isIPv6(text[:cut]) {
-			return "an IPv6 address stands in brackets; write " + net.JoinHostPort(text[:cut], text[cut+1:])
-		}
-		return "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233"
-	case err != nil && bare != "" && !strings.Contains(text, ":"):
-		return "the port is missing; write " + bare + ":7233"
-	case err != nil:
-		return addressProblem(text) + "; write for example 127.0.0.1:7233"
-	case host == "" || strings.ContainsAny(host, " /\t"):
-		return "there is no host in it; write for example 127.0.0.1:" + port
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Sprintf("the port %q is not a number from 1 to 65535; Temporal's is usually 7233", port)
-	}
-	return ""
-}
-
-func isIPv6(text string) bool {
-	ip, err := netip.ParseAddr(text)
-	return err == nil && ip.Is6()
-}
-
-// tlsHint keeps whoever wrote https from losing TLS with it.
-func tlsHint(scheme string) string {
-	if scheme == "https" {
-		return ", and turn TLS on with the keys of temporal.tls"
-	}
-	return ""
-}
-
-// addressProblem says why text is not host:port, or "".
-func addressProblem(text string) string {
-	_, port, err := net.SplitHostPort(text)
-	if err != nil {
-		if addr, ok := err.(*net.AddrError); ok { //nolint:errorlint // SplitHostPort documents this type and wraps nothing.
-			return addr.Err
-		}
-		return err.Error()
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "the port is not a number from 0 to 65535"
-	}
-	return ""
-}
-
-// IsLoopback reports whether only this machine can connect to the address (host:port).
-func IsLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }

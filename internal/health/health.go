@@ -7,13 +7,16 @@
 //	h := health.New(time.Now, []health.Dependency{
 //		{Name: "store", Checker: store, Required: []string{"api"}, Used: []string{"worker"}},
 //		{Name: "pollers", Checker: workers, Required: []string{"worker"}},
-//		{Name: "temporal", Checker: conn, Used: []string{"api", "worker"}},
+//		{Name: "temporal", Condition: manager.Condition, Used: []string{"api", "worker"}},
 //	}, "api", "worker")
 //	mux.HandleFunc("/livez", h.Livez)
 //	mux.HandleFunc("/readyz", h.Readyz)
 //
-// A role is unavailable while a dependency it requires is down, and degraded while one it merely uses is. A
-// process that carries several roles is ready as the first is: an API that can refuse and queue stays in the
+// A dependency that somebody watches already tells its Condition: it is not checked but read, whenever somebody asks, so
+// that /readyz never says anything else than whoever watches. All others have a Checker.
+//
+// A role is unavailable while a dependency it requires is down, and degraded while one it merely uses is, or any of them is
+// impaired. A process that carries several roles is ready as the first is: an API that can refuse and queue stays in the
 // load balancer while its workers wait for Temporal, and says "degraded". GET /readyz?role=worker asks for one.
 //
 // The package runs no loop: a dependency is checked when somebody asks, at most once a second.
@@ -35,8 +38,9 @@ const (
 
 // State of a dependency.
 const (
-	Up   = "up"
-	Down = "down"
+	Up       = "up"
+	Impaired = "impaired" // it can be used, and something is wrong with it
+	Down     = "down"
 )
 
 const (
@@ -56,18 +60,35 @@ type CheckFunc func(ctx context.Context) error
 // Check calls f.
 func (f CheckFunc) Check(ctx context.Context) error { return f(ctx) }
 
-// Dependency is something roles need.
+// Condition is what whoever watches a dependency knows of it.
+type Condition struct {
+	// State and Kind are its own words for how it is, such as "down" and "hung"; both are passed on as they are.
+	State, Kind string
+	// Since is when it got into this state.
+	Since time.Time
+	// Err says what is wrong; nil while nothing is. Usable tells whether it can be used all the same.
+	Err    error
+	Usable bool
+}
+
+// Dependency is something roles need. It has either a Checker or a Condition.
 type Dependency struct {
-	Name     string
-	Checker  Checker
+	Name    string
+	Checker Checker
+	// Condition must not block.
+	Condition func() Condition
+
 	Required []string // roles that cannot work without it
 	Used     []string // roles that work worse without it
 }
 
-// DependencyState is what is known of a dependency. Since is when it was first seen in this state.
+// DependencyState is what is known of a dependency. Since is when it was first seen in this state, or, with a condition, when
+// it got into that. Condition and Kind are its own words.
 type DependencyState struct {
 	Name        string     `json:"name"`
 	State       string     `json:"state"`
+	Condition   string     `json:"condition,omitempty"`
+	Kind        string     `json:"kind,omitempty"`
 	Since       time.Time  `json:"since"`
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
@@ -148,17 +169,13 @@ func (h *Health) Report(ctx context.Context) Report {
 func judge(role string, parts []*part, found []DependencyState) RoleState {
 	state := RoleState{Role: role, Status: Ready}
 	for i, p := range parts {
-		if found[i].State == Up {
+		required, used := slices.Contains(p.dependency.Required, role), slices.Contains(p.dependency.Used, role)
+		if found[i].State == Up || !required && !used {
 			continue
 		}
-		var status string
-		switch {
-		case slices.Contains(p.dependency.Required, role):
+		status := Degraded
+		if required && found[i].State == Down {
 			status = Unavailable
-		case slices.Contains(p.dependency.Used, role):
-			status = Degraded
-		default:
-			continue
 		}
 		state.Because = append(state.Because, p.dependency.Name)
 		if state.LastError == "" || status == Unavailable && state.Status != Unavailable {

@@ -121,6 +121,44 @@ func TestReportNamesTheFaultAndSinceWhen(t *testing.T) {
 	})
 }
 
+// What is watched already is read, not checked: no cache stands between what is known and what is told.
+func TestAConditionIsToldAsItIs(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	now := begin.Add(time.Hour)
+	condition := health.Condition{State: "connected", Since: begin, Usable: true}
+	p := &platform{health: health.New(func() time.Time { return now }, []health.Dependency{{
+		Name: "temporal", Condition: func() health.Condition { return condition }, Required: []string{"worker"}, Used: []string{"api"},
+	}}, "api", "worker")}
+
+	code, report := p.get(t, "/readyz")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, health.Ready, report.Status)
+	require.Equal(t, []health.DependencyState{{Name: "temporal", State: health.Up, Condition: "connected", Since: begin}}, report.Dependencies)
+
+	condition = health.Condition{State: "down", Kind: "hung", Since: begin.Add(time.Minute), Err: errors.New("temporal is hung")}
+	_, report = p.get(t, "/readyz")
+	require.Equal(t, health.Degraded, report.Status)
+	require.Equal(t, []health.DependencyState{{
+		Name: "temporal", State: health.Down, Condition: "down", Kind: "hung", Since: begin.Add(time.Minute), LastError: "temporal is hung", LastErrorAt: &now,
+	}}, report.Dependencies, "told at once")
+	code, _ = p.get(t, "/readyz?role=worker")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+
+	condition = health.Condition{State: "degraded", Kind: "slow", Since: now, Err: errors.New("temporal is slow"), Usable: true}
+	code, report = p.get(t, "/readyz?role=worker")
+	require.Equal(t, http.StatusOK, code, "it can be used, also by whoever cannot work without it")
+	require.Equal(t, health.Degraded, report.Status)
+	require.Equal(t, []string{"temporal"}, report.Roles[0].Because)
+	require.Equal(t, "temporal is slow", report.Roles[0].LastError)
+	require.Equal(t, health.Impaired, report.Dependencies[0].State)
+
+	condition = health.Condition{State: "connected", Since: now, Usable: true}
+	_, report = p.get(t, "/readyz")
+	require.Equal(t, health.Ready, report.Status)
+	require.Equal(t, "temporal is slow", report.Dependencies[0].LastError, "the last error stays known")
+}
+
 func TestAHungDependencyIsDownInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,6 +22,10 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	case <-ctx.Done():
 		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(), LastError: "not checked: the request was given up"}
 	}
+	if p.dependency.Condition != nil {
+		p.tell(p.dependency.Condition(), now())
+		return p.last
+	}
 	fresh := freshness
 	if p.last.State == Down {
 		fresh = downFreshness
@@ -45,4 +49,19 @@ func (p *part) note(err error, at time.Time) {
 		next.Since = p.last.Since
 	}
 	p.last, p.checked = next, at
+}
+
+// tell takes over what whoever watches the dependency says.
+func (p *part) tell(c Condition, at time.Time) {
+	next := DependencyState{
+		Name: p.dependency.Name, State: Up, Condition: c.State, Kind: c.Kind, Since: c.Since,
+		LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt,
+	}
+	if c.Err != nil {
+		next.State, next.LastError, next.LastErrorAt = Down, c.Err.Error(), &at
+		if c.Usable {
+			next.State = Impaired
+		}
+	}
+	p.last = next
 }

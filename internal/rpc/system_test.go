@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // fakeLink stands where the connection to Temporal is, and where those are that know of workers and differences.
@@ -27,7 +28,7 @@ type fakeLink struct {
 	resets     int
 	report     run.Report
 	refuse     error
-	live       []system.LiveWorker
+	live       []worker.Worker
 	unknown    error
 }
 
@@ -62,20 +63,26 @@ func (l *fakeLink) Last() system.Reconciliation {
 	return system.Reconciliation{At: noon, Checked: 4, Corrections: 3, Failed: 2, Error: "half"}
 }
 
-func (l *fakeLink) Live(context.Context) ([]system.LiveWorker, error) { return l.live, l.unknown }
+func (l *fakeLink) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
+	return l.live, l.unknown
+}
 
 // service is the real one over the real store.
 func (l *fakeLink) service(st *store.Store) *system.Service {
 	return system.NewService(l, st, l, l, st, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
-		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
+		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
+		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} },
 	})
 }
 
 func TestSystemStatus(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
-	p.link.live = []system.LiveWorker{{ServerID: "w", Contract: "c", Address: "a", Namespace: "n", LastBeat: noon}}
+	p.link.live = []worker.Worker{{
+		ServerID: "w", Projects: []string{"p"}, StartedAt: noon, BeatAt: noon,
+		Fingerprint: worker.Fingerprint{Contract: "c", Address: "a", Namespace: "n", NamespaceID: "i"},
+	}}
 	const at = "2026-01-31T12:00:00Z"
 	body := p.do("GET", "/v1/system/status", "")
 	require.Equal(t, http.StatusOK, body.status)
@@ -97,7 +104,10 @@ func TestSystemStatus(t *testing.T) {
 		},
 		"queueMode": {"enabled": true, "runs": 0, "maxRuns": 9, "ttl": "3600s"},
 		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "error": "half"},
-		"workers": [{"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "lastBeatTime": "`+at+`"}]
+		"workers": [{
+			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
+			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
+		}]
 	}`, body.body)
 
 	p.link.unknown = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))

@@ -9,10 +9,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // askFor bounds what is asked for a status: a database that hangs must not keep the rest from being told.
 const askFor = time.Second
+
+// mostWorkers is how many live workers a status lists.
+const mostWorkers = 1000
 
 // Link is this process's connection to Temporal.
 type Link interface {
@@ -39,7 +43,8 @@ type Reconciler interface {
 
 // Registry knows the live workers of all processes.
 type Registry interface {
-	Live(ctx context.Context) ([]LiveWorker, error)
+	// ListWorkers returns up to limit workers that gave a sign of life within that time.
+	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]worker.Worker, error)
 }
 
 // AuditLog takes entries of what changes no row.
@@ -54,6 +59,8 @@ type Options struct {
 	StartedAt         time.Time
 	// QueueMode has the settings; its Runs and Error are asked for.
 	QueueMode QueueMode
+	// Fingerprint is what the process starts runs with.
+	Fingerprint func() worker.Fingerprint
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -85,8 +92,13 @@ func (s *Service) Status(ctx context.Context) Status {
 	if _, status.QueueMode.Runs, err = s.queue.CountQueued(ctx); err != nil {
 		status.QueueMode.Error = told(ctx, err)
 	}
-	if status.Workers, err = s.registry.Live(ctx); err != nil {
+	live, err := s.registry.ListWorkers(ctx, worker.AliveFor, mostWorkers)
+	if err != nil {
 		status.WorkersError = told(ctx, err)
+	}
+	own := s.opts.Fingerprint()
+	for _, w := range live {
+		status.Workers = append(status.Workers, LiveWorker{Worker: w, TakesRuns: !own.Differs(w.Fingerprint)})
 	}
 	return status
 }

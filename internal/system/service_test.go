@@ -18,18 +18,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
+var (
+	ours     = worker.Worker{ServerID: "host-1", Fingerprint: worker.Fingerprint{Contract: "c1"}}
+	stranger = worker.Worker{ServerID: "host-2", Fingerprint: worker.Fingerprint{Contract: "c2"}}
+)
+
 // surroundings are everybody the service asks, with the answers that a test gives them.
 type surroundings struct {
 	connection system.Connection
 	resets     int
 	queued     func(context.Context) (int64, int64, error)
-	live       func(context.Context) ([]system.LiveWorker, error)
+	live       func(context.Context) ([]worker.Worker, error)
 	report     run.Report
 	refuse     error
 	dry        []bool
@@ -48,7 +54,12 @@ func (s *surroundings) CountQueued(ctx context.Context) (waiting, total int64, e
 	return s.queued(ctx)
 }
 
-func (s *surroundings) Live(ctx context.Context) ([]system.LiveWorker, error) { return s.live(ctx) }
+func (s *surroundings) ListWorkers(ctx context.Context, within time.Duration, _ int) ([]worker.Worker, error) {
+	if within != worker.AliveFor {
+		return nil, errors.New("the dead are none of a status's business")
+	}
+	return s.live(ctx)
+}
 
 func (s *surroundings) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
 	s.dry = append(s.dry, dryRun)
@@ -71,13 +82,12 @@ func newService() (*system.Service, *surroundings) {
 			Breaker: system.Breaker{State: system.BreakerOpen},
 		},
 		queued: func(context.Context) (int64, int64, error) { return 3, 4, nil },
-		live: func(context.Context) ([]system.LiveWorker, error) {
-			return []system.LiveWorker{{ServerID: "host-1"}}, nil
-		},
+		live:   func(context.Context) ([]worker.Worker, error) { return []worker.Worker{ours, stranger}, nil },
 	}
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
+		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 	}), s
 }
 
@@ -88,7 +98,7 @@ func TestStatusTellsEverything(t *testing.T) {
 		At: noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
-		Workers:        []system.LiveWorker{{ServerID: "host-1"}},
+		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: stranger}},
 	}, service.Status(t.Context()))
 }
 
@@ -101,7 +111,7 @@ func TestStatusWithoutDatabase(t *testing.T) {
 			<-ctx.Done()
 			return 0, 0, ctx.Err()
 		}
-		s.live = func(context.Context) ([]system.LiveWorker, error) {
+		s.live = func(context.Context) ([]worker.Worker, error) {
 			return nil, fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("password=hunter2"))
 		}
 		begin := time.Now()

@@ -10,7 +10,11 @@
 // package holds no state and runs no loop; it asks whoever knows, through the interfaces here.
 package system
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
 
 // States of the connection, as package conn names them.
 const (
@@ -117,12 +121,10 @@ type Reconciliation struct {
 
 // LiveWorker is a process with the worker role that has said so lately.
 type LiveWorker struct {
-	ServerID string
-	// Contract is the fingerprint of the names that API and workers share.
-	Contract string
-	// Address and Namespace are Temporal's, as the worker has them.
-	Address, Namespace string
-	LastBeat           time.Time
+	worker.Worker
+
+	// TakesRuns tells that it takes the runs that this process starts.
+	TakesRuns bool
 }
 
 // Status is everything at one moment.

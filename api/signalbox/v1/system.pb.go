@@ -754,13 +754,21 @@ func (x *Reconciler) GetError() string {
 type Worker struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// Fingerprint of the names that API and workers share. A worker with another one does not take this server's runs.
+	// Fingerprint of the names that API and workers share in Temporal.
 	Contract string `protobuf:"bytes,2,opt,name=contract,proto3" json:"contract,omitempty"`
 	// Temporal's address and namespace, as the worker has them.
 	Address   string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Temporal's own ID of the namespace; empty until the worker has reached it.
+	NamespaceId string `protobuf:"bytes,5,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	// The projects that it works for; none: all.
+	Projects  []string               `protobuf:"bytes,6,rep,name=projects,proto3" json:"projects,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// When it last said that it lives.
-	LastBeatTime  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
+	LastBeatTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
+	// Whether it takes runs that this server starts: both have the same contract and namespace. While no live worker does, starts
+	// are refused with CONTRACT_MISMATCH.
+	TakesRuns     bool `protobuf:"varint,9,opt,name=takes_runs,json=takesRuns,proto3" json:"takes_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,11 +831,39 @@ func (x *Worker) GetNamespace() string {
 	return ""
 }
 
+func (x *Worker) GetNamespaceId() string {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return ""
+}
+
+func (x *Worker) GetProjects() []string {
+	if x != nil {
+		return x.Projects
+	}
+	return nil
+}
+
+func (x *Worker) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
 func (x *Worker) GetLastBeatTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastBeatTime
 	}
 	return nil
+}
+
+func (x *Worker) GetTakesRuns() bool {
+	if x != nil {
+		return x.TakesRuns
+	}
+	return false
 }
 
 type GetStatusRequest struct {
@@ -1366,13 +1402,19 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\achecked\x18\x02 \x01(\x03R\achecked\x12 \n" +
 	"\vcorrections\x18\x03 \x01(\x03R\vcorrections\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xbb\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xd4\x02\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1a\n" +
 	"\bcontract\x18\x02 \x01(\tR\bcontract\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
-	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12@\n" +
-	"\x0elast_beat_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\"\x12\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12!\n" +
+	"\fnamespace_id\x18\x05 \x01(\tR\vnamespaceId\x12\x1a\n" +
+	"\bprojects\x18\x06 \x03(\tR\bprojects\x129\n" +
+	"\n" +
+	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12@\n" +
+	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
+	"\n" +
+	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
 	"\x10GetStatusRequest\"\xcc\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
@@ -1473,29 +1515,30 @@ var file_signalbox_v1_system_proto_depIdxs = []int32{
 	16, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
 	17, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
 	16, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	16, // 18: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	16, // 19: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 20: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
-	6,  // 21: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
-	7,  // 22: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
-	8,  // 23: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	16, // 24: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 25: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	15, // 26: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	17, // 27: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	0,  // 28: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 29: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	11, // 30: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	13, // 31: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	1,  // 32: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 33: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	12, // 34: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	14, // 35: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	32, // [32:36] is the sub-list for method output_type
-	28, // [28:32] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	16, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	16, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	16, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 21: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
+	6,  // 22: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
+	7,  // 23: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
+	8,  // 24: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
+	16, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 26: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	15, // 27: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	17, // 28: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	0,  // 29: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 30: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	11, // 31: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	13, // 32: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	1,  // 33: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 34: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	12, // 35: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	14, // 36: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	33, // [33:37] is the sub-list for method output_type
+	29, // [29:33] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }

@@ -189,12 +189,20 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 	}
 	rows := make([][]string, len(status.GetWorkers()))
 	for i, w := range status.GetWorkers() {
-		rows[i] = []string{w.GetServerId(), ago(w.GetLastBeatTime(), now), w.GetAddress(), w.GetNamespace(), w.GetContract()}
+		projects := "all"
+		if len(w.GetProjects()) > 0 {
+			projects = strings.Join(w.GetProjects(), ",")
+		}
+		rows[i] = []string{
+			w.GetServerId(), ago(w.GetLastBeatTime(), now), yes(w.GetTakesRuns()), projects, w.GetAddress(), w.GetNamespace(),
+			ago(w.GetStartTime(), now), w.GetNamespaceId(), w.GetContract(),
+		}
 	}
 	if err := write(s.Out, "\nlive workers of all servers\n"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "LAST BEAT", "TEMPORAL", "NAMESPACE", "+CONTRACT"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
+		"SERVER", "LAST BEAT", "TAKES RUNS", "PROJECTS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
 }
 
 func ago(t *timestamppb.Timestamp, now time.Time) string {

@@ -69,7 +69,9 @@ func (h *System) GetStatus(
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
-			ServerId: w.ServerID, Contract: w.Contract, Address: w.Address, Namespace: w.Namespace, LastBeatTime: timestamp(w.LastBeat),
+			ServerId: w.ServerID, Contract: w.Fingerprint.Contract, Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace,
+			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: timestamp(w.StartedAt), LastBeatTime: timestamp(w.BeatAt),
+			TakesRuns: w.TakesRuns,
 		})
 	}
 	return connect.NewResponse(res), nil

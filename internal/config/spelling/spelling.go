@@ -1,9 +1,10 @@
-package config
+// Package spelling finds the word that was probably meant.
+package spelling
 
 import "fmt"
 
-// didYouMean returns `, did you mean "x"?` for the nearest candidate, or "" where none is near.
-func didYouMean(word string, candidates []string) string {
+// DidYouMean returns `, did you mean "x"?` for the nearest candidate, or "" where none is near.
+func DidYouMean(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, candidate := range candidates {
 		if d := distance(word, candidate); d < bestDistance {

@@ -1,0 +1,83 @@
+// Package address reads addresses as people write them, host:port, and says what is wrong with those that are none. It
+// resolves no name and opens no connection.
+package address
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// ListenProblem says why text is not host:port, or "". Port 0 takes any free one.
+func ListenProblem(text string) string {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		if addr, ok := err.(*net.AddrError); ok { //nolint:errorlint // SplitHostPort documents this type and wraps nothing.
+			return addr.Err
+		}
+		return err.Error()
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "the port is not a number from 0 to 65535"
+	}
+	return ""
+}
+
+// DialProblem says why text is no address to connect to, and what was probably meant, or "".
+func DialProblem(text string) string {
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		if authority, _, _ := strings.Cut(rest, "/"); ListenProblem(authority) == "" {
+			return fmt.Sprintf("it is a URL; write %s", authority) + tlsHint(scheme)
+		}
+		return "it is a URL; write the host and the port alone, for example 127.0.0.1:7233" + tlsHint(scheme)
+	}
+	host, port, err := net.SplitHostPort(text)
+	bare := strings.Trim(text, "[]")
+	switch ip, parseErr := netip.ParseAddr(bare); {
+	case err != nil && parseErr == nil:
+		return "the port is missing; write " + net.JoinHostPort(ip.String(), "7233")
+	case err != nil && strings.Count(text, ":") > 1:
+		if cut := strings.LastIndex(text, ":"); isIPv6(text[:cut]) {
+			return "an IPv6 address stands in brackets; write " + net.JoinHostPort(text[:cut], text[cut+1:])
+		}
+		return "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233"
+	case err != nil && bare != "" && !strings.Contains(text, ":"):
+		return "the port is missing; write " + bare + ":7233"
+	case err != nil:
+		return ListenProblem(text) + "; write for example 127.0.0.1:7233"
+	case host == "" || strings.ContainsAny(host, " /\t"):
+		return "there is no host in it; write for example 127.0.0.1:" + port
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Sprintf("the port %q is not a number from 1 to 65535; Temporal's is usually 7233", port)
+	}
+	return ""
+}
+
+func isIPv6(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.Is6()
+}
+
+// tlsHint keeps whoever wrote https from losing TLS with it.
+func tlsHint(scheme string) string {
+	if scheme == "https" {
+		return ", and turn TLS on with the keys of temporal.tls"
+	}
+	return ""
+}
+
+// IsLoopback reports whether only this machine can connect to the address (host:port).
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}

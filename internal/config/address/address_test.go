@@ -1,0 +1,58 @@
+package address_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/config/address"
+)
+
+// Addresses that people write, and what the problem proposes instead.
+func TestAddressesOfTemporal(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                           "write for example 127.0.0.1:7233",
+		"temporal":                   "the port is missing; write temporal:7233",
+		"temporal:":                  "the port \"\" is not a number from 1 to 65535",
+		"temporal:0":                 "the port \"0\" is not a number from 1 to 65535",
+		"temporal:65536":             "Temporal's is usually 7233",
+		"temporal:grpc":              "the port \"grpc\" is not a number",
+		":7233":                      "there is no host in it; write for example 127.0.0.1:7233",
+		"my host:7233":               "there is no host in it",
+		"http://temporal:7233":       "it is a URL; write temporal:7233",
+		"https://temporal:7233/path": "it is a URL; write temporal:7233, and turn TLS on with the keys of temporal.tls",
+		"https://temporal":           "it is a URL; write the host and the port alone",
+		"dns:///temporal:7233":       "it is a URL",
+		"::1":                        "the port is missing; write [::1]:7233",
+		"[::1]":                      "the port is missing; write [::1]:7233",
+		"fe80::1:2:3:7233":           "write [fe80::1:2:3:7233]:7233",
+		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address stands in brackets; write [1:2:3:4:5:6:7:8]:7233",
+		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
+	} {
+		require.Contains(t, address.DialProblem(text), want, text)
+	}
+	for _, text := range []string{"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
+		require.Empty(t, address.DialProblem(text), text)
+	}
+}
+
+func TestListening(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{":0", "127.0.0.1:8080", "[::]:8080", "localhost:65535"} {
+		require.Empty(t, address.ListenProblem(text), text)
+	}
+	require.Equal(t, "missing port in address", address.ListenProblem("everywhere"))
+	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenProblem("a:-1"))
+	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenProblem("a:65536"))
+}
+
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.8.8.8:1": true, "[::1]:1": true, "localhost:1": true,
+		":8080": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false,
+	} {
+		require.Equal(t, want, address.IsLoopback(text), text)
+	}
+}
