@@ -126,6 +126,13 @@ func fixtures() map[int64]fixture {
 				`SELECT contract FROM workers WHERE server_id = 'host-1'`:  "abc",
 			},
 		},
+		5: {
+			insert: []string{`UPDATE runs SET left_executions = 'w x' WHERE id = 'r1'`},
+			want: map[string]string{
+				`SELECT left_executions FROM runs WHERE id = 'r1'`:                                "w x",
+				`SELECT CASE WHEN left_executions = '' THEN 'none' END FROM runs WHERE id = 'r2'`: "none",
+			},
+		},
 	}
 }
 

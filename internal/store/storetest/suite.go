@@ -30,7 +30,7 @@ import (
 
 // Store is all that the domain packages ask of a store.
 type Store interface {
-	run.Store
+	run.ReconcileStore
 	workflow.Store
 	project.Store
 	audit.Store
@@ -74,6 +74,9 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"start of a run", testStartOfARun},
 		{"terminal stays", testTerminalStays},
 		{"updates in any order", testUpdatesInAnyOrder},
+		{"open runs", testOpenRuns},
+		{"correct run", testCorrectRun},
+		{"follow execution", testFollowExecution},
 		{"updates in bulk", testUpdatesInBulk},
 		{"updates from many sides", testUpdatesFromManySides},
 		{"odd text", testOddText},

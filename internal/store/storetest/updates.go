@@ -44,11 +44,11 @@ func testUpdates(t *testing.T, open Opener) {
 	// One call may bring several updates of a run, in any order; it is one change of the row.
 	ended := at(9)
 	failed := state("r1", 9, run.Failed)
-	failed.ExecutionID = "execution-2"
+	failed.ExecutionID, failed.Position = "execution-2", second+9
 	failed.State.Error = &run.Problem{Type: "t", Status: 500, Title: "broken", Detail: "very", Instance: "/do/0/call"}
 	failed.State.Output = json.RawMessage(`null`)
 	done := step
-	done.Status, done.WaitingKind, done.WaitUntil, done.EndedAt, done.Position = "failed", "", time.Time{}, ended, 9
+	done.Status, done.WaitingKind, done.WaitUntil, done.EndedAt, done.Position = "failed", "", time.Time{}, ended, second+9
 	done.Error, done.Output = failed.State.Error, json.RawMessage(`{}`)
 	done.Attempts = append(done.Attempts, run.Attempt{Number: 2, StartedAt: at(8), EndedAt: &ended})
 	failed.Steps = []run.Step{done}
@@ -56,7 +56,7 @@ func testUpdates(t *testing.T, open Opener) {
 		{RunID: "r1", Project: here, From: run.Waiting, To: run.Failed, CreatedAt: at(0), StartedAt: at(1)},
 	}, apply(t, s, failed, state("r1", 8, run.Running), failed))
 	want.Status, want.WaitingKind, want.StatusAt, want.EndedAt = run.Failed, "", at(9), at(9)
-	want.StepsTotal, want.StepsDone, want.Sequence, want.Position, want.ExecutionID = 9, 8, 3, 9, "execution-2"
+	want.StepsTotal, want.StepsDone, want.Sequence, want.Position, want.ExecutionID = 9, 8, 3, second+9, "execution-2"
 	want.Error, want.Output = failed.State.Error, failed.State.Output
 	require.Equal(t, want, get(t, s, "r1"))
 	done.Sequence = 3
@@ -84,20 +84,22 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 	}
 
 	// Only steps: the state stays, the row moves on.
-	apply(t, s, run.Update{RunID: "r1", ExecutionID: "execution-2", Position: 9, Steps: []run.Step{{Number: 2, Status: "running", Position: 9}}})
-	row.Sequence, row.Position, row.ExecutionID = row.Sequence+1, 9, "execution-2"
+	apply(t, s, run.Update{
+		RunID: "r1", ExecutionID: "execution-2", Position: second + 9, Steps: []run.Step{{Number: 2, Status: "running", Position: second + 9}},
+	})
+	row.Sequence, row.Position, row.ExecutionID = row.Sequence+1, second+9, "execution-2"
 	require.Equal(t, row, get(t, s, "r1"))
 	require.Equal(t, list[0], steps(t, s, "r1")[0], "untouched steps keep their sequence")
 
 	// A state from before it, come late, still counts: no newer state is known.
 	require.Len(t, apply(t, s, state("r1", 7, run.Waiting)), 1)
 	require.Equal(t, run.Waiting, get(t, s, "r1").Status)
-	require.Equal(t, int64(9), get(t, s, "r1").Position)
+	require.Equal(t, int64(second+9), get(t, s, "r1").Position)
 
 	// Nothing to see: the place in the history moves, the sequence does not.
 	sequence := get(t, s, "r1").Sequence
-	require.Empty(t, apply(t, s, run.Update{RunID: "r1", Position: 20}))
-	require.Equal(t, int64(20), get(t, s, "r1").Position)
+	require.Empty(t, apply(t, s, run.Update{RunID: "r1", Position: second + 20}))
+	require.Equal(t, int64(second+20), get(t, s, "r1").Position)
 	require.Equal(t, sequence, get(t, s, "r1").Sequence)
 }
 
@@ -218,17 +220,17 @@ func drawHistory(t *rapid.T) []run.Update {
 	position := int64(0)
 	for i := range count {
 		position += rapid.Int64Range(1, 5).Draw(t, "distance")
-		u := run.Update{Position: position}
+		u := run.Update{}
 		if rapid.Bool().Draw(t, "stateful") {
 			u = state("", position, rapid.SampledFrom(open).Draw(t, "status"))
 		}
 		if i == count-1 && rapid.Bool().Draw(t, "ends") {
 			u = state("", position, rapid.SampledFrom(run.Statuses()[len(open):]).Draw(t, "end"))
 		}
-		u.ExecutionID = fmt.Sprintf("execution-%d", i/4)
+		u.ExecutionID, u.Position = fmt.Sprintf("execution-%d", i/4), int64(i/4)*second+position
 		for _, number := range rapid.SliceOfNDistinct(rapid.Int64Range(1, 5), 0, 3, rapid.ID[int64]).Draw(t, "steps") {
 			u.Steps = append(u.Steps, run.Step{
-				Number: number, Position: position, Status: rapid.SampledFrom([]string{"running", "completed"}).Draw(t, "step"),
+				Number: number, Position: u.Position, Status: rapid.SampledFrom([]string{"running", "completed"}).Draw(t, "step"),
 				StartedAt: at(int(position)), Output: json.RawMessage(fmt.Sprint(position)),
 			})
 		}

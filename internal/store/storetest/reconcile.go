@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// second is where the positions of a run's second execution begin.
+const second = 1 << 32
+
+func ids(list []run.Run) []string {
+	out := make([]string, len(list))
+	for i, r := range list {
+		out[i] = r.ID
+	}
+	return out
+}
+
+func testOpenRuns(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	var want []string
+	for i, status := range run.Statuses() {
+		id := fmt.Sprintf("r%d", i)
+		insert(t, s, newRun(id, i))
+		if status != run.Queued {
+			apply(t, s, state(id, 3, status))
+		}
+		if !status.Terminal() {
+			want = append(want, id)
+		}
+	}
+	list, err := s.OpenRuns(ctx, "", 100)
+	require.NoError(t, err)
+	require.Equal(t, want, ids(list))
+	light := get(t, s, want[1])
+	light.Input = nil
+	require.Equal(t, light, list[1])
+	list, err = s.OpenRuns(ctx, want[0], 1)
+	require.NoError(t, err)
+	require.Equal(t, want[1:2], ids(list))
+
+	late, early := newRun("s1", 5), newRun("s2", 4)
+	insert(t, s, late)
+	insert(t, s, early)
+	insert(t, s, newRun("s3", 4))
+	require.NoError(t, s.MarkHandedOver(ctx, "s3", "x", at(4)))
+	list, err = s.StartingRuns(ctx, at(4), "", 100)
+	require.NoError(t, err)
+	require.Equal(t, []string{"r0", "s2"}, ids(list))
+	list, err = s.StartingRuns(ctx, at(5), "r0", 100)
+	require.NoError(t, err)
+	require.Equal(t, []string{"s1", "s2"}, ids(list))
+
+	list, err = s.FindRuns(ctx, []string{"s1", "none", "r7", "s2"})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"s1", "r7", "s2"}, ids(list))
+	list, err = s.FindRuns(ctx, nil)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+func actions(t *testing.T, s Store, subject string) []string {
+	t.Helper()
+	list, err := s.ListAudit(t.Context(), audit.Filter{Subject: subject, Limit: 100})
+	require.NoError(t, err)
+	out := make([]string, len(list))
+	for i, e := range list {
+		out[i] = e.Action
+	}
+	return out
+}
+
+func testCorrectRun(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	insert(t, s, newRun("r1", 0))
+	noted := entry(audit.RunFinish, here, "r1")
+	changed, err := s.CorrectRun(ctx, state("r1", 5, run.Running), nil)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, []string{audit.RunStart}, actions(t, s, "r1"))
+	changed, err = s.CorrectRun(ctx, state("r1", 9, run.Completed), &noted)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, run.Completed, get(t, s, "r1").Status)
+	for _, id := range []string{"r1", "none"} {
+		changed, err = s.CorrectRun(ctx, state(id, 12, run.Failed), &noted)
+		require.NoError(t, err)
+		require.False(t, changed)
+	}
+	require.Equal(t, []string{audit.RunFinish, audit.RunStart}, actions(t, s, "r1"))
+	require.NoError(t, s.WriteAudit(ctx, entry(audit.RunReopened, here, "r1")))
+	require.Equal(t, []string{audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s, "r1"))
+}
+
+// executed is an update of an execution of r1 with the steps up to the given one.
+func executed(execution string, position int64, status run.Status, last int64) run.Update {
+	u := state("r1", 9, status)
+	u.ExecutionID, u.Position = execution, position
+	for n := range last {
+		u.Steps = append(u.Steps, run.Step{Number: n + 1, Path: execution, Status: "completed", Position: position})
+	}
+	return u
+}
+
+func testFollowExecution(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	insert(t, s, newRun("r1", 0))
+	apply(t, s, executed("a", 20, run.Waiting, 2))
+	apply(t, s, executed("b", second+20, run.Waiting, 4))
+	before, list := get(t, s, "r1"), steps(t, s, "r1")
+
+	// Before the reset is followed, its execution counts for nothing: neither where its positions are lower, nor where
+	// they are at the same place in the chain.
+	for _, strange := range []run.Update{executed("c", 30, run.Running, 1), executed("d", second+30, run.Completed, 5)} {
+		before.Position = get(t, s, "r1").Position
+		require.Empty(t, apply(t, s, strange))
+		require.Equal(t, run.Waiting, get(t, s, "r1").Status)
+		require.Equal(t, "b", get(t, s, "r1").ExecutionID)
+		require.Equal(t, list, steps(t, s, "r1"))
+	}
+	noted := entry(audit.RunFollowReset, here, "r1")
+	followed, err := s.FollowExecution(ctx, executed("c", 12, run.Running, 1), "a", nil, noted)
+	require.NoError(t, err)
+	require.False(t, followed, "the row shows another one")
+	require.Equal(t, before, get(t, s, "r1"))
+
+	followed, err = s.FollowExecution(ctx, executed("c", 12, run.Running, 1), "b", []string{"b", "a"}, noted)
+	require.NoError(t, err)
+	require.True(t, followed)
+	want := before
+	want.Status, want.WaitingKind, want.ExecutionID, want.Position, want.Sequence = run.Running, "", "c", 12, before.Sequence+1
+	require.Equal(t, want, get(t, s, "r1"))
+	list = steps(t, s, "r1")
+	require.Len(t, list, 1)
+	require.Equal(t, []any{"c", want.Sequence}, []any{list[0].Path, list[0].Sequence})
+	require.Equal(t, []string{audit.RunFollowReset, audit.RunStart}, actions(t, s, "r1"))
+
+	// What was left behind comes too late, wherever it lies; what follows is the run's.
+	for _, late := range []run.Update{executed("a", 40, run.Completed, 3), executed("b", second+40, run.Completed, 5)} {
+		require.Empty(t, apply(t, s, late))
+		require.Equal(t, want, get(t, s, "r1"))
+		require.Equal(t, list, steps(t, s, "r1"))
+	}
+	require.Len(t, apply(t, s, executed("c", 15, run.Waiting, 2)), 1)
+	require.Len(t, steps(t, s, "r1"), 2)
+
+	// Again, and this time it has ended already.
+	followed, err = s.FollowExecution(ctx, executed("e", 9, run.Completed, 1), "c", []string{"c"}, noted)
+	require.NoError(t, err)
+	require.True(t, followed)
+	require.Equal(t, run.Completed, get(t, s, "r1").Status)
+	require.False(t, get(t, s, "r1").EndedAt.IsZero())
+	for _, u := range []run.Update{executed("b", second+50, run.Failed, 6), executed("c", 50, run.Failed, 6)} {
+		apply(t, s, u)
+		require.Len(t, steps(t, s, "r1"), 1)
+	}
+	followed, err = s.FollowExecution(ctx, executed("f", 12, run.Running, 1), "e", nil, noted)
+	require.NoError(t, err)
+	require.False(t, followed, "an end is final")
+	followed, err = s.FollowExecution(ctx, run.Update{RunID: "none", State: &run.State{Status: run.Running}}, "", nil, noted)
+	require.NoError(t, err)
+	require.False(t, followed)
+}
