@@ -154,27 +154,32 @@ func TestTemporalFrozen(t *testing.T) {
 	}
 }
 
-// Namespaces come and go without a restart of anything.
+// Namespaces come and go without a restart of anything. A real frontend goes on serving a namespace that was deleted for some
+// seconds, from its cache: what counts is the first request that it refuses.
 func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 	t.Parallel()
 	const namespace = "orders"
 	temporal := platform.StartTemporal(t)
 	s := newSubject(t, to(temporal.Address, namespace))
 	s.watch(t)
-	missing := s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing)
+	missing := promise.Times{s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing)}
 	var found promise.Times
 	for range 2 {
 		temporal.CreateNamespace(t, namespace)
 		found = append(found, s.turns(t, 35*time.Second, conn.Connected, conn.None))
 		s.polls(t, patience)
 		s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
-		temporal.DeleteNamespace(t, namespace)
 		load := s.traffic(t, 200*time.Millisecond)
-		missing = max(missing, s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing))
+		temporal.DeleteNamespace(t, namespace)
+		s.turns(t, soonIdle, conn.Down, conn.NamespaceMissing)
 		load.stop()
+		if refused := load.failed(); len(refused) > 0 {
+			missing = append(missing, s.Status().Since.Sub(refused[0].at))
+		}
 	}
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing or deleted: until known", Aim: "10 s", Trials: 3,
-		Figure: promise.Times{missing}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing, or deleted and the first request refused: until known", Aim: "10 s",
+		Trials: len(missing), Figure: missing.String()})
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace created or restored: until connected", Aim: "30 s", Trials: len(found),
 		Figure: found.String()})
+	require.LessOrEqual(t, missing.Worst(), soonBusy)
 }

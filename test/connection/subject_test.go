@@ -40,8 +40,9 @@ type subject struct {
 	label string
 	lines *platform.Log
 
-	mu   sync.Mutex
-	done map[string]int // by the ID of the order
+	mu    sync.Mutex
+	began map[string]bool // by the ID of the order
+	done  map[string]int
 }
 
 // order is what the workflow gets: hold keeps its activity busy.
@@ -62,7 +63,7 @@ func newSubject(t *testing.T, options conn.Options) *subject {
 func prepare(t *testing.T, options conn.Options) *subject {
 	t.Helper()
 	s := &subject{queue: fmt.Sprintf("orders-%08x", rand.Uint32()), label: fmt.Sprintf("%s-%08x", t.Name(), rand.Uint32()),
-		lines: &platform.Log{}, done: map[string]int{}}
+		lines: &platform.Log{}, began: map[string]bool{}, done: map[string]int{}}
 	options.Logger = slog.New(slog.NewTextHandler(s.lines, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	s.Manager, err = conn.New(options)
@@ -100,12 +101,16 @@ func (s *subject) worker(queue string) conn.Factory {
 	}
 }
 
+// process charges an order. A charge that was handed to a connection which was lost is tried again after its timeout.
 func process(ctx workflow.Context, o order) error {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 2 * time.Minute, HeartbeatTimeout: 0})
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 20 * time.Second})
 	return workflow.ExecuteActivity(ctx, "charge", o).Get(ctx, nil)
 }
 
 func (s *subject) charge(ctx context.Context, o order) error {
+	s.mu.Lock()
+	s.began[o.ID] = true
+	s.mu.Unlock()
 	if o.Hold > 0 {
 		timer := time.NewTimer(o.Hold)
 		defer timer.Stop()
@@ -126,6 +131,13 @@ func (s *subject) times(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done[id]
+}
+
+// begun tells whether the charge of an order was begun.
+func (s *subject) begun(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began[id]
 }
 
 // start starts a workflow over the current client.
@@ -339,6 +351,7 @@ func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &traffic{}
+	name := fmt.Sprintf("%s-%08x", s.queue, rand.Uint32())
 	var flying sync.WaitGroup
 	flying.Go(func() {
 		ticker := time.NewTicker(every)
@@ -346,7 +359,7 @@ func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 		for n := 0; ; n++ {
 			select {
 			case <-ticker.C:
-				flying.Go(func() { out.send(context.WithoutCancel(ctx), s, fmt.Sprintf("%s-%06d", s.queue, n)) })
+				flying.Go(func() { out.send(context.WithoutCancel(ctx), s, fmt.Sprintf("%s-%06d", name, n)) })
 			case <-ctx.Done():
 				return
 			}

@@ -20,7 +20,7 @@ const diagnosis = time.Second
 // cut before a word was said (does the server want TLS?). It returns the kind and the error to show.
 func Diagnose(ctx context.Context, address string, secure bool, kind machine.Kind, err error) (machine.Kind, error) {
 	address = strings.TrimPrefix(address, "dns:///")
-	if _, _, splitErr := net.SplitHostPort(address); splitErr != nil {
+	if _, _, splitErr := net.SplitHostPort(address); splitErr != nil || strings.Contains(address, "//") {
 		return kind, err // several addresses, or a scheme of somebody's own
 	}
 	switch kind {
@@ -32,6 +32,9 @@ func Diagnose(ctx context.Context, address string, secure bool, kind machine.Kin
 		_ = conn.Close() // nothing was said on it
 		return machine.Hung, err
 	case machine.Unreachable:
+		if silent(err) {
+			return machine.Hung, err
+		}
 		if secure || !cut(err) {
 			return kind, err
 		}
@@ -42,6 +45,14 @@ func Diagnose(ctx context.Context, address string, secure bool, kind machine.Kin
 	default:
 		return kind, err
 	}
+}
+
+// silent tells whether a connection was made and the client gave up waiting for the server's first word: gRPC then closes it
+// under its own read, as a process that was frozen makes it do.
+func silent(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "server preface") &&
+		(strings.Contains(text, "use of closed network connection") || strings.Contains(text, "i/o timeout"))
 }
 
 // cut tells whether a connection was made and ended before the server said anything.

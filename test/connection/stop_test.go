@@ -1,0 +1,85 @@
+package connection_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+// Stop ends within the time it is given, whatever the manager is at, and leaves nothing behind.
+func TestStopIsBounded(t *testing.T) {
+	t.Parallel()
+	const budget = 3 * time.Second
+	situations := map[string]func(*testing.T, *subject, *conntest.Frontend){
+		"connecting": func(*testing.T, *subject, *conntest.Frontend) {},
+		"down": func(t *testing.T, s *subject, f *conntest.Frontend) {
+			s.polls(t, patience)
+			f.Stop()
+			s.turns(t, soonBusy, conn.Down, conn.Unreachable)
+		},
+		"hung": func(t *testing.T, s *subject, f *conntest.Frontend) {
+			s.polls(t, patience)
+			f.Freeze()
+			s.turns(t, soonIdle, conn.Down, conn.Hung)
+		},
+		"hung and not known": func(t *testing.T, s *subject, f *conntest.Frontend) {
+			s.polls(t, patience)
+			f.Freeze()
+		},
+		"draining": func(t *testing.T, s *subject, f *conntest.Frontend) {
+			s.polls(t, patience)
+			held := s.mustStart(t, order{Hold: 15 * time.Second})
+			platform.Eventually(t, soonBusy, func() string {
+				if !s.begun(held) {
+					return "the activity has not begun"
+				}
+				return ""
+			})
+			f.Stop()
+			after(t, 4*time.Second)
+			require.NoError(t, f.Restart())
+			s.polls(t, soonBusy)
+			require.Positive(t, s.Status().Draining)
+		},
+		"busy": func(t *testing.T, s *subject, _ *conntest.Frontend) {
+			s.polls(t, patience)
+			s.traffic(t, 10*time.Millisecond)
+			after(t, time.Second)
+		},
+	}
+	for name, bring := range situations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			frontend := before(t, conntest.Options{})
+			s := newSubject(t, to(frontend.Addr()))
+			bring(t, s, frontend)
+			ctx, cancel := context.WithTimeout(t.Context(), budget)
+			defer cancel()
+			began := time.Now()
+			err := s.Stop(ctx)
+			took := time.Since(began)
+			if ctx.Err() == nil {
+				require.NoError(t, err)
+			}
+			require.Less(t, took, budget+500*time.Millisecond)
+			require.Equal(t, conn.Closed, s.Status().State)
+			_, err = s.Client()
+			require.Error(t, err)
+			platform.Eventually(t, patience, func() string {
+				if s.goroutines(t) > 0 {
+					return "goroutines are left:\n" + s.stacks(t)
+				}
+				return ""
+			})
+			promise.Record(t, promise.Figure{Promise: "C7", What: "library, stop while " + name + ", with 3 s to do it", Aim: "within the budget", Trials: 1,
+				Figure: promise.Times{took}.String()})
+		})
+	}
+}
