@@ -15,8 +15,9 @@ const (
 	tendEvery = time.Second
 	// silentFor is how long a worker set may be without polls before it counts as not polling.
 	silentFor = 3 * time.Second
-	// buildTimeout bounds the starting of all workers of a generation.
-	buildTimeout = 10 * time.Second
+	// buildTimeout bounds the starting of all workers of a generation: it takes a tenth of a second where all is well, and
+	// nothing else is checked meanwhile.
+	buildTimeout = 5 * time.Second
 	// never is a wait that something else ends.
 	never = time.Hour
 )

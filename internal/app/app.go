@@ -26,7 +26,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -41,7 +40,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -118,28 +119,43 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	writer := projection.NewWriter(a.store, observer{changes: changes, runs: tel.Runs}, now)
 	tap := projection.NewTap(now, writer.Accept)
 	documents := engine.NewDocuments(a.store, limits)
-	client, err := temporalconfig.Options(cfg.Temporal)
+	manager, err := a.connect(serverID, tel, tap)
 	if err != nil {
 		return err
 	}
-	client.MetricsHandler = tel.Temporal()
-	a.engine, err = engine.New(engine.Options{
-		Client: client, ServerID: serverID, Limits: flowLimits(cfg), Log: a.log, Now: now,
+	a.engine = engine.New(engine.Options{
+		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
+		ServerID: serverID, Limits: flowLimits(cfg), Log: a.log, Now: now,
 	}, a.store, documents, tap)
-	if err != nil {
-		return err
-	}
-	a.then(step{writer, false}, step{closer{a.engine.Close}, true})
+	a.then(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
 	workflows := workflow.NewService(a.store, a.store, limits, now)
+	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
 	runs := run.NewService(a.store, a.engine, workflows, documents, changes, run.Options{
-		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, Interpreter: interp.Version,
+		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
+		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
 		Now: now, Metrics: tel.Runs,
 	})
+	a.then(step{ender{runs.Close}, false})
+	queue := run.NewQueue(runs)
+	compare := reconciler.New(a.store, a.engine, reconciler.Options{
+		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
+	})
+	manager.OnConnect("queue and reconciler", wake(queue, compare))
+	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
+		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
+		Fingerprint: fingerprint,
+		QueueMode: system.QueueMode{
+			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
+		},
+	})
+	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: queue.Len}); err != nil {
+		return err
+	}
 	dependencies := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
-		{Name: "temporal", Checker: health.CheckFunc(a.engine.Check), Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+		{Name: "temporal", Condition: link{manager}.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
 	}
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
@@ -149,23 +165,28 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
-	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, workflows, runs, projects))
+	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform}))
 	if err != nil {
 		return err
 	}
 	a.then(step{a.api, false})
 	if workers != nil {
-		a.then(step{workers, false}, step{reconciler.New(a.store, a.engine, reconciler.Options{
-			StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
-		}), false})
+		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
+		a.then(step{workers, false}, step{heartbeat, false}, step{queue, false}, step{compare, false})
 	}
 	return nil
 }
 
+// services are what the API is a face of.
+type services struct {
+	workflows *workflow.Service
+	runs      *run.Service
+	projects  *project.Service
+	platform  *system.Service
+}
+
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
-func (a *App) rpcOptions(
-	version, serverID string, tel *telemetry.Telemetry, workflows *workflow.Service, runs *run.Service, projects *project.Service,
-) rpc.Options {
+func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s services) rpc.Options {
 	options := rpc.Options{
 		Address: a.cfg.Listen,
 		Metrics: tel.Handler(), Livez: http.HandlerFunc(a.health.Livez), Readyz: http.HandlerFunc(a.health.Readyz),
@@ -173,10 +194,10 @@ func (a *App) rpcOptions(
 		Interceptors:      []connect.Interceptor{tel.API},
 		MaxRequestBytes:   int64(a.cfg.API.MaxRequestBytes),
 		System:            handler.SystemInfo{Version: version, Interpreter: interp.Version, ServerID: serverID},
-		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue,
+		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: s.platform,
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
-		options.Workflows, options.Runs, options.Projects, options.Audit = workflows, runs, projects, a.store
+		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 	}
 	return options
 }
@@ -228,6 +249,11 @@ func workerOptions(cfg *config.Config) engine.WorkerOptions {
 		LocalActivities: cfg.Worker.MaxConcurrentLocalActivities,
 		StopTimeout:     cfg.Worker.StopTimeout,
 	}
+}
+
+func queueOptions(cfg *config.Config) run.QueueOptions {
+	q := cfg.Runs.QueueWhenUnavailable
+	return run.QueueOptions{Enabled: q.Enabled, MaxRuns: q.MaxRuns, TTL: q.TTL, Rate: float64(q.Rate)}
 }
 
 func flowLimits(cfg *config.Config) flow.Limits {

@@ -18,6 +18,15 @@ func (c closer) Stop(context.Context) error {
 	return nil
 }
 
+// ender is a part that is ready when it is made and takes time to end.
+type ender struct {
+	end func(ctx context.Context) error
+}
+
+func (ender) Start(context.Context) error { return nil }
+
+func (e ender) Stop(ctx context.Context) error { return e.end(ctx) }
+
 // observer passes what was projected on to watches and metrics.
 type observer struct {
 	changes *run.Changes

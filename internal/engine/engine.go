@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,33 +14,36 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// provenFor is how long an answer of Temporal counts as proof that it is there.
-	provenFor = time.Second
-	// probeTimeout bounds the question whether it is.
-	probeTimeout = 1500 * time.Millisecond
-	// retryAfter is what callers are told when it is not.
+	// retryAfter is what callers are told when Temporal is there and did not take a request.
 	retryAfter = 5 * time.Second
 	// cancelTimeout bounds a request for cancellation.
 	cancelTimeout = 10 * time.Second
 )
 
-// Options say how to reach Temporal and how to measure.
+// Connection is how the engine reaches Temporal; a [conn.Manager] is one. No client is kept over a request.
+type Connection interface {
+	Client() (client.Client, error)
+	Status() conn.Status
+	Register(name string, factory conn.Factory) error
+	Unregister(ctx context.Context, name string) error
+	ResetBreaker()
+}
+
+// Options say how to reach Temporal.
 type Options struct {
-	// Client is the base of the client's options: address, namespace, TLS, credentials, metrics.
-	Client client.Options
+	Connection Connection
+	// Address and Namespace are where the connection leads.
+	Address, Namespace string
 	// ServerID is this process start's identity.
 	ServerID string
 	// Limits of the interpreter: workers and repairs must have the same.
@@ -52,20 +54,16 @@ type Options struct {
 
 // Engine starts, cancels and repairs runs.
 type Engine struct {
-	client    client.Client
-	namespace string
+	conn      Connection
 	address   string
+	namespace string
 	serverID  string
 	store     projection.Store
 	documents *Documents
 	tap       *projection.Tap
-	pollers   *pollers
 	limits    flow.Limits
 	log       *slog.Logger
 	now       func() time.Time
-
-	// answered is when Temporal last answered anything, in Unix nanoseconds.
-	answered atomic.Int64
 
 	mu       sync.Mutex
 	verified map[string]verified
@@ -73,75 +71,59 @@ type Engine struct {
 
 var _ run.Engine = (*Engine)(nil)
 
-// New returns an engine. It does not connect: Temporal may come later.
-func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) (*Engine, error) {
-	e := &Engine{
-		namespace: opts.Client.Namespace, address: opts.Client.HostPort, serverID: opts.ServerID, store: store, documents: documents,
-		tap: tap, pollers: newPollers(opts.Now), limits: opts.Limits, log: opts.Log, now: opts.Now, verified: map[string]verified{},
+// New returns an engine. Its connection's clients are made with [ClientOptions].
+func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) *Engine {
+	return &Engine{
+		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
+		store: store, documents: documents, tap: tap, limits: opts.Limits, log: opts.Log, now: opts.Now, verified: map[string]verified{},
 	}
-	options := opts.Client
-	options.Identity = opts.ServerID
-	options.Logger = logger.ForTemporal(opts.Log)
-	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
-		grpc.WithChainUnaryInterceptor(e.watchAnswers, e.pollers.intercept, tap.Intercept))
-	c, err := client.NewLazyClient(options)
-	if err != nil {
-		return nil, fmt.Errorf("making the client for Temporal at %q: %w", opts.Client.HostPort, err)
-	}
-	e.client = c
-	return e, nil
 }
 
-// Close closes the connection. Workers are stopped before.
-func (e *Engine) Close() { e.client.Close() }
-
-func (e *Engine) watchAnswers(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
-) error {
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	switch {
-	case err == nil:
-		e.answered.Store(e.now().UnixNano())
-	case away(err):
-		e.answered.Store(0) // what was proven before is worth nothing now
-	}
+// Check implements [run.Engine]. It asks nobody: the connection knows its state.
+func (e *Engine) Check(context.Context) error {
+	_, err := e.temporal()
 	return err
 }
 
-// away tells an error that says that nobody is there from an answer.
-func away(err error) bool {
-	var unavailable *serviceerror.Unavailable
-	return errors.As(err, &unavailable) || status.Code(err) == codes.Unavailable
-}
-
-// Check implements [run.Engine]: it asks Temporal for the namespace unless Temporal has just answered something.
-func (e *Engine) Check(ctx context.Context) error {
-	if e.now().Sub(time.Unix(0, e.answered.Load())) < provenFor {
-		return nil
-	}
-	return e.Probe(ctx)
-}
-
-// Probe asks Temporal for the namespace.
-func (e *Engine) Probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	_, err := e.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
+// temporal returns the client for one request, or a [fault.Unavailable] that says why there is none.
+func (e *Engine) temporal() (client.Client, error) {
+	c, err := e.conn.Client()
 	if err == nil {
-		return nil
+		return c, nil
 	}
-	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s has no namespace %q; create it, or correct temporal.namespace", e.address, e.namespace).
-			WithRetry(retryAfter).WithCause(err)
+	f := fault.New(fault.Unavailable, fault.EngineUnavailable, "%v", err).WithRetry(retryAfter).WithCause(err)
+	if down, ok := errors.AsType[*conn.DownError](err); ok {
+		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s); nothing was started, try again when it is back", down.Address, describeDown(down))
+		if down.Kind == conn.NamespaceMissing {
+			f.Message = fmt.Sprintf("temporal at %s has no namespace %q; create it, or correct temporal.namespace", down.Address, down.Namespace)
+		}
+		f = f.WithRetry(down.RetryAfter).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind))
 	}
-	return fault.New(fault.Unavailable, fault.EngineUnavailable,
-		"temporal at %s does not answer; nothing was started, try again when it is back", e.address).
-		WithRetry(retryAfter).WithCause(err)
+	return nil, f
 }
 
-// Start implements [run.Engine].
+// describeDown says in a few words what is wrong.
+func describeDown(down *conn.DownError) string {
+	switch down.Kind {
+	case conn.None:
+		return string(down.State)
+	case conn.AuthFailed:
+		return "it refuses the credentials; see temporal.api_key_file and temporal.tls"
+	case conn.TLSError:
+		return "there is no agreement on TLS; see temporal.tls"
+	case conn.Hung:
+		return "it accepts connections and does not answer"
+	default:
+		return string(down.Kind)
+	}
+}
+
+// Start implements [run.Engine]. A start that never left the process is a definite failure.
 func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
+	c, err := e.temporal()
+	if err != nil {
+		return "", err
+	}
 	options := client.StartWorkflowOptions{
 		ID:                    contract.WorkflowID(r.ID),
 		TaskQueue:             contract.TaskQueue(r.Project),
@@ -150,7 +132,9 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		// The same ID again is the same run: an earlier try of this call that did arrive.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}
-	handle, err := e.client.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
+	ctx, sending := withSending(ctx)
+	defer sending.giveUp()
+	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter,
 	})
@@ -159,6 +143,11 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	}
 	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return already.RunId, nil
+	}
+	if !sending.sent.Load() {
+		return "", fault.New(fault.Unavailable, fault.EngineUnavailable,
+			"temporal at %s cannot be reached; nothing was started, try again when it is back", e.address).
+			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)
 }
@@ -191,7 +180,11 @@ func startFault(err error, address, namespace string) error {
 func (e *Engine) Cancel(ctx context.Context, r run.Run, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	_, err := e.client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
+	c, err := e.temporal()
+	if err != nil {
+		return err
+	}
+	_, err = c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
 		Namespace:         e.namespace,
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(r.ID)},
 		Identity:          e.serverID,

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -35,42 +37,6 @@ func aRun() run.Run {
 	}
 }
 
-func TestCheckAsksNoMoreThanNeeded(t *testing.T) {
-	t.Parallel()
-	f := serve(t)
-	e, clock := connect(t, f.address, nil, nil)
-	require.NoError(t, e.Check(t.Context()))
-	require.Equal(t, []string{"namespace ns"}, f.called())
-	clock.pass(time.Second - time.Millisecond)
-	require.NoError(t, e.Check(t.Context()))
-	require.Empty(t, f.called(), "it has just answered")
-	clock.pass(time.Millisecond)
-	require.NoError(t, e.Check(t.Context()))
-	require.Len(t, f.called(), 1)
-
-	// Any answer proves as much.
-	clock.pass(time.Minute)
-	_, err := e.Start(t.Context(), aRun())
-	require.NoError(t, err)
-	require.NoError(t, e.Check(t.Context()))
-	require.Equal(t, []string{"start r1"}, f.called())
-}
-
-func TestCheckForgetsAnAnswerWhenTemporalGoesAway(t *testing.T) {
-	t.Parallel()
-	f := serve(t)
-	e, _ := connect(t, f.address, nil, nil)
-	require.NoError(t, e.Check(t.Context()))
-	f.set(func() {
-		f.namespace = func(context.Context) error { return serviceerror.NewUnavailable("shutting down") }
-	})
-	require.NoError(t, e.Check(t.Context()), "nothing was noticed yet")
-	requireFault(t, e.Probe(t.Context()), fault.Unavailable, fault.EngineUnavailable, "does not answer")
-	requireFault(t, e.Check(t.Context()), fault.Unavailable, fault.EngineUnavailable, "does not answer")
-	f.set(func() { f.namespace = nil })
-	require.NoError(t, e.Check(t.Context()), "and at once again when it is back")
-}
-
 func TestCheckTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -89,24 +55,45 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 	denied := serve(t)
 	denied.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
 
-	for name, tt := range map[string]struct{ address, says string }{
-		"nobody listens": {nobody, "temporal at " + nobody + " does not answer"},
-		"hung":           {hung.address, "temporal at " + hung.address + " does not answer"},
-		"no namespace":   {empty.address, `has no namespace "ns"; create it, or correct temporal.namespace`},
-		"denied":         {denied.address, "does not answer"},
+	for name, tt := range map[string]struct{ address, kind, says string }{
+		"nobody listens": {nobody, "unreachable", "temporal at " + nobody + " cannot be used (unreachable)"},
+		"hung":           {hung.address, "hung", "it accepts connections and does not answer"},
+		"no namespace":   {empty.address, "namespace_missing", `has no namespace "ns"; create it, or correct temporal.namespace`},
+		"denied":         {denied.address, "auth_failed", "it refuses the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := connect(t, tt.address, nil, nil)
+			e, _, m := reach(t, tt.address, nil, nil)
+			require.Eventually(t, func() bool { return m.Status().State == conn.Down }, time.Minute, 10*time.Millisecond)
 			begun := time.Now()
 			err := e.Check(t.Context())
+			require.Less(t, time.Since(begun), 100*time.Millisecond, "it asks nobody")
 			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
-			require.Less(t, time.Since(begun), 2*time.Second, "it answers within two seconds")
 			found, _ := fault.From(err)
 			require.Positive(t, found.RetryAfter)
 			require.Error(t, found.Cause)
+			require.Equal(t, map[string]string{"state": "down", "kind": tt.kind}, found.Facts)
+			_, err = e.Start(t.Context(), aRun())
+			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
 		})
 	}
+}
+
+// TestStartThatIsNeverSent has a Temporal that went away a moment ago: the connection does not know it yet, and the start
+// finds nobody to send the request to.
+func TestStartThatIsNeverSent(t *testing.T) {
+	t.Parallel()
+	frontend := conntest.Run(t, conntest.Options{Namespaces: []string{"ns"}})
+	e, _, m := reach(t, frontend.Addr(), nil, nil)
+	require.NoError(t, m.Await(t.Context()))
+	frontend.Stop()
+	require.Eventually(t, func() bool { return m.Status().LastError != "" }, time.Minute, time.Millisecond)
+	require.NoError(t, e.Check(t.Context()), "one missed check decides nothing")
+	begun := time.Now()
+	_, err := e.Start(t.Context(), aRun())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "nothing was started")
+	require.NotErrorIs(t, err, run.ErrUnknownOutcome)
+	require.Less(t, time.Since(begun), 2*time.Second)
 }
 
 func TestStartSendsWhatWorkersNeed(t *testing.T) {
@@ -192,7 +179,7 @@ func TestStartWhoseAnswerIsLost(t *testing.T) {
 		require.ErrorIs(t, err, run.ErrUnknownOutcome)
 	}
 	_, err = e.Start(ctx, aRun())
-	require.ErrorIs(t, err, run.ErrUnknownOutcome, "a caller who has left knows nothing")
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "nothing was started") // nor was anything sent
 }
 
 func TestCancelAnswers(t *testing.T) {

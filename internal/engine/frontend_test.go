@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -79,8 +80,7 @@ func (f *frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfo
 	return &workflowservice.GetSystemInfoResponse{}, nil
 }
 
-func (f *frontend) DescribeNamespace(ctx context.Context, r *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
-	f.note("namespace %s", r.GetNamespace())
+func (f *frontend) DescribeNamespace(ctx context.Context, _ *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
 	f.mu.Lock()
 	answer := f.namespace
 	f.mu.Unlock()
@@ -186,18 +186,38 @@ func (c *clock) pass(d time.Duration) {
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// connect makes an engine over a frontend's address.
+// connect makes an engine over a frontend's address and waits until it is connected.
 func connect(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock) {
 	t.Helper()
-	c := &clock{now: noon()}
-	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
-	e, err := engine.New(engine.Options{
-		Client: client.Options{HostPort: address, Namespace: "ns"}, ServerID: "server-1", Limits: flow.DefaultLimits(),
-		Log: slog.New(slog.DiscardHandler), Now: c.look,
-	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
-	require.NoError(t, err)
-	t.Cleanup(e.Close)
+	e, c, m := reach(t, address, rows, docs)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, m.Await(ctx))
 	return e, c
+}
+
+// reach makes an engine over an address, where there may be nobody.
+func reach(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock, *conn.Manager) {
+	t.Helper()
+	c := &clock{now: noon()}
+	log := slog.New(slog.DiscardHandler)
+	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
+	m, err := conn.New(conn.Options{
+		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", log, tap), Logger: log,
+		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
+	})
+	require.NoError(t, err)
+	require.NoError(t, m.Start(t.Context()))
+	ctx := t.Context()
+	t.Cleanup(func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		require.NoError(t, m.Stop(stopping))
+	})
+	e := engine.New(engine.Options{
+		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Limits: flow.DefaultLimits(), Log: log, Now: c.look,
+	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
+	return e, c, m
 }
 
 func openStore(t *testing.T) *store.Store {

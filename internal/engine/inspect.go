@@ -15,7 +15,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -27,6 +26,8 @@ import (
 const (
 	// inspectTimeout bounds each question but those that read whole histories.
 	inspectTimeout = 10 * time.Second
+	// placeTimeout bounds the question for the namespace.
+	placeTimeout = 1500 * time.Millisecond
 	// listPage is how many executions are listed at a time: Temporal's own limit.
 	listPage = 1000
 	// tailPage and tailPages bound the search for the last accepted workflow task from the end of a history. It is
@@ -36,12 +37,9 @@ const (
 
 var _ run.Inspector = (*Engine)(nil)
 
-// temporal returns the client to ask.
-func (e *Engine) temporal() (client.Client, error) { return e.client, nil }
-
 // Place implements [run.Inspector].
 func (e *Engine) Place(ctx context.Context) (run.Place, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 	c, err := e.temporal()
 	if err != nil {

@@ -11,10 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
-	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -64,19 +61,6 @@ func TestStartFaults(t *testing.T) {
 	}
 }
 
-func TestAway(t *testing.T) {
-	t.Parallel()
-	for err, want := range map[error]bool{
-		serviceerror.NewUnavailable("cut"):         true,
-		status.Error(codes.Unavailable, "refused"): true,
-		serviceerror.NewNotFound("no such run"):    false,
-		serviceerror.NewInternal("panic"):          false,
-		context.Canceled:                           false,
-	} {
-		require.Equal(t, want, away(err), err)
-	}
-}
-
 func TestClosedFromOutside(t *testing.T) {
 	t.Parallel()
 	history := &historypb.History{Events: []*historypb.HistoryEvent{{}, {
@@ -109,89 +93,4 @@ func TestClosedFromOutside(t *testing.T) {
 			Status: statuses[info.GetStatus()], Since: closed, StartedAt: noon(), EndedAt: closed, Error: &problem,
 		}, state, name)
 	}
-}
-
-// poll lets a poll of a queue be answered, while it is held open what happens in between.
-func poll(ctx context.Context, p *pollers, queue *taskqueuepb.TaskQueue, answer error, meanwhile ...func()) error {
-	return p.intercept(ctx, "poll", &workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: queue}, nil, nil,
-		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			for _, fn := range meanwhile {
-				fn()
-			}
-			return answer
-		})
-}
-
-func TestPollers(t *testing.T) {
-	t.Parallel()
-	now := noon()
-	p := newPollers(func() time.Time { return now })
-	queue := &taskqueuepb.TaskQueue{Name: "q"}
-	require.EqualError(t, p.check("q"), `task queue "q" is not polled yet`)
-
-	require.NoError(t, poll(t.Context(), p, queue, nil, func() {
-		require.NoError(t, p.check("q"), "a poll that Temporal holds open is one")
-		require.Error(t, p.check("other"))
-	}))
-	now = now.Add(pollGrace)
-	require.NoError(t, p.check("q"), "the next poll is about to be sent")
-	now = now.Add(time.Millisecond)
-	require.EqualError(t, p.check("q"), `task queue "q" has not been polled for 10s`)
-
-	cut := errors.New("cut")
-	require.ErrorIs(t, poll(t.Context(), p, queue, cut), cut)
-	require.ErrorIs(t, p.check("q"), cut)
-	require.ErrorContains(t, p.check("q"), `polling task queue "q"`)
-	require.ErrorIs(t, poll(t.Context(), p, queue, cut, func() {
-		require.ErrorIs(t, p.check("q"), cut, "a poll that is only being tried proves nothing yet")
-		now = now.Add(pollGrace)
-		require.NoError(t, p.check("q"), "one that has been held for so long does")
-	}), cut)
-}
-
-func TestPollersForgetAFailureThatWasMended(t *testing.T) {
-	t.Parallel()
-	now := noon()
-	p := newPollers(func() time.Time { return now })
-	queue := &taskqueuepb.TaskQueue{Name: "q"}
-	require.Error(t, poll(t.Context(), p, queue, errors.New("cut")))
-	now = now.Add(time.Second)
-	require.NoError(t, poll(t.Context(), p, queue, nil))
-	require.NoError(t, p.check("q"))
-}
-
-func TestPollersThatAreStoppedHaveNotFailed(t *testing.T) {
-	t.Parallel()
-	now := noon()
-	p := newPollers(func() time.Time { return now })
-	queue := &taskqueuepb.TaskQueue{Name: "q"}
-	require.NoError(t, poll(t.Context(), p, queue, nil))
-	now = now.Add(time.Second)
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	require.Error(t, poll(stopped, p, queue, context.Canceled))
-	require.NoError(t, p.check("q"), "a worker that stops polls no more, and that is all")
-	late, cancel := context.WithTimeout(t.Context(), -time.Second)
-	defer cancel()
-	require.Error(t, poll(late, p, queue, context.DeadlineExceeded))
-	require.ErrorIs(t, p.check("q"), context.DeadlineExceeded, "a poll that nobody answered has failed")
-}
-
-func TestPollersCountStickyQueuesByTheirOwn(t *testing.T) {
-	t.Parallel()
-	p := newPollers(noon)
-	sticky := &taskqueuepb.TaskQueue{Name: "worker-1:abc", NormalName: "q", Kind: enumspb.TASK_QUEUE_KIND_STICKY}
-	require.NoError(t, poll(t.Context(), p, sticky, nil))
-	require.NoError(t, p.check("q"))
-	require.Error(t, p.check("worker-1:abc"))
-}
-
-func TestPollersPassOtherCalls(t *testing.T) {
-	t.Parallel()
-	p := newPollers(noon)
-	want := errors.New("as it is")
-	err := p.intercept(t.Context(), "m", &workflowservice.PollActivityTaskQueueRequest{TaskQueue: &taskqueuepb.TaskQueue{Name: "q"}}, nil, nil,
-		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return want })
-	require.Equal(t, want, err)
-	require.ErrorContains(t, p.check("q"), "not polled yet", "activities are another queue's pollers")
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	// refreshEvery is how soon a new project is served, and a worker that broke is replaced.
+	// refreshEvery is how soon a new project is served.
 	refreshEvery = 3 * time.Second
-	// startBackoffMost bounds the pace at which a worker is tried that cannot start.
-	startBackoffMost = 30 * time.Second
 	// projectPage is how many projects are read at a time.
 	projectPage = 500
 )
@@ -44,16 +42,16 @@ type WorkerOptions struct {
 	StopTimeout time.Duration
 }
 
-// Workers are this process's workers: one per project, on the project's task queue.
+// Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts them,
+// replaces them and knows whether they poll.
 type Workers struct {
 	engine   *Engine
 	projects Projects
 	call     HTTPCall
 	opts     WorkerOptions
-	log      *slog.Logger
 
 	mu      sync.Mutex
-	running map[string]*projectWorker
+	serving map[string]bool
 	listErr error
 
 	life   context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
@@ -61,21 +59,12 @@ type Workers struct {
 	done   chan struct{}
 }
 
-// projectWorker is the worker of one project, or the attempts to have one.
-type projectWorker struct {
-	worker  worker.Worker
-	broken  chan error // gets the error of a worker that has died
-	err     error      // why there is none
-	retryAt time.Time
-	backoff time.Duration
-}
-
 // NewWorkers returns the workers; none polls before Start.
 func NewWorkers(engine *Engine, projects Projects, call HTTPCall, opts WorkerOptions) *Workers {
-	return &Workers{engine: engine, projects: projects, call: call, opts: opts, log: engine.log, running: map[string]*projectWorker{}, done: make(chan struct{})}
+	return &Workers{engine: engine, projects: projects, call: call, opts: opts, serving: map[string]bool{}, done: make(chan struct{})}
 }
 
-// Start begins to serve. It does not wait for Temporal: a worker that cannot start is tried again until it can.
+// Start begins to serve. It waits neither for Temporal nor for the database.
 func (w *Workers) Start(ctx context.Context) error {
 	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.life, w.cancel = context.WithoutCancel(ctx), cancel
@@ -83,21 +72,25 @@ func (w *Workers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops polling, lets running activities finish within their budget, and joins everything.
+// Stop stops polling and lets running activities finish within their budget.
 func (w *Workers) Stop(ctx context.Context) error {
 	w.cancel()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		<-w.done // a worker that is being started against a silent Temporal may take its time
-		w.stopAll()
-	}()
-	select {
-	case <-stopped:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stopping the workers: %w", ctx.Err())
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var (
+		group sync.WaitGroup
+		errs  = make([]error, len(w.serving))
+		i     = 0
+	)
+	for name := range w.serving {
+		at := &errs[i]
+		group.Go(func() { *at = w.engine.conn.Unregister(ctx, name) })
+		i++
 	}
+	group.Wait()
+	w.serving = map[string]bool{}
+	return errors.Join(errs...)
 }
 
 // Check tells what keeps a project from being served from here, or nil.
@@ -107,15 +100,19 @@ func (w *Workers) Check(context.Context) error {
 	if w.listErr != nil {
 		return w.listErr
 	}
-	if len(w.running) == 0 {
+	if len(w.serving) == 0 {
 		return errors.New("no project is served yet")
 	}
-	for name, pw := range w.running {
-		if pw.worker == nil {
-			return fmt.Errorf("the worker of project %q has not started: %w", name, pw.err)
-		}
-		if err := w.engine.pollers.check(contract.TaskQueue(name)); err != nil {
-			return err
+	if _, err := w.engine.temporal(); err != nil {
+		return err
+	}
+	for _, set := range w.engine.conn.Status().Workers {
+		switch {
+		case !w.serving[set.Name] || set.Polling:
+		case set.Error != "":
+			return fmt.Errorf("the task queue of project %q is not polled: %s", set.Name, set.Error)
+		default:
+			return fmt.Errorf("the task queue of project %q is not polled yet", set.Name)
 		}
 	}
 	return nil
@@ -135,23 +132,27 @@ func (w *Workers) loop(ctx context.Context) {
 	}
 }
 
-// refresh sees to it that every project has a worker.
+// refresh sees to it that every project has a worker set.
 func (w *Workers) refresh(ctx context.Context) {
 	names, err := w.wanted(ctx)
+	if ctx.Err() != nil {
+		return
+	}
 	w.mu.Lock()
-	w.listErr = err
-	w.mu.Unlock()
-	if err != nil {
-		if ctx.Err() == nil {
-			w.log.WarnContext(ctx, "Projects could not be listed", "error", err)
-		}
+	defer w.mu.Unlock()
+	if w.listErr = err; err != nil {
+		w.engine.log.WarnContext(ctx, "Projects could not be listed", "error", err)
 		return
 	}
 	for _, name := range names {
-		if ctx.Err() != nil {
-			return
+		if w.serving[name] {
+			continue
 		}
-		w.ensure(ctx, name)
+		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name), nil }); err != nil {
+			w.listErr = err
+			continue
+		}
+		w.serving[name] = true
 	}
 }
 
@@ -175,80 +176,16 @@ func (w *Workers) wanted(ctx context.Context) ([]string, error) {
 	}
 }
 
-// ensure starts the worker of one project unless it runs, and replaces one that has died.
-func (w *Workers) ensure(ctx context.Context, name string) {
-	w.mu.Lock()
-	pw := w.running[name]
-	if pw == nil {
-		pw = &projectWorker{}
-		w.running[name] = pw
-	}
-	now := w.engine.now()
-	if pw.worker != nil {
-		select {
-		case err := <-pw.broken:
-			w.log.ErrorContext(ctx, "Worker has died, replacing it", "project", name, "error", err)
-			pw.worker, pw.err = nil, err
-		default:
-			w.mu.Unlock()
-			return
-		}
-	}
-	due := !now.Before(pw.retryAt)
-	w.mu.Unlock()
-	if !due {
-		return
-	}
-	// A worker that failed to start keeps its failure, so each attempt is a new one.
-	fresh, broken := w.build(name)
-	err := fresh.Start()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil {
-		pw.worker, pw.broken, pw.err, pw.backoff, pw.retryAt = fresh, broken, nil, 0, time.Time{}
-		w.log.InfoContext(ctx, "Worker started", "project", name, "task_queue", contract.TaskQueue(name))
-		return
-	}
-	if pw.err == nil {
-		w.log.WarnContext(ctx, "Failed to start worker", "project", name, "error", err)
-	}
-	pw.backoff = min(max(2*pw.backoff, time.Second), startBackoffMost)
-	pw.err, pw.retryAt = err, w.engine.now().Add(pw.backoff)
-}
-
-func (w *Workers) build(name string) (worker.Worker, chan error) {
-	broken := make(chan error, 1)
-	fresh := worker.New(w.engine.client, contract.TaskQueue(name), worker.Options{
+func (w *Workers) build(c client.Client, name string) worker.Worker {
+	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		MaxConcurrentWorkflowTaskExecutionSize:  w.opts.WorkflowTasks,
 		MaxConcurrentActivityExecutionSize:      w.opts.Activities,
 		MaxConcurrentLocalActivityExecutionSize: w.opts.LocalActivities,
 		WorkerStopTimeout:                       w.opts.StopTimeout,
-		OnFatalError: func(err error) {
-			select {
-			case broken <- err:
-			default:
-			}
-		},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
-	return fresh, broken
-}
-
-func (w *Workers) stopAll() {
-	w.mu.Lock()
-	var workers []worker.Worker
-	for _, pw := range w.running {
-		if pw.worker != nil {
-			workers = append(workers, pw.worker)
-		}
-	}
-	w.mu.Unlock()
-	var group sync.WaitGroup
-	for _, one := range workers {
-		group.Go(one.Stop)
-	}
-	group.Wait()
+	return fresh
 }

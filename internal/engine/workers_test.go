@@ -14,8 +14,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -141,18 +143,14 @@ func TestWorkersWaitForTemporal(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") }
-	e, clock := connect(t, f.address, nil, &shelf{})
+	e, _, m := reach(t, f.address, nil, &shelf{})
 	w := work(t, e, &tenants{names: []string{"default"}})
-	require.Eventually(t, func() bool {
-		err := w.Check(t.Context())
-		var missing *serviceerror.NamespaceNotFound
-		return errors.As(err, &missing)
-	}, time.Minute, 10*time.Millisecond)
-	require.ErrorContains(t, w.Check(t.Context()), `the worker of project "default" has not started`)
+	require.Eventually(t, func() bool { return m.Status().Kind == conn.NamespaceMissing }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.Status().Workers) == 1 }, time.Minute, 10*time.Millisecond)
+	requireFault(t, w.Check(t.Context()), fault.Unavailable, fault.EngineUnavailable, `has no namespace "ns"`)
 	require.Empty(t, f.polled())
 
 	f.set(func() { f.namespace = nil })
-	clock.pass(time.Second)
 	ready(t, w)
 	f.requirePolled(t, "default")
 }
@@ -163,32 +161,7 @@ func TestWorkersStopWhereNobodyListens(t *testing.T) {
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
-	e, _ := connect(t, listener.Addr().String(), nil, &shelf{})
+	e, _, _ := reach(t, listener.Addr().String(), nil, &shelf{})
 	w := work(t, e, &tenants{names: []string{"default"}})
 	require.Error(t, w.Check(t.Context()))
-}
-
-// TestWorkersStopInTimeWhileOneIsStarting has a Temporal that hangs when it is asked for the namespace.
-func TestWorkersStopInTimeWhileOneIsStarting(t *testing.T) {
-	t.Parallel()
-	f := serve(t)
-	asked, answer := make(chan struct{}, 10), make(chan struct{})
-	f.namespace = func(ctx context.Context) error {
-		asked <- struct{}{}
-		select {
-		case <-answer:
-		case <-ctx.Done():
-		}
-		return nil
-	}
-	e, _ := connect(t, f.address, nil, &shelf{})
-	w := engine.NewWorkers(e, &tenants{names: []string{"default"}}, nil, engine.WorkerOptions{
-		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
-	})
-	require.NoError(t, w.Start(t.Context()))
-	<-asked
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, w.Stop(ctx), context.DeadlineExceeded)
-	close(answer) // what was left behind ends by itself: the package's leak check waits for it
 }

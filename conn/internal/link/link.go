@@ -19,8 +19,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
@@ -30,7 +32,7 @@ import (
 const (
 	// redialFirst and redialMost pace gRPC's own redialling: cheap, and what notices first that a server is back.
 	redialFirst = 100 * time.Millisecond
-	redialMost  = 600 * time.Millisecond
+	redialMost  = 500 * time.Millisecond
 	// dialTimeout bounds one dial: a port that accepts and stays silent must not hold up the next for 20 s.
 	dialTimeout = 3 * time.Second
 	// keepAlive and keepAliveTimeout find dead connections; servers refuse more frequent pings than one in 10 s.
@@ -140,10 +142,13 @@ func (l *Link) Release() { l.uses.Add(-1) }
 // Idle tells whether nobody uses the client: no request is under way and nobody has acquired it.
 func (l *Link) Idle() bool { return l.uses.Load() == 0 }
 
-// Probe asks for the frontend's health: the lightest question there is.
+// Probe asks for the frontend's health: the lightest question there is. One without a health service has answered as well.
 func (l *Link) Probe(ctx context.Context) error {
 	ctx = context.WithValue(ctx, ownKey{}, true)
 	_, err := healthpb.NewHealthClient(l.conn.Load()).Check(ctx, &healthpb.HealthCheckRequest{Service: frontendService})
+	if status.Code(err) == codes.Unimplemented {
+		return nil
+	}
 	return err
 }
 

@@ -2,6 +2,12 @@
 // them. Nothing overrides it, neither a flag nor a variable: a run started by one process is found by every worker.
 package contract
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
 // RunWorkflow is the type of the one Temporal workflow that executes runs.
 const RunWorkflow = "signalbox.run"
 
@@ -13,3 +19,10 @@ func TaskQueue(project string) string { return taskQueuePrefix + project }
 
 // WorkflowID returns the Temporal workflow ID of a run: the run's own ID.
 func WorkflowID(runID string) string { return runID }
+
+// Fingerprint names the contract in twelve hexadecimal digits: processes with another one do not find each other's runs.
+func Fingerprint() string {
+	const length = 12
+	sum := sha256.Sum256([]byte(strings.Join([]string{RunWorkflow, TaskQueue("*"), WorkflowID("*")}, "\n")))
+	return hex.EncodeToString(sum[:])[:length]
+}

@@ -17,3 +17,9 @@ func TestNamesAreWhatOtherProcessesKnow(t *testing.T) {
 	require.Equal(t, "signalbox-team-7", contract.TaskQueue("team-7"))
 	require.Equal(t, "01990000-0000-7000-8000-000000000000", contract.WorkflowID("01990000-0000-7000-8000-000000000000"))
 }
+
+func TestFingerprintIsThatOfTheNames(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, "^[0-9a-f]{12}$", contract.Fingerprint())
+	require.Equal(t, "6997d2b51558", contract.Fingerprint(), "another value means that processes of other versions are refused")
+}

@@ -1,0 +1,113 @@
+package classify_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/conn/internal/classify"
+	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestKind(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want machine.Kind
+	}{
+		"no error":            {nil, machine.None},
+		"refused":             {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), machine.Unreachable},
+		"unavailable":         {serviceerror.NewUnavailable("shutting down"), machine.Unreachable},
+		"wrapped":             {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), machine.Unreachable},
+		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), machine.Unreachable},
+		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), machine.TLSError},
+		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), machine.TLSError},
+		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), machine.Hung},
+		"late, plain":         {context.DeadlineExceeded, machine.Hung},
+		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), machine.NamespaceMissing},
+		"denied":              {serviceerror.NewPermissionDenied("no", ""), machine.AuthFailed},
+		"unauthenticated":     {status.Error(codes.Unauthenticated, "who"), machine.AuthFailed},
+		"too many":            {serviceerror.NewResourceExhausted(0, "rps"), machine.None},
+		"invalid":             {serviceerror.NewInvalidArgument("x"), machine.None},
+		"not found":           {serviceerror.NewNotFound("run"), machine.None},
+		"internal":            {serviceerror.NewInternal("panic"), machine.None},
+		"given up":            {context.Canceled, machine.None},
+		"anything":            {errors.New("anything"), machine.None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, classify.Kind(tt.err))
+			require.Equal(t, tt.want != machine.None, classify.Suspicious(tt.err))
+		})
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, machine.TLSError, classify.Credentials(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
+	require.Equal(t, machine.TLSError, classify.Credentials(x509.UnknownAuthorityError{}))
+	require.Equal(t, machine.AuthFailed, classify.Credentials(errors.New("read the API key: no such file")))
+}
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	late, cut := context.DeadlineExceeded, status.Error(codes.Unavailable, "error reading server preface: EOF")
+	authority, err := conntest.NewAuthority()
+	require.NoError(t, err)
+	server, err := authority.Server("localhost")
+	require.NoError(t, err)
+	secure := conntest.Run(t, conntest.Options{TLS: authority.ServerConfig(server, true)})
+	plain := conntest.Run(t, conntest.Options{})
+	silent := conntest.Run(t, conntest.Options{})
+	silent.Mute()
+	gone := conntest.Run(t, conntest.Options{Stopped: true})
+
+	for name, tt := range map[string]struct {
+		address string
+		secure  bool
+		kind    machine.Kind
+		err     error
+		want    machine.Kind
+	}{
+		"late, somebody listens":         {silent.Addr(), false, machine.Hung, late, machine.Hung},
+		"late, nobody listens":           {gone.Addr(), false, machine.Hung, late, machine.Unreachable},
+		"cut, the server wants TLS":      {secure.Addr(), false, machine.Unreachable, cut, machine.TLSError},
+		"cut, the server wants none":     {plain.Addr(), false, machine.Unreachable, cut, machine.Unreachable},
+		"cut, the server says nothing":   {silent.Addr(), false, machine.Unreachable, cut, machine.Unreachable},
+		"cut with TLS on":                {secure.Addr(), true, machine.Unreachable, cut, machine.Unreachable},
+		"refused":                        {gone.Addr(), false, machine.Unreachable, errors.New("refused"), machine.Unreachable},
+		"an address of another kind":     {"passthrough:///x", false, machine.Hung, late, machine.Hung},
+		"the scheme that gRPC starts at": {"dns:///" + gone.Addr(), false, machine.Hung, late, machine.Unreachable},
+		"what needs no look":             {gone.Addr(), false, machine.AuthFailed, late, machine.AuthFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind, err := classify.Diagnose(t.Context(), tt.address, tt.secure, tt.kind, tt.err)
+			require.Equal(t, tt.want, kind)
+			require.ErrorIs(t, err, tt.err)
+		})
+	}
+}
+
+func TestDiagnoseNamesWhatItFound(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, err = classify.Diagnose(t.Context(), address, false, machine.Hung, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "refused")
+}
