@@ -1,0 +1,313 @@
+package reconciler_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	here         = project.Default
+	startTimeout = 10 * time.Second
+	hash         = "sha256:aa"
+)
+
+// temporal stands where the engine would, and answers what a test tells it to; the real one is in the tests of the
+// whole platform.
+type temporal struct {
+	mu      sync.Mutex
+	away    error
+	place   run.Place
+	listed  []run.Execution
+	known   map[string]run.Execution
+	looking func(run.Run) (run.Execution, error) // instead of known
+	rebuilt map[string]run.Update
+	origins map[string]run.Origin
+	start   func(run.Run) (string, error)
+	calls   []string
+}
+
+func (e *temporal) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, fmt.Sprintf(format, args...))
+}
+
+// called returns the calls since it was last asked.
+func (e *temporal) called() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	calls := e.calls
+	e.calls = nil
+	slices.Sort(calls)
+	return calls
+}
+
+func (e *temporal) set(change func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change()
+}
+
+func (e *temporal) Check(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.away
+}
+
+func (e *temporal) Place(context.Context) (run.Place, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.place, e.away
+}
+
+func (e *temporal) Start(_ context.Context, r run.Run) (string, error) {
+	e.note("start %s", r.ID)
+	if e.start == nil {
+		return "execution-" + r.ID, nil
+	}
+	return e.start(r)
+}
+
+func (e *temporal) Executions(context.Context, time.Time) iter.Seq2[run.Execution, error] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	listed := slices.Clone(e.listed)
+	return func(yield func(run.Execution, error) bool) {
+		for _, x := range listed {
+			if !yield(x, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (e *temporal) Look(_ context.Context, r run.Run) (run.Execution, error) {
+	e.note("look %s", r.ID)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.looking != nil {
+		return e.looking(r)
+	}
+	x, ok := e.known[r.ID]
+	if !ok {
+		return x, run.ErrNotKnown
+	}
+	if x.Relation == run.RelationReset && x.ExecutionID == r.ExecutionID {
+		x.Relation = run.RelationSame // the row has followed it
+	}
+	return x, nil
+}
+
+func (e *temporal) Rebuild(_ context.Context, id string) (run.Update, error) {
+	e.note("rebuild %s", id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	u, ok := e.rebuilt[id]
+	if !ok {
+		return u, fmt.Errorf("the history of %s cannot be read", id)
+	}
+	return u, nil
+}
+
+func (e *temporal) Origin(_ context.Context, id string) (run.Origin, error) {
+	e.note("origin %s", id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o, ok := e.origins[id]
+	if !ok {
+		return o, run.ErrNotKnown
+	}
+	return o, nil
+}
+
+// tally is the metrics.
+type tally struct {
+	mu    sync.Mutex
+	kinds map[string]int
+	ended []string
+}
+
+func (m *tally) Corrected(_ context.Context, kind string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kinds[kind]++
+}
+
+func (m *tally) Count(_ context.Context, projectName, status string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = append(m.ended, projectName+" "+status)
+}
+
+// bench is a reconciler over the real store, in a bubble of time.
+type bench struct {
+	*reconciler.Reconciler
+	ctx     context.Context
+	store   *store.Store
+	engine  *temporal
+	metrics *tally
+	changes *run.Changes
+}
+
+// inBubble runs a test in a bubble where time passes when everybody waits.
+func inBubble(t *testing.T, test func(*testing.T, *bench)) {
+	t.Helper()
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		kept, err := store.Open(t.Context(), store.Options{
+			Driver: store.SQLite, DSN: filepath.Join(dir, "signalbox.db"), AutoMigrate: true, CallTimeout: time.Hour,
+		})
+		require.NoError(t, err)
+		ctx := t.Context()
+		t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
+		require.NoError(t, kept.Start(ctx))
+		b := &bench{
+			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, metrics: &tally{kinds: map[string]int{}},
+			changes: run.NewChanges(), engine: &temporal{
+				place: run.Place{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"},
+				known: map[string]run.Execution{}, rebuilt: map[string]run.Update{}, origins: map[string]run.Origin{},
+			},
+		}
+		b.another()
+		_, _, err = kept.Publish(ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.0.0", Hash: hash, Canonical: []byte("{}")},
+			func(string, string) bool { return true }, audit.NewEntry(ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
+		require.NoError(t, err)
+		test(t, b)
+	})
+}
+
+// another replaces the reconciler by a new one, as a restart would.
+func (b *bench) another() {
+	b.Reconciler = reconciler.New(b.store, b.engine, reconciler.Options{
+		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes,
+	})
+}
+
+// begin makes a run that is about to start.
+func (b *bench) begin(t *testing.T, id string) run.Run {
+	t.Helper()
+	r, made, err := b.store.InsertRun(b.ctx, run.Run{
+		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Status: run.Queued, QueuedReason: run.QueuedStarting,
+		StatusAt: time.Now(), CreatedAt: time.Now(), RequestID: id, Trigger: run.TriggerAPI, Input: json.RawMessage(`{"n":1}`),
+	}, audit.NewEntry(b.ctx, time.Now(), audit.RunStart, here, id, ""))
+	require.NoError(t, err)
+	require.True(t, made)
+	return r
+}
+
+// waiting makes a run that waits, on both sides, and has done so for an hour.
+func (b *bench) waiting(t *testing.T, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		b.begin(t, id)
+		require.NoError(t, b.store.MarkHandedOver(b.ctx, id, "x-"+id, time.Now()))
+		b.apply(t, b.update(id, 20, run.Waiting))
+		x := b.execution(id)
+		b.engine.set(func() {
+			b.engine.listed = append(b.engine.listed, x)
+			b.engine.known[id] = x
+		})
+	}
+	time.Sleep(time.Hour)
+}
+
+// execution is one that is open and up to date with 20 events.
+func (b *bench) execution(id string) run.Execution {
+	return run.Execution{
+		RunID: id, ExecutionID: "x-" + id, Open: true, StartedAt: time.Now(), Relation: run.RelationSame, Accepted: 20, AcceptedAt: time.Now(),
+	}
+}
+
+func (b *bench) update(id string, position int64, status run.Status) run.Update {
+	u := run.Update{
+		RunID: id, ExecutionID: "x-" + id, Position: position, State: &run.State{Status: status, Since: time.Now(), StartedAt: time.Now()},
+		Steps: []run.Step{{Number: 1, Status: "completed", Position: position}},
+	}
+	if status.Terminal() {
+		u.State.EndedAt = time.Now()
+	}
+	return u
+}
+
+func (b *bench) apply(t *testing.T, u run.Update) {
+	t.Helper()
+	_, err := b.store.ApplyUpdates(b.ctx, []run.Update{u})
+	require.NoError(t, err)
+}
+
+// unlist has Temporal list no such run as open, and know what it is told.
+func (b *bench) unlist(id string, x *run.Execution) {
+	b.engine.set(func() {
+		b.engine.listed = slices.DeleteFunc(b.engine.listed, func(x run.Execution) bool { return x.RunID == id })
+		delete(b.engine.known, id)
+		if x != nil {
+			b.engine.known[id] = *x
+		}
+	})
+}
+
+func (b *bench) row(t *testing.T, id string) run.Run {
+	t.Helper()
+	r, err := b.store.GetRun(b.ctx, here, id)
+	require.NoError(t, err)
+	return r
+}
+
+// pass makes a pass and returns what it put right, as "kind run".
+func (b *bench) pass(t *testing.T, dry bool) []string {
+	t.Helper()
+	report, err := b.Reconcile(b.ctx, dry)
+	require.NoError(t, err)
+	require.Equal(t, dry, report.DryRun)
+	return said(report)
+}
+
+func said(report run.Report) []string {
+	var out []string
+	for _, c := range report.Corrections {
+		out = append(out, fmt.Sprintf("%s %s %t", c.Kind, c.RunID, c.Applied))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// audited are the actions on a run, oldest first, without its start.
+func (b *bench) audited(t *testing.T, id string) []string {
+	t.Helper()
+	list, err := b.store.ListAudit(b.ctx, audit.Filter{Subject: id, Limit: 100})
+	require.NoError(t, err)
+	var out []string
+	for _, e := range slices.Backward(list) {
+		if e.Action != audit.RunStart {
+			out = append(out, e.Action+" by "+e.Actor.Name)
+		}
+	}
+	return out
+}
+
+func unavailable() error {
+	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal does not answer")
+}
