@@ -3,6 +3,7 @@ package connection_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
@@ -131,9 +133,14 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 	held := s.mustStart(t, order{Hold: 6 * time.Second})
 	after(t, time.Second)
 	moved.Store(true)
-	require.NoError(t, other.Await(t.Context(), func() bool { return other.Connections() > 0 }))
+	require.NoError(t, other.AwaitPollers(t.Context(), s.queue, 1))
+	platform.Eventually(t, soonBusy, func() string {
+		if g := s.Status().Generation; g != 2 {
+			return fmt.Sprintf("generation is %d", g)
+		}
+		return ""
+	})
 	s.polls(t, soonBusy)
-	require.Equal(t, 2, s.Status().Generation)
 	require.Equal(t, other.Addr(), s.Status().Address)
 	s.charged(t, held, patience)
 	load.settle(t, s)

@@ -130,6 +130,7 @@ func TestTemporalFrozen(t *testing.T) {
 			if busy {
 				limit = soonBusy
 				load = s.traffic(t, 100*time.Millisecond)
+				after(t, time.Second)
 			}
 			frozen := time.Now()
 			temporal.Freeze()
@@ -175,6 +176,7 @@ func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 		load.stop()
 		if refused := load.failed(); len(refused) > 0 {
 			missing = append(missing, s.Status().Since.Sub(refused[0].at))
+			t.Logf("the first request refused: %v", refused[0].err)
 		}
 	}
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing, or deleted and the first request refused: until known", Aim: "10 s",

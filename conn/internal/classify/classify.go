@@ -24,7 +24,7 @@ func Kind(err error) machine.Kind {
 	if err == nil {
 		return machine.None
 	}
-	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
+	if missing(err) {
 		return machine.NamespaceMissing
 	}
 	switch code(err) {
@@ -42,6 +42,16 @@ func Kind(err error) machine.Kind {
 	default:
 		return machine.None
 	}
+}
+
+// missing tells whether the namespace does not exist. An interceptor sees the plain status, of which the SDK makes a typed
+// error later.
+func missing(err error) bool {
+	if s, plain := status.FromError(err); plain {
+		err = serviceerror.FromStatus(s)
+	}
+	_, missing := errors.AsType[*serviceerror.NamespaceNotFound](err)
+	return missing
 }
 
 // Suspicious tells whether a request's error is a reason to look at the connection at once.
