@@ -144,7 +144,8 @@ func TestHandOversAreBounded(t *testing.T) {
 	_, _, err := s.Start(b.ctx, request())
 	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "2 starts wait")
 	require.Len(t, b.rows(t), 2, "nothing is left of what was refused")
-	f.answer <- nil
+	<-f.asked
+	<-f.asked
 	b.engine.start = nil
 	r, _, err := b.process(t, b.store, func(o *run.Options) {}).Start(b.ctx, request())
 	require.NoError(t, err)
