@@ -1,0 +1,212 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// book is a store in memory, whose clock is the bubble's.
+type book struct {
+	mu      sync.Mutex
+	workers map[string]worker.Worker
+	order   []string
+	beats   int
+	asked   int
+	forget  time.Duration
+	away    error
+	slow    chan struct{}
+}
+
+func newBook() *book { return &book{workers: map[string]worker.Worker{}} }
+
+func (b *book) BeatWorker(_ context.Context, w worker.Worker, forget time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.beats++
+	if b.away != nil {
+		return b.away
+	}
+	if _, known := b.workers[w.ServerID]; !known {
+		b.order = append(b.order, w.ServerID)
+	}
+	w.BeatAt, b.forget = time.Now(), forget
+	b.workers[w.ServerID] = w
+	return nil
+}
+
+func (b *book) LeaveWorker(_ context.Context, id string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.workers, id)
+	return b.away
+}
+
+func (b *book) ListWorkers(ctx context.Context, within time.Duration, _ int) (list []worker.Worker, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	if b.slow != nil {
+		b.mu.Unlock()
+		select {
+		case <-b.slow:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+	}
+	for _, id := range b.order {
+		if w, ok := b.workers[id]; ok && time.Since(w.BeatAt) <= within {
+			list = append(list, w)
+		}
+	}
+	return list, errors.Join(b.away, ctx.Err())
+}
+
+func (b *book) put(t *testing.T, id string, f worker.Fingerprint) {
+	require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: id, Fingerprint: f}, time.Hour))
+}
+
+func made(contract, address, id string) worker.Fingerprint {
+	return worker.Fingerprint{Contract: contract, Address: address, Namespace: "default", NamespaceID: id}
+}
+
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	own := made("a", "10.0.0.1:7233", "n1")
+	tests := map[string]struct {
+		other   worker.Fingerprint
+		differs bool
+	}{
+		"the same":                    {own, false},
+		"another name of the cluster": {made("a", "temporal:7233", "n1"), false},
+		"another contract":            {made("b", "10.0.0.1:7233", "n1"), true},
+		"another namespace":           {made("a", "10.0.0.1:7233", "n2"), true},
+		"not connected yet":           {made("a", "elsewhere:7233", ""), false},
+		"another contract, not yet":   {made("b", "10.0.0.1:7233", ""), true},
+	}
+	for name, tt := range tests {
+		require.Equal(t, tt.differs, own.Differs(tt.other), name)
+		require.Equal(t, tt.differs, tt.other.Differs(own), name)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		own := made("a", "10.0.0.1:7233", "n1")
+		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
+		require.NoError(t, r.Check(t.Context()), "nobody is alive: somebody may come")
+		b.put(t, "old", made("b", "10.0.0.2:7233", "n2"))
+		require.NoError(t, r.Check(t.Context()), "what it knows is a second old at most")
+		time.Sleep(time.Second)
+		err := r.Check(t.Context())
+		f, ok := fault.From(err)
+		require.True(t, ok)
+		require.Equal(t, []any{fault.Refused, fault.ContractMismatch}, []any{f.Class, f.Reason})
+		for _, part := range []string{"contract a", "10.0.0.1:7233", "n1", "worker old", "contract b", "10.0.0.2:7233", "n2"} {
+			require.Contains(t, err.Error(), part)
+		}
+		for _, id := range []string{"old 2", "old 3", "old 4", "old 5"} {
+			b.put(t, id, made("b", "", ""))
+		}
+		time.Sleep(time.Second)
+		require.ErrorContains(t, r.Check(t.Context()), "2 more differ")
+		b.put(t, "new", own)
+		time.Sleep(time.Second)
+		require.NoError(t, r.Check(t.Context()), "one that would take it is enough")
+		require.NoError(t, b.LeaveWorker(t.Context(), "new"))
+		time.Sleep(time.Second)
+		require.Error(t, r.Check(t.Context()))
+		time.Sleep(worker.AliveFor)
+		require.NoError(t, r.Check(t.Context()), "the others are dead by now")
+	})
+}
+
+func TestCheckAsksOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
+		for range 50 {
+			require.NoError(t, r.Check(t.Context()))
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, 5, b.asked)
+	})
+}
+
+// TestStoreInTrouble refuses nothing because the store is away or slow, and lets nobody wait but who asks.
+func TestStoreInTrouble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
+		b.put(t, "old", made("b", "", ""))
+		require.Error(t, r.Check(t.Context()))
+		b.away = errors.New("away")
+		time.Sleep(time.Second)
+		require.NoError(t, r.Check(t.Context()))
+		b.away = nil
+		time.Sleep(time.Second)
+		b.put(t, "old", made("b", "", ""))
+		b.slow = make(chan struct{})
+		begun := time.Now()
+		asked := make(chan error)
+		go func() { asked <- r.Check(t.Context()) }()
+		synctest.Wait()
+		require.NoError(t, r.Check(t.Context()))
+		require.Zero(t, time.Since(begun))
+		require.NoError(t, <-asked)
+		require.Equal(t, time.Second, time.Since(begun))
+
+		// Who asks and leaves at once makes nobody else's answer wrong.
+		close(b.slow)
+		time.Sleep(time.Second)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		require.Error(t, r.Check(gone))
+	})
+}
+
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		id := ""
+		h := worker.NewHeartbeat(b, "host-1", []string{"shop"}, func() worker.Fingerprint {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return made("a", "", id)
+		})
+		require.NoError(t, h.Start(t.Context()))
+		synctest.Wait()
+		w := b.workers["host-1"]
+		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 10 * time.Minute}, []any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
+		b.mu.Lock()
+		id, b.away = "n1", errors.New("away")
+		b.mu.Unlock()
+		time.Sleep(worker.BeatEvery)
+		synctest.Wait()
+		b.mu.Lock()
+		b.away = nil
+		b.mu.Unlock()
+		time.Sleep(worker.BeatEvery)
+		synctest.Wait()
+		require.Equal(t, 3, b.beats)
+		require.Equal(t, []any{"n1", time.Now()}, []any{b.workers["host-1"].Fingerprint.NamespaceID, b.workers["host-1"].BeatAt})
+		require.NoError(t, h.Stop(t.Context()))
+		require.Empty(t, b.workers)
+	})
+}
