@@ -37,10 +37,10 @@ type api struct {
 	seq      int64
 	requests []proto.Message
 
-	refuse error                  // answer of StartRun
-	queued func(*signalboxv1.Run) // what becomes of a new run instead of running
-	platform
-	drop chan struct{} // closed: watches end without the run
+	refuse   error                  // answer of StartRun
+	queued   func(*signalboxv1.Run) // what becomes of a new run instead of running
+	platform platform
+	drop     chan struct{} // closed: watches end without the run
 }
 
 func newAPI() *api {

@@ -55,8 +55,8 @@ func (t *Telemetry) Observe(seen Observed) error {
 
 func newGauges(meter metric.Meter) (g gauges, err error) {
 	var errs []error
-	gauge := func(name, description string, options ...metric.Int64ObservableGaugeOption) metric.Int64ObservableGauge {
-		made, err := meter.Int64ObservableGauge(name, append(options, metric.WithDescription(description))...)
+	gauge := func(name, description string) metric.Int64ObservableGauge {
+		made, err := meter.Int64ObservableGauge(name, metric.WithDescription(description))
 		errs = append(errs, err)
 		return made
 	}
