@@ -147,7 +147,7 @@ func TestHandOversAreBounded(t *testing.T) {
 	<-f.asked
 	<-f.asked
 	b.engine.start = nil
-	r, _, err := b.process(t, b.store, func(o *run.Options) {}).Start(b.ctx, request())
+	r, _, err := b.process(t, b.store, func(*run.Options) {}).Start(b.ctx, request())
 	require.NoError(t, err)
 	require.Equal(t, run.QueuedWorker, r.QueuedReason)
 }

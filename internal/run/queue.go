@@ -37,6 +37,40 @@ type QueueOptions struct {
 	Rate float64
 }
 
+// QueueFilter says which runs of the queue to list.
+type QueueFilter struct {
+	// After is the place to go on from.
+	After *Cursor
+	// ExpiredAt, when set, leaves those that wait and whose time was over by then.
+	ExpiredAt time.Time
+	Limit     int
+}
+
+// ErrQueueFull is a store's answer for a run that the queue has no room for.
+var ErrQueueFull = errors.New("the queue is full")
+
+// QueueStore keeps the runs that wait for Temporal, as part of a [Store].
+type QueueStore interface {
+	// EnqueueRun is InsertRun for a run that is queued for the engine, with its place in the queue. When the queue holds
+	// limit runs already, it returns [ErrQueueFull] and changes nothing, also with many callers in many processes.
+	EnqueueRun(ctx context.Context, r Run, limit int, e audit.Entry) (Run, bool, error)
+	// TakeQueued turns `queued: engine` into `queued: starting`, and ReturnQueued turns a run that was taken back, to its
+	// old place. Both return false when the run is no longer what they turn.
+	TakeQueued(ctx context.Context, id string, at time.Time) (bool, error)
+	ReturnQueued(ctx context.Context, id string, at time.Time) (bool, error)
+	// FinishQueued ends a run that is `queued: engine` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
+	// and writes e; it returns false when the run is no longer that.
+	FinishQueued(ctx context.Context, r Run, e audit.Entry) (bool, error)
+	// ListQueued returns runs of the queue in order of acceptance, without input and output: those that wait, and those
+	// that were taken and are `queued: starting`.
+	ListQueued(ctx context.Context, f QueueFilter) ([]Run, error)
+	// CountQueued returns how many runs wait, and how many places are taken, by those that are being handed over too.
+	CountQueued(ctx context.Context) (waiting, total int64, err error)
+	// Exclusive runs fn while nobody else, in any process, runs work of that name; it returns false at once when somebody
+	// does. fn's context ends when the lock is lost.
+	Exclusive(ctx context.Context, name string, fn func(ctx context.Context) error) (ran bool, err error)
+}
+
 // queues tells whether a run that cannot be started for this reason is queued.
 func (s *Service) queues(refusal error) bool {
 	f, ok := fault.From(refusal)

@@ -403,7 +403,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 			}
 			return l.start(ctx, r)
 		}
-		random := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano()))) //nolint:gosec // any will do
+		random := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))
 		deaths := 0
 		for {
 			_, total, err := b.store.CountQueued(b.ctx)

@@ -7,7 +7,6 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -215,41 +214,13 @@ type Filter struct {
 	Limit       int
 }
 
-// QueueFilter says which runs of the queue to list.
-type QueueFilter struct {
-	// After is the place to go on from.
-	After *Cursor
-	// ExpiredAt, when set, leaves those that wait and whose time was over by then.
-	ExpiredAt time.Time
-	Limit     int
-}
-
-// ErrQueueFull is a store's answer for a run that the queue has no room for.
-var ErrQueueFull = errors.New("the queue is full")
-
 // Store keeps runs. Missing runs are [fault.NotFound].
 type Store interface {
+	QueueStore
+
 	// InsertRun adds a run that is queued. When the project has a run with the same request ID, it returns that one
 	// and false, and changes nothing.
 	InsertRun(ctx context.Context, r Run, e audit.Entry) (Run, bool, error)
-	// EnqueueRun is InsertRun for a run that is queued for the engine, with its place in the queue. When the queue holds
-	// limit runs already, it returns [ErrQueueFull] and changes nothing, also with many callers in many processes.
-	EnqueueRun(ctx context.Context, r Run, limit int, e audit.Entry) (Run, bool, error)
-	// TakeQueued turns `queued: engine` into `queued: starting`, and ReturnQueued turns a run that was taken back, to its
-	// old place. Both return false when the run is no longer what they turn.
-	TakeQueued(ctx context.Context, id string, at time.Time) (bool, error)
-	ReturnQueued(ctx context.Context, id string, at time.Time) (bool, error)
-	// FinishQueued ends a run that is `queued: engine` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
-	// and writes e; it returns false when the run is no longer that.
-	FinishQueued(ctx context.Context, r Run, e audit.Entry) (bool, error)
-	// ListQueued returns runs of the queue in order of acceptance, without input and output: those that wait, and those
-	// that were taken and are `queued: starting`.
-	ListQueued(ctx context.Context, f QueueFilter) ([]Run, error)
-	// CountQueued returns how many runs wait, and how many places are taken, by those that are being handed over too.
-	CountQueued(ctx context.Context) (waiting, total int64, err error)
-	// Exclusive runs fn while nobody else, in any process, runs work of that name; it returns false at once when somebody
-	// does. fn's context ends when the lock is lost.
-	Exclusive(ctx context.Context, name string, fn func(ctx context.Context) error) (ran bool, err error)
 	// RemoveUnstarted deletes a run that is still `queued: starting` and of which nobody was told, and writes e; it
 	// returns false when the run is no longer that.
 	RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error)

@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 		require.NoError(t, r.Check(t.Context()), "nobody is alive: somebody may come")
 		b.put(t, "old", made("b", "10.0.0.2:7233", "n2"))
 		require.NoError(t, r.Check(t.Context()), "what it knows is a second old at most")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		err := r.Check(t.Context())
 		f, ok := fault.From(err)
 		require.True(t, ok)
@@ -121,15 +121,15 @@ func TestCheck(t *testing.T) {
 		for _, id := range []string{"old 2", "old 3", "old 4", "old 5"} {
 			b.put(t, id, made("b", "", ""))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.ErrorContains(t, r.Check(t.Context()), "2 more differ")
 		b.put(t, "new", own)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.NoError(t, r.Check(t.Context()), "one that would take it is enough")
 		require.NoError(t, b.LeaveWorker(t.Context(), "new"))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Error(t, r.Check(t.Context()))
-		time.Sleep(worker.AliveFor)
+		<-time.After(worker.AliveFor)
 		require.NoError(t, r.Check(t.Context()), "the others are dead by now")
 	})
 }
@@ -141,7 +141,7 @@ func TestCheckAsksOnceASecond(t *testing.T) {
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		for range 50 {
 			require.NoError(t, r.Check(t.Context()))
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		require.Equal(t, 5, b.asked)
 	})
@@ -156,10 +156,10 @@ func TestStoreInTrouble(t *testing.T) {
 		b.put(t, "old", made("b", "", ""))
 		require.Error(t, r.Check(t.Context()))
 		b.away = errors.New("away")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.NoError(t, r.Check(t.Context()))
 		b.away = nil
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		b.put(t, "old", made("b", "", ""))
 		b.slow = make(chan struct{})
 		begun := time.Now()
@@ -173,7 +173,7 @@ func TestStoreInTrouble(t *testing.T) {
 
 		// Who asks and leaves at once makes nobody else's answer wrong.
 		close(b.slow)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		require.Error(t, r.Check(gone))
@@ -197,12 +197,12 @@ func TestHeartbeat(t *testing.T) {
 		b.mu.Lock()
 		id, b.away = "n1", errors.New("away")
 		b.mu.Unlock()
-		time.Sleep(worker.BeatEvery)
+		<-time.After(worker.BeatEvery)
 		synctest.Wait()
 		b.mu.Lock()
 		b.away = nil
 		b.mu.Unlock()
-		time.Sleep(worker.BeatEvery)
+		<-time.After(worker.BeatEvery)
 		synctest.Wait()
 		require.Equal(t, 3, b.beats)
 		require.Equal(t, []any{"n1", time.Now()}, []any{b.workers["host-1"].Fingerprint.NamespaceID, b.workers["host-1"].BeatAt})

@@ -210,7 +210,7 @@ func (w *way) mend() {
 }
 
 // TestLockEndsWithItsConnection loses the connection that holds a lock: the work is told, and another one may begin.
-func TestLockEndsWithItsConnection(t *testing.T) {
+func TestLockEndsWithItsConnection(t *testing.T) { //nolint:tparallel // the subtests share one way to the server
 	t.Parallel()
 	dsn, err := url.Parse(storetest.Postgres(t))
 	require.NoError(t, err)
