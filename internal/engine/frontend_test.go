@@ -135,7 +135,11 @@ func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowser
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	history := f.histories[r.GetExecution().GetRunId()]
+	execution := r.GetExecution().GetRunId()
+	if execution == "" {
+		execution = f.info[r.GetExecution().GetWorkflowId()].GetExecution().GetRunId()
+	}
+	history := f.histories[execution]
 	if history == nil {
 		return nil, sent(serviceerror.NewNotFound("no such history"))
 	}

@@ -286,7 +286,7 @@ func (p *pass) fail(ctx context.Context, id string, err error) error {
 	if f, ok := fault.From(err); ok && f.Class == fault.Unavailable && f.Reason == fault.StoreUnavailable {
 		return err
 	}
-	if away := p.r.engine.Check(ctx); away != nil {
+	if _, away := p.r.engine.Place(ctx); away != nil {
 		return away
 	}
 	if remember(&p.r.memory, p.r.memory.failed, id, struct{}{}) {

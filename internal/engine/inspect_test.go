@@ -1,0 +1,271 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// ListWorkflowExecutions lists what there is to describe, one on each page.
+func (f *frontend) ListWorkflowExecutions(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	f.note("list %s", r.GetQuery())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ids []string
+	for id, info := range f.info {
+		if (info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING) == strings.HasSuffix(r.GetQuery(), "ExecutionStatus = 'Running'") {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	at := len(r.GetNextPageToken())
+	if at >= len(ids) {
+		return &workflowservice.ListWorkflowExecutionsResponse{}, nil
+	}
+	return &workflowservice.ListWorkflowExecutionsResponse{
+		Executions: []*workflowpb.WorkflowExecutionInfo{f.info[ids[at]]}, NextPageToken: make([]byte, at+1),
+	}, nil
+}
+
+// GetWorkflowExecutionHistoryReverse gives a history from its end, in pages of ten events.
+func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryReverseRequest) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
+	f.note("tail %s", r.GetExecution().GetRunId())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const page = 10
+	events := slices.Clone(f.histories[r.GetExecution().GetRunId()].GetEvents())
+	slices.Reverse(events)
+	from := len(r.GetNextPageToken()) * page
+	to := min(from+page, len(events))
+	response := &workflowservice.GetWorkflowExecutionHistoryReverseResponse{History: &historypb.History{Events: events[from:to]}}
+	if to < len(events) {
+		response.NextPageToken = make([]byte, len(r.GetNextPageToken())+1)
+	}
+	return response, nil
+}
+
+// grow adds an execution to a run's history, of as many events, and describes it as the newest. What it continues may be empty.
+func (f *frontend) grow(id, execution, continues string, events ...*historypb.HistoryEvent) {
+	first := &historypb.HistoryEvent{EventId: 1, EventTime: timestamppb.New(noon()), Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+			WorkflowId: id, OriginalExecutionRunId: execution, ContinuedExecutionRunId: continues,
+		},
+	}}
+	history := &historypb.History{Events: append([]*historypb.HistoryEvent{first}, events...)}
+	f.set(func() { f.histories[execution] = history })
+	f.describe(id, history, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+}
+
+func task(event, started int64, at time.Time) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventId: event, EventTime: timestamppb.New(at), Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
+			WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{StartedEventId: started},
+		},
+	}
+}
+
+func plain(from, to int64) []*historypb.HistoryEvent {
+	var out []*historypb.HistoryEvent
+	for id := from; id <= to; id++ {
+		out = append(out, &historypb.HistoryEvent{EventId: id, EventTime: timestamppb.New(noon())})
+	}
+	return out
+}
+
+func TestPlaceNamesTheNamespace(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, nil)
+	place, err := e.Place(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{f.address, "ns"}, []string{place.Address, place.Namespace})
+	f.set(func() { f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") } })
+	_, err = e.Place(t.Context())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, `no namespace "ns"`)
+	f.set(func() {
+		f.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
+	})
+	_, err = e.Place(t.Context())
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+}
+
+func TestExecutionsAreThoseOfRuns(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	for id, queue := range map[string]string{"open": "signalbox-a", "other": "elsewhere", "second": "signalbox-b", "ended": "signalbox-a"} {
+		f.grow(id, "x-"+id, "")
+		f.info[id].TaskQueue = queue
+	}
+	f.info["ended"].Status = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	f.info["ended"].CloseTime = timestamppb.New(noon().Add(time.Hour))
+	e, _ := connect(t, f.address, nil, nil)
+	f.called()
+	var got []run.Execution
+	for x, err := range e.Executions(t.Context(), noon()) {
+		require.NoError(t, err)
+		got = append(got, x)
+	}
+	require.Equal(t, []run.Execution{
+		{RunID: "open", ExecutionID: "x-open", Open: true, StartedAt: noon()},
+		{RunID: "second", ExecutionID: "x-second", Open: true, StartedAt: noon()},
+		{RunID: "ended", ExecutionID: "x-ended", StartedAt: noon(), ClosedAt: noon().Add(time.Hour)},
+	}, got)
+	calls := slices.Compact(slices.DeleteFunc(f.called(), func(call string) bool { return !strings.HasPrefix(call, "list") }))
+	require.Equal(t, []string{
+		"list WorkflowType = 'signalbox.run' AND ExecutionStatus = 'Running'",
+		"list WorkflowType = 'signalbox.run' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '2026-03-01T12:00:00Z'",
+	}, calls)
+	for x, err := range e.Executions(t.Context(), noon()) {
+		require.NoError(t, err)
+		require.Equal(t, "open", x.RunID)
+		break // whoever has enough asks no further
+	}
+}
+
+func TestLookTellsHowFarAnExecutionIs(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	late := noon().Add(time.Minute)
+	f.grow("fresh", "x1", "")
+	f.grow("near", "x2", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 7))...)
+	f.grow("far", "x3", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 70))...)
+	f.grow("lost in its tail", "x4", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 300))...)
+	e, _ := connect(t, f.address, nil, nil)
+	for id, want := range map[string][]any{
+		"fresh": {"x1", int64(0), time.Time{}}, "near": {"x2", int64(3), late}, "far": {"x3", int64(3), late},
+		"lost in its tail": {"x4", int64(201), noon()},
+	} {
+		for _, shown := range []string{"", want[0].(string)} {
+			x, err := e.Look(t.Context(), run.Run{ID: id, ExecutionID: shown})
+			require.NoError(t, err)
+			require.Equal(t, []any{want[0], want[1], want[2], run.RelationSame, true}, []any{x.ExecutionID, x.Accepted, x.AcceptedAt, x.Relation, x.Open}, id)
+		}
+	}
+	_, err := e.Look(t.Context(), run.Run{ID: "none"})
+	require.ErrorIs(t, err, run.ErrNotKnown)
+}
+
+// TestLookTellsAResetFromAContinuation has a run of three executions, of which each may be reset.
+func TestLookTellsAResetFromAContinuation(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, shown string
+		reset       [2]string // the execution that a reset made, and what it continues
+		relation    run.Relation
+		left        []string
+	}{
+		{"the newest", "c", [2]string{}, run.RelationSame, nil},
+		{"the one before", "b", [2]string{}, run.RelationSuccessor, nil},
+		{"the first", "a", [2]string{}, run.RelationSuccessor, nil},
+		{"the newest was reset", "c", [2]string{"c2", "b"}, run.RelationReset, []string{"c"}},
+		{"the second was reset", "c", [2]string{"b2", "a"}, run.RelationReset, []string{"c", "b"}},
+		{"the first was reset", "c", [2]string{"a2", ""}, run.RelationReset, []string{"c", "b", "a"}},
+		{"the newest was reset, and the row is behind", "b", [2]string{"c2", "b"}, run.RelationSuccessor, nil},
+		{"the row shows what is forgotten", "z", [2]string{}, run.RelationReset, []string{"z"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			f.grow("r1", "a", "")
+			f.grow("r1", "b", "a")
+			f.grow("r1", "c", "b")
+			if tt.reset[0] != "" {
+				f.grow("r1", tt.reset[0], tt.reset[1])
+			}
+			e, _ := connect(t, f.address, nil, nil)
+			x, err := e.Look(t.Context(), run.Run{ID: "r1", ExecutionID: tt.shown})
+			require.NoError(t, err)
+			require.Equal(t, []any{tt.relation, tt.left}, []any{x.Relation, x.Left})
+		})
+	}
+}
+
+func TestOriginIsTheFirstInput(t *testing.T) {
+	t.Parallel()
+	for _, scenario := range []string{"pure", "continued"} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			id := f.load(t, scenario)
+			e, _ := connect(t, f.address, nil, nil)
+			o, err := e.Origin(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, project.Default, o.Project)
+			require.True(t, strings.HasPrefix(o.Workflow, "replay/"), o.Workflow)
+			require.True(t, strings.HasPrefix(o.DocumentHash, "sha256:"), o.DocumentHash)
+			require.NotEmpty(t, o.Version)
+			require.Equal(t, 1, o.Interpreter)
+			require.False(t, o.StartedAt.IsZero())
+			require.True(t, len(o.Input) > 0 || scenario == "pure")
+		})
+	}
+}
+
+func TestOriginOfStrangers(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	id := f.load(t, "pure")
+	e, _ := connect(t, f.address, nil, nil)
+	attributes := started(f.histories[f.info[id].GetExecution().GetRunId()])
+	spoils := map[string]func(){
+		"another type":  func() { attributes.WorkflowType = &commonpb.WorkflowType{Name: "other"} },
+		"another queue": func() { attributes.TaskQueue.Name = "signalbox-other" },
+		"no input":      func() { attributes.Input = nil },
+	}
+	for name, spoil := range spoils {
+		kind, queue, input := attributes.GetWorkflowType(), attributes.GetTaskQueue().GetName(), attributes.GetInput()
+		f.set(spoil)
+		_, err := e.Origin(t.Context(), id)
+		require.ErrorIs(t, err, run.ErrNotKnown, name)
+		f.set(func() { attributes.WorkflowType, attributes.TaskQueue.Name, attributes.Input = kind, queue, input })
+	}
+	_, err := e.Origin(t.Context(), "none")
+	require.ErrorIs(t, err, run.ErrNotKnown)
+	_, err = e.Origin(t.Context(), id)
+	require.NoError(t, err)
+}
+
+func TestRebuildSaysWhatTheRowShouldBe(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	id := f.load(t, "timers")
+	e, _ := connect(t, f.address, nil, scenarios(t))
+	u, err := e.Rebuild(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, []any{id, f.info[id].GetExecution().GetRunId(), run.Completed}, []any{u.RunID, u.ExecutionID, u.State.Status})
+	require.Len(t, u.Steps, len(recordedSteps(t, "timers")))
+	_, err = e.Rebuild(t.Context(), "none")
+	require.ErrorIs(t, err, run.ErrNotKnown)
+}
+
+func TestInspectorSaysThatTemporalIsAway(t *testing.T) {
+	t.Parallel()
+	e, _, _ := reach(t, "127.0.0.1:1", nil, nil)
+	ctx := t.Context()
+	_, place := e.Place(ctx)
+	_, look := e.Look(ctx, run.Run{ID: "r1"})
+	_, rebuild := e.Rebuild(ctx, "r1")
+	_, origin := e.Origin(ctx, "r1")
+	for _, err := range []error{place, look, rebuild, origin} {
+		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+	}
+	for _, err := range e.Executions(ctx, noon()) {
+		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+	}
+}
