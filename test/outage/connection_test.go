@@ -1,0 +1,382 @@
+package outage_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/load"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+func TestServerStartedBeforeTemporalConnectsByItself(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		var connected, polling promise.Times
+		trials := promise.Trials(2, 20)
+		for range trials {
+			temporal := platform.ReserveTemporal(t)
+			x := &site{temporal: temporal, options: options(t, temporal.Address, store)}
+			began := time.Now()
+			x.Server = platform.LaunchServer(t, x.options)
+			x.AwaitAPI(t)
+			promise.Within(t, "serving without Temporal", time.Since(began), 5*time.Second)
+			x.workflow = x.Publish(t, platform.Document("early", hello))
+			x.turns(t, soon, "down", "unreachable")
+			after(t, time.Second)
+			up := temporal.Relaunch(t)
+			accepting := up.AwaitAccepting(t)
+			x.turns(t, soon, "connected", "")
+			connected = append(connected, time.Since(accepting))
+			x.works(t)
+			polling = append(polling, time.Since(accepting))
+			x.runs(t)
+			x.Kill()
+			up.Kill()
+		}
+		promise.Record(t, promise.Figure{Promise: "P-C1", What: "server started before Temporal: from Temporal's first accepted connection to connected",
+			Aim: "p95 1 s", Trials: trials, Figure: connected.String()})
+		promise.Record(t, promise.Figure{Promise: "P-C1", What: "server started before Temporal: from Temporal's first accepted connection to both roles ready",
+			Aim: "2 s", Trials: trials, Figure: polling.String()})
+		promise.Within(t, "connecting", connected.At(.95), time.Second)
+		promise.Within(t, "both roles ready", polling.At(.95), 2*time.Second)
+	})
+}
+
+// Temporal is restarted under load: no process is, no run is lost or doubled, nothing leaks.
+func TestTemporalRestartedUnderLoad(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		x := build(t, store)
+		before := x.rest(t)
+		l := load.Start(t, x.Server, x.workflow, 50*time.Millisecond)
+		var ready, first promise.Times
+		loads := []*load.Load{l}
+		trials := promise.Trials(2, 40)
+		for range trials {
+			after(t, 2*time.Second)
+			x.temporal.Kill()
+			x.turns(t, soon, "down", "unreachable")
+			after(t, 2*time.Second)
+			x.temporal = x.temporal.Relaunch(t)
+			accepting := x.temporal.AwaitAccepting(t)
+			x.works(t)
+			ready = append(ready, time.Since(accepting))
+			after(t, time.Second-time.Since(accepting))
+			one := load.New(x.Server, x.workflow)
+			r := one.Send(t.Context(), 0)
+			first = append(first, r.Took)
+			require.Equal(t, load.Accepted, r.Outcome, "a second after Temporal was back: %v", r.Err)
+			loads = append(loads, one)
+		}
+		l.Stop()
+		t.Logf("%s", l)
+		x.judge(t, x.workflow, loads...)
+		x.leaks(t, before)
+		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal killed for 3 s under 20 starts/s: from accepting to both roles ready", Aim: "1 s", Trials: trials,
+			Figure: ready.String()})
+		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal back for 1 s: a start's answer", Aim: "succeeds", Trials: trials, Figure: first.String()})
+		promise.Within(t, "both roles ready", ready.At(.95), time.Second)
+	})
+}
+
+// While the state is known as down, a start is refused at once, by every surface, and leaves nothing behind.
+func TestRefusalsAreFastAndLeaveNoRow(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		x := build(t, store)
+		x.temporal.Kill()
+		x.turns(t, soon, "down", "unreachable")
+		l := load.New(x.Server, x.workflow)
+		var took promise.Times
+		for n := range promise.Trials(100, 1000) {
+			r := l.Send(t.Context(), n)
+			require.Equal(t, load.Refused, r.Outcome)
+			require.Equal(t, connect.CodeUnavailable, r.Code)
+			require.Equal(t, "ENGINE_UNAVAILABLE", r.Reason)
+			took = append(took, r.Took)
+		}
+		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start refused while down, gRPC", Aim: "100 ms", Trials: len(took), Figure: took.String()})
+		promise.Within(t, "a refusal", took.At(.99), 100*time.Millisecond)
+
+		began := time.Now()
+		code, header, body := x.post(t, "/v1/projects/default/runs", `{"workflow":"`+x.workflow+`"}`)
+		promise.Within(t, "a refusal over HTTP", time.Since(began), 100*time.Millisecond)
+		require.Equal(t, http.StatusServiceUnavailable, code, body)
+		require.NotEmpty(t, header.Get("Retry-After"), "%v", header)
+		requireReason(t, body, "ENGINE_UNAVAILABLE")
+		require.Contains(t, body, "unreachable")
+
+		refused := x.CLI(t, "run", "start", x.workflow)
+		require.Equal(t, platform.ExitUnavailable, refused.Code, refused.String())
+		require.Contains(t, refused.Stderr, x.temporal.Address)
+		require.Zero(t, x.count(t, x.workflow), "a refused start left a row")
+	})
+}
+
+func (x *site) post(t *testing.T, path, body string) (int, http.Header, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL+path, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, res.Body.Close()) }()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, res.Header, string(text)
+}
+
+// Frozen and not yet known: the answer comes soon, says that the outcome is open, and the run goes on when it can.
+func TestStartsWhileTemporalIsFrozenAndNotYetKnown(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		x := build(t, store)
+		l := load.New(x.Server, x.workflow)
+		x.temporal.Freeze()
+		var took promise.Times
+		var sending sync.WaitGroup
+		for n := range 20 {
+			sending.Go(func() { l.Send(t.Context(), n) })
+		}
+		sending.Wait()
+		for _, r := range l.Requests() {
+			took = append(took, r.Took)
+			if r.Outcome == load.Accepted {
+				require.Equal(t, "queued", r.Status)
+			}
+		}
+		require.Empty(t, l.Of(load.Lost))
+		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start answered while Temporal is frozen and that is not known", Aim: "2 s", Trials: len(took), Figure: took.String()})
+		promise.Within(t, "an answer", took.Worst(), 2*time.Second)
+		known := x.turns(t, 10*time.Second, "down", "hung")
+		promise.Record(t, promise.Figure{Promise: "P-C3", What: "server, Temporal frozen under requests: until known", Aim: "10 s", Trials: 1, Figure: promise.Times{known}.String()})
+		for _, r := range l.Of(load.Accepted) {
+			require.Equal(t, "starting", x.Run(t, r.Run).GetQueuedReason())
+		}
+		after(t, promise.Length(5*time.Second, time.Minute))
+		x.temporal.Thaw()
+		x.works(t)
+		x.judge(t, x.workflow, l)
+	})
+}
+
+// The requirements' own test: start, not connected, start Temporal, connected, create, restart Temporal, reconnected, create.
+func TestEndToEndOfTheConnection(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		temporal := platform.ReserveTemporal(t)
+		x := &site{temporal: temporal, options: options(t, temporal.Address, store)}
+		x.Server = platform.LaunchServer(t, x.options)
+		x.AwaitAPI(t)
+		x.workflow = x.Publish(t, platform.Document("c9", hello))
+		x.turns(t, soon, "down", "unreachable")
+		_, err := x.TryStart(t.Context(), x.workflow, "")
+		require.Error(t, err)
+		pid := x.PID()
+
+		x.temporal = temporal.Restart(t)
+		connected := x.turns(t, soon, "connected", "")
+		x.runs(t)
+
+		x.temporal.Terminate()
+		_, ended := x.temporal.WaitFor(soon)
+		require.True(t, ended)
+		x.turns(t, soon, "down", "unreachable")
+		after(t, promise.Length(3*time.Second, 90*time.Second))
+		x.temporal = x.temporal.Restart(t)
+		again := x.turns(t, soon, "connected", "")
+		x.runs(t)
+		require.Equal(t, pid, x.PID())
+		require.Equal(t, 2, x.count(t, x.workflow))
+		for _, line := range []string{
+			"Starting Temporal health monitor", "Failed initial Temporal connection - will retry automatically", "Attempting Temporal reconnection",
+			"Initial Temporal connection successful", "All Temporal workers started", "Temporal connection unhealthy, initiating reconnection",
+			"Temporal reconnected successfully", "Workers restarted successfully", "Stopping old workers",
+		} {
+			require.Contains(t, x.Output(), line)
+		}
+		promise.Record(t, promise.Figure{Promise: "C9", What: "start, no Temporal, Temporal, create, restart of Temporal, create: from its readiness to connected, both times",
+			Aim: "30 s", Trials: 2, Figure: promise.Times{connected, again}.String()})
+	})
+}
+
+// Temporal has taken the start and its answer is lost.
+func TestAnswerOfAStartIsLost(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		temporal := platform.StartTemporal(t)
+		frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
+		x := &site{temporal: temporal, options: options(t, frontend.Addr(), store)}
+		x.Server = platform.StartServer(t, x.options)
+		x.workflow = x.Publish(t, platform.Document("lost", hello))
+		l := load.New(x.Server, x.workflow)
+		for trial := range promise.Trials(2, 40) {
+			frontend.Blackhole(conntest.ToClient)
+			r := l.Send(t.Context(), trial)
+			require.Equal(t, load.Accepted, r.Outcome, "%v", r.Err)
+			require.Equal(t, "queued", r.Status)
+			promise.Within(t, "an answer", r.Took, 2*time.Second)
+			frontend.Restore()
+			x.Await(t, r.Run, patience, "completed")
+			x.works(t)
+		}
+		x.judge(t, x.workflow, l)
+	})
+}
+
+// The way to Temporal breaks in every moment of a start.
+func TestConnectionCutUnderLoad(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
+	x := &site{temporal: temporal, options: options(t, frontend.Addr(), platform.SQLite(t))}
+	x.Server = platform.StartServer(t, x.options)
+	x.workflow = x.Publish(t, platform.Document("cut", hello))
+	l := load.Start(t, x.Server, x.workflow, 20*time.Millisecond)
+	cuts := promise.Trials(20, 400)
+	for range cuts {
+		frontend.CutConnections()
+		after(t, 200*time.Millisecond)
+	}
+	l.Stop()
+	x.judge(t, x.workflow, l)
+	promise.Record(t, promise.Figure{Promise: "P-C2", What: "connections cut five times a second under 50 starts/s: every accepted run once, every refused one nowhere", Trials: cuts, Figure: l.String()})
+}
+
+// Who asks is told the truth, on every surface, and an operator can hurry.
+func TestStatusTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	x := build(t, platform.SQLite(t), "--temporal-breaker-failures", "2", "--temporal-breaker-interval", "10m")
+	now, err := x.status(t)
+	require.NoError(t, err)
+	require.Equal(t, "connected", now.State)
+	require.Equal(t, x.temporal.Address, now.Address)
+	require.Equal(t, "closed", now.Breaker.State)
+	require.Len(t, now.WorkerSets, 1)
+	require.True(t, now.WorkerSets[0].Polling)
+
+	x.temporal.Kill()
+	x.turns(t, soon, "down", "unreachable")
+	platform.Eventually(t, soon, func() string {
+		code, body, err := x.Get(t.Context(), "/readyz?role=worker")
+		if err != nil || code != http.StatusServiceUnavailable {
+			return "the worker is still ready: " + body
+		}
+		return ""
+	})
+	code, body, err := x.Get(t.Context(), "/readyz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code, body)
+	require.Contains(t, body, "degraded")
+	platform.Eventually(t, soon, func() string {
+		if now, err = x.status(t); err != nil || now.Breaker.State != "open" {
+			return "the breaker is " + now.Breaker.State
+		}
+		return ""
+	})
+	require.False(t, now.WorkerSets[0].Polling)
+	text := x.CLI(t, "system", "status")
+	require.Equal(t, platform.ExitOK, text.Code, text.String())
+	require.Contains(t, text.Stdout, "unreachable")
+	require.Contains(t, text.Stdout, x.temporal.Address)
+
+	reset := x.CLI(t, "system", "reset-breaker")
+	require.Equal(t, platform.ExitOK, reset.Code, reset.String())
+	audit := x.CLI(t, "audit", "list")
+	require.Contains(t, audit.Stdout, "breaker", audit.String())
+
+	// A breaker that is open for ten minutes does not keep a Temporal that is back waiting.
+	x.temporal = x.temporal.Relaunch(t)
+	accepting := x.temporal.AwaitAccepting(t)
+	x.works(t)
+	promise.Record(t, promise.Figure{Promise: "C8", What: "breaker open with a pace of 10 minutes: from Temporal accepting to both roles ready", Aim: "does not wait for the pace", Trials: 1,
+		Figure: promise.Times{time.Since(accepting)}.String()})
+	x.runs(t)
+	now, err = x.status(t)
+	require.NoError(t, err)
+	require.Equal(t, "closed", now.Breaker.State)
+	require.Equal(t, "1", now.Statistics.Outages)
+	require.Equal(t, "2", now.Statistics.Connections)
+}
+
+// A server stops in time with many watches open, with and without a Temporal.
+func TestServerStopsWithOpenWatches(t *testing.T) {
+	t.Parallel()
+	for _, away := range []string{"connected", "down", "hung"} {
+		t.Run(away, func(t *testing.T) {
+			t.Parallel()
+			x := build(t, platform.SQLite(t))
+			workflow := x.Publish(t, platform.Document("long", "  - pause:\n      wait:\n        seconds: 600\n"))
+			id := x.Start(t, workflow, "").GetId()
+			x.Await(t, id, soon, "waiting")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var watching sync.WaitGroup
+			defer watching.Wait()
+			for range 100 {
+				watching.Go(func() { _, _ = x.Watch(ctx, id) }) // it ends with the server, one way or the other
+			}
+			switch away {
+			case "down":
+				x.temporal.Kill()
+				x.turns(t, soon, "down", "unreachable")
+			case "hung":
+				x.temporal.Freeze()
+				x.turns(t, soon, "down", "hung")
+			}
+			began := time.Now()
+			x.Terminate()
+			code, ended := x.WaitFor(30 * time.Second)
+			require.True(t, ended, "the server did not stop")
+			require.Equal(t, platform.ExitOK, code, x.Output())
+			promise.Record(t, promise.Figure{Promise: "C7", What: "server stopped with 100 open watches, Temporal " + away, Aim: "15 s", Trials: 1,
+				Figure: promise.Times{time.Since(began)}.String()})
+			require.Less(t, time.Since(began), 15*time.Second)
+		})
+	}
+}
+
+// One request ID posted by many at once makes one run.
+func TestOneRequestIDPostedAtOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		x := build(t, store)
+		for trial := range promise.Trials(3, 50) {
+			l := load.New(x.Server, x.workflow)
+			var posting sync.WaitGroup
+			for range 20 {
+				posting.Go(func() { l.Send(t.Context(), trial) })
+			}
+			posting.Wait()
+			runs := map[string]bool{}
+			for _, r := range l.Requests() {
+				require.Equal(t, load.Accepted, r.Outcome, "%v", r.Err)
+				runs[r.Run] = true
+			}
+			require.Len(t, runs, 1)
+			require.Equal(t, trial+1, x.count(t, x.workflow))
+		}
+	})
+}
+
+// Everything that is wrong with the connection's configuration is told at once, by its path.
+func TestConfigurationOfTheConnectionIsCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{
+		"check-config", "--temporal-check-interval=-1s", "--temporal-check-timeout=1ms", "--temporal-breaker-failures=0", "--temporal-drain-timeout=-2s",
+		"--runs-queue-when-unavailable-enabled", "--runs-queue-when-unavailable-max-runs=0", "--runs-queue-when-unavailable-ttl=-1h",
+		"--temporal-tls-cert-file=/nonexistent/client.crt", "--temporal-address=nowhere",
+	}})
+	require.Equal(t, platform.ExitFailed, r.Code, r.String())
+	for _, path := range []string{
+		"temporal.check_interval", "temporal.check_timeout", "temporal.breaker.failures", "temporal.drain_timeout", "temporal.address",
+		"runs.queue_when_unavailable.max_runs", "runs.queue_when_unavailable.ttl", "temporal.tls",
+	} {
+		require.Contains(t, r.Stdout+r.Stderr, path, r.String())
+	}
+}
