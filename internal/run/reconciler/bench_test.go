@@ -231,7 +231,7 @@ func (b *bench) waiting(t *testing.T, ids ...string) {
 			b.engine.known[id] = x
 		})
 	}
-	time.Sleep(time.Hour)
+	<-time.After(time.Hour)
 }
 
 // execution is one that is open and up to date with 20 events.

@@ -89,7 +89,7 @@ func TestDecide(t *testing.T) {
 		{"continued, and nothing new", facts{row: waiting, answer: known, rebuilt: true, execution: openOne(run.RelationSuccessor, 3, lag)}, leave},
 	}
 	for _, tt := range tests {
-		tt.facts.now, tt.facts.startTimeout = noon(), timeout
+		tt.now, tt.startTimeout = noon(), timeout
 		require.Equal(t, tt.want, decide(tt.facts), tt.name)
 	}
 }

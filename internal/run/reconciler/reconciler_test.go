@@ -59,7 +59,7 @@ func differ(t *testing.T, b *bench) []string {
 		}
 		b.engine.origins["lost"] = run.Origin{Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: time.Now()}
 	})
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	return []string{
 		"adopted lost %t", "caught_up behind %t", "execution_missing missing %t", "finished closed %t", "handed_over starting %t",
 		"not_started refused %t", "reset_followed reset %t",
@@ -166,7 +166,7 @@ func TestMissingRunThatMovedIsNotLost(t *testing.T) {
 		b.waiting(t, "r1")
 		b.unlist("r1", nil)
 		go func() {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			u := b.update("r1", 30, run.Running)
 			if _, err := b.store.ApplyUpdates(b.ctx, []run.Update{u}); err != nil {
 				t.Error(err)
@@ -195,7 +195,7 @@ func TestReopenedIsReportedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.waiting(t, "r1")
 		b.apply(t, b.update("r1", 30, run.Completed))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		for i := range 4 {
 			if i == 2 {
 				b.another()
@@ -215,16 +215,14 @@ func TestReopenedIsReportedOnce(t *testing.T) {
 
 func TestForeignIsReportedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		for id, o := range map[string]run.Origin{
+		b.engine.origins = map[string]run.Origin{
 			"project": {Project: "none", DocumentHash: hash}, "document": {Project: here, DocumentHash: "sha256:none"},
-		} {
-			b.engine.origins[id] = o
 		}
 		for _, id := range []string{"project", "document", "stranger"} {
 			b.engine.listed = append(b.engine.listed, b.execution(id))
 		}
 		require.Empty(t, b.pass(t, false), "they are young")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		want := []string{"foreign_execution document false", "foreign_execution project false", "foreign_execution stranger false"}
 		for range 3 {
 			require.Equal(t, want, b.pass(t, false))
@@ -313,7 +311,8 @@ func TestRunsAreWalkedInTurn(t *testing.T) {
 	})
 }
 
-func TestRefusalsAndDoubtsOfAStart(t *testing.T) {
+func TestDoubtsOfAStart(t *testing.T) {
+	t.Parallel()
 	for name, failure := range map[string]error{
 		"not known": run.ErrUnknownOutcome, "exhausted": fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
 		"broken": errors.New("broken"),
@@ -327,7 +326,7 @@ func TestRefusalsAndDoubtsOfAStart(t *testing.T) {
 					}
 					return "x", nil
 				}
-				time.Sleep(startTimeout)
+				<-time.After(startTimeout)
 				report, err := b.Reconcile(b.ctx, false)
 				require.ErrorIs(t, err, failure)
 				require.Equal(t, []string{"handed_over r2 true"}, said(report))
@@ -352,16 +351,16 @@ func TestLifeOfAReconciler(t *testing.T) {
 		b.engine.set(func() {
 			b.engine.listed, b.engine.known["r1"] = []run.Execution{b.execution("r1")}, b.execution("r1")
 		})
-		time.Sleep(startTimeout - time.Second)
+		<-time.After(startTimeout - time.Second)
 		synctest.Wait()
 		require.Equal(t, run.QueuedStarting, b.row(t, r.ID).QueuedReason)
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		synctest.Wait()
 		require.Equal(t, run.QueuedWorker, b.row(t, r.ID).QueuedReason)
 		require.Equal(t, []string{"run.hand_over by signalbox"}, b.audited(t, r.ID))
 		_, at, _ := b.Last()
 		require.Equal(t, first, at)
-		time.Sleep(16 * time.Second)
+		<-time.After(16 * time.Second)
 		synctest.Wait()
 		_, at, _ = b.Last()
 		require.GreaterOrEqual(t, at.Sub(first), 30*time.Second)
@@ -376,12 +375,12 @@ func TestLifeOfAReconciler(t *testing.T) {
 		other := *b
 		other.another()
 		require.NoError(t, other.Start(b.ctx))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		_, at, _ = other.Last()
 		require.True(t, at.IsZero())
 		require.NoError(t, b.Stop(b.ctx))
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		synctest.Wait()
 		_, at, _ = other.Last()
 		require.False(t, at.IsZero())
@@ -403,7 +402,7 @@ func TestOnePassAtATime(t *testing.T) {
 				done <- said(report)
 			}()
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 		defer cancel()
 		_, err := b.Reconcile(ctx, true)

@@ -64,9 +64,10 @@ func testOpenRuns(t *testing.T, open Opener) {
 	require.Empty(t, list)
 }
 
-func actions(t *testing.T, s Store, subject string) []string {
+// actions are what the audit log tells of r1, newest first.
+func actions(t *testing.T, s Store) []string {
 	t.Helper()
-	list, err := s.ListAudit(t.Context(), audit.Filter{Subject: subject, Limit: 100})
+	list, err := s.ListAudit(t.Context(), audit.Filter{Subject: "r1", Limit: 100})
 	require.NoError(t, err)
 	out := make([]string, len(list))
 	for i, e := range list {
@@ -82,7 +83,7 @@ func testCorrectRun(t *testing.T, open Opener) {
 	changed, err := s.CorrectRun(ctx, state("r1", 5, run.Running), nil)
 	require.NoError(t, err)
 	require.True(t, changed)
-	require.Equal(t, []string{audit.RunStart}, actions(t, s, "r1"))
+	require.Equal(t, []string{audit.RunStart}, actions(t, s))
 	changed, err = s.CorrectRun(ctx, state("r1", 9, run.Completed), &noted)
 	require.NoError(t, err)
 	require.True(t, changed)
@@ -92,9 +93,9 @@ func testCorrectRun(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.False(t, changed)
 	}
-	require.Equal(t, []string{audit.RunFinish, audit.RunStart}, actions(t, s, "r1"))
+	require.Equal(t, []string{audit.RunFinish, audit.RunStart}, actions(t, s))
 	require.NoError(t, s.WriteAudit(ctx, entry(audit.RunReopened, here, "r1")))
-	require.Equal(t, []string{audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s, "r1"))
+	require.Equal(t, []string{audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s))
 }
 
 // executed is an update of an execution of r1 with the steps up to the given one.
@@ -138,7 +139,7 @@ func testFollowExecution(t *testing.T, open Opener) {
 	list = steps(t, s, "r1")
 	require.Len(t, list, 1)
 	require.Equal(t, []any{"c", want.Sequence}, []any{list[0].Path, list[0].Sequence})
-	require.Equal(t, []string{audit.RunFollowReset, audit.RunStart}, actions(t, s, "r1"))
+	require.Equal(t, []string{audit.RunFollowReset, audit.RunStart}, actions(t, s))
 
 	// What was left behind comes too late, wherever it lies; what follows is the run's.
 	for _, late := range []run.Update{executed("a", 40, run.Completed, 3), executed("b", second+40, run.Completed, 5)} {
