@@ -134,6 +134,7 @@ type bench struct {
 	changes   *run.Changes
 	metrics   *tally
 	opts      run.Options
+	rate      float64 // of queues, in runs per second
 
 	mu  sync.Mutex
 	now time.Time

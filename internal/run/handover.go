@@ -121,7 +121,7 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 	ctx = context.WithoutCancel(ctx)
 	defer s.changes.Notify(r.ID)
 	if refusal == nil {
-		s.handedOver(ctx, r, executionID)
+		s.HandedOver(ctx, r, executionID)
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
 		s.opts.Metrics.Started(ctx, r.Project, s.opts.Now().Sub(r.CreatedAt))
 		return nil
@@ -140,24 +140,24 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 		return refusal
 	}
 	s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-	s.refusedAfterAll(ctx, r, refusal)
+	s.NotStarted(ctx, r, refusal)
 	return nil
 }
 
-// handedOver notes that Temporal has the run.
-func (s *Service) handedOver(ctx context.Context, r Run, executionID string) {
+// HandedOver notes that Temporal has the run.
+func (s *Service) HandedOver(ctx context.Context, r Run, executionID string) {
 	if err := s.store.MarkHandedOver(ctx, r.ID, executionID, s.opts.Now()); err != nil {
 		// The run is Temporal's now; its own records will move the row on.
 		logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", r.ID, "error", err)
 	}
 }
 
-// refusedAfterAll ends a run visibly that was not started after somebody was told that it is queued. A refusal that may pass
+// NotStarted ends a run visibly that was not started after somebody was told that it is queued. A refusal that may pass
 // leaves it `queued: starting`, from where it is started again.
-func (s *Service) refusedAfterAll(ctx context.Context, r Run, refusal error) {
+func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	log := logger.FromContext(ctx)
 	log.WarnContext(ctx, "Run was not started", "run_id", r.ID, "error", refusal)
-	if passing(refusal) {
+	if Passing(refusal) {
 		return
 	}
 	now, reason := s.opts.Now(), readable(refusal)
@@ -176,8 +176,8 @@ func (s *Service) refusedAfterAll(ctx context.Context, r Run, refusal error) {
 	}
 }
 
-// passing tells a refusal that may be over in a while from one for good.
-func passing(refusal error) bool {
+// Passing tells a refusal that may be over in a while from one for good.
+func Passing(refusal error) bool {
 	f, ok := fault.From(refusal)
 	return ok && (f.Class == fault.Unavailable || f.Class == fault.Exhausted)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/queue"
 )
 
 const ttl = time.Hour
@@ -51,10 +52,17 @@ func (b *bench) accept(t testing.TB, s *run.Service, n int) []string {
 	return ids
 }
 
+// queue is the queue of a service, over the same store.
+func (b *bench) queue(s *run.Service, over run.Store) *queue.Queue {
+	opts := b.opts
+	opts.Queue.Rate = b.rate
+	return queue.New(s, over, b.engine, b.changes, opts)
+}
+
 // open starts a queue; the test's end stops it.
-func (b *bench) open(t testing.TB, s *run.Service) *run.Queue {
+func (b *bench) open(t testing.TB, s *run.Service) *queue.Queue {
 	t.Helper()
-	q := run.NewQueue(s)
+	q := b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
 	ctx := b.ctx
 	t.Cleanup(func() { require.NoError(t, q.Stop(context.WithoutCancel(ctx))) })
@@ -257,7 +265,7 @@ func TestEngineGoesAwayInTheMiddle(t *testing.T) {
 				}
 				return l.start(ctx, r)
 			}
-			first := run.NewQueue(s)
+			first := b.queue(s, b.store)
 			require.NoError(t, first.Start(b.ctx))
 			<-met
 			require.NoError(t, first.Stop(b.ctx))
@@ -309,7 +317,8 @@ func TestQueueIsHandedOverAtItsPace(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	back := b.away()
-	s := b.process(t, b.store, func(o *run.Options) { o.Queue = run.QueueOptions{Enabled: true, MaxRuns: 1000, TTL: ttl, Rate: 50} })
+	b.rate = 50
+	s := b.queueing(t, b.store)
 	ids := b.accept(t, s, 11)
 	back()
 	begun := time.Now()
@@ -324,11 +333,12 @@ func TestStopLetsTheRunInHandThrough(t *testing.T) {
 	b.publish(t, "examples/hello", "1.0.0")
 	back := b.away()
 	// At this pace the second one is not begun before the stop.
-	s := b.process(t, b.store, func(o *run.Options) { o.Queue = run.QueueOptions{Enabled: true, MaxRuns: 9, TTL: ttl, Rate: 0.001} })
+	b.rate = 0.001
+	s := b.queueing(t, b.store)
 	ids := b.accept(t, s, 2)
 	back()
 	f := b.freeze()
-	q := run.NewQueue(s)
+	q := b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
 	<-f.asked
 	stopped := make(chan error)
@@ -337,7 +347,7 @@ func TestStopLetsTheRunInHandThrough(t *testing.T) {
 	require.NoError(t, <-stopped)
 	require.Equal(t, []string{run.QueuedWorker, run.QueuedEngine}, []string{b.row(t, ids[0]).QueuedReason, b.row(t, ids[1]).QueuedReason})
 
-	q = run.NewQueue(s)
+	q = b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
 	<-f.asked
 	ctx, end := context.WithTimeout(b.ctx, soon)
@@ -414,7 +424,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 			m := mortal{Store: b.store, left: &atomic.Int64{}, late: random.IntN(2) == 0}
 			m.left.Store(random.Int64N(150))
 			alive.Store(&m)
-			q := run.NewQueue(b.queueing(t, m))
+			q := b.queue(b.queueing(t, m), m)
 			require.NoError(t, q.Start(b.ctx))
 			require.Eventually(t, func() bool {
 				_, total, err := b.store.CountQueued(b.ctx)
@@ -448,7 +458,7 @@ func TestQueueOfTwoProcesses(t *testing.T) {
 			calls.Add(1)
 			return l.start(ctx, r)
 		}
-		queues := []*run.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
+		queues := []*queue.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
 		require.Eventually(t, func() bool {
 			for _, q := range queues {
 				q.Wake()

@@ -68,7 +68,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	if err != nil {
 		return s.earlier(ctx, answer, req, err)
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.Ready(ctx); err != nil {
 		if s.queues(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
@@ -90,8 +90,8 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	return s.launch(ctx, answer, req, r)
 }
 
-// ready tells why no run can be started now.
-func (s *Service) ready(ctx context.Context) error {
+// Ready tells why no run can be started now.
+func (s *Service) Ready(ctx context.Context) error {
 	if err := s.engine.Check(ctx); err != nil || s.opts.Workers == nil {
 		return err
 	}
