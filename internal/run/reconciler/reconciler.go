@@ -19,6 +19,8 @@ const (
 	settleEvery = 5 * time.Second
 	// soonAfter is when a pass is done again that could conclude nothing because Temporal was another place than before.
 	soonAfter = 10 * time.Second
+	// askedMost is how long a pass that somebody waits for goes on asking about runs that are probably well.
+	askedMost = 10 * time.Second
 	// exclusively is the name under which one process acts.
 	exclusively = "reconciler"
 )
@@ -103,8 +105,9 @@ func (r *Reconciler) Last() (run.Report, time.Time, error) {
 	return r.last, r.lastAt, r.err
 }
 
-// Reconcile makes one whole pass now. A dry run changes nothing and lists what would be done; another one acts on
-// behalf of ctx's actor. It is refused as [fault.Unavailable] while Temporal is away, and waits for a pass that is under way
+// Reconcile makes one pass now: all rows and executions are compared by what Temporal lists, all that differ are looked
+// at, and as many of the others as ten seconds allow. A dry run changes nothing and lists what would be done; another one
+// acts on behalf of ctx's actor. It is refused as [fault.Unavailable] while Temporal is away, and waits for a pass that is under way
 // in this process.
 func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
 	r.waiting.Add(1)
@@ -116,7 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, er
 		return run.Report{}, fault.New(fault.Unavailable, fault.EngineUnavailable,
 			"runs are being compared with Temporal just now; try again in a moment").WithRetry(soonAfter).WithCause(ctx.Err())
 	}
-	report, _, err := r.pass(ctx, dryRun, func() bool { return false })
+	begun := time.Now()
+	report, _, err := r.pass(ctx, dryRun, func() bool { return time.Since(begun) >= askedMost })
 	return report, err
 }
 
@@ -126,7 +130,7 @@ func (r *Reconciler) loop(ctx context.Context) {
 		if _, err := r.store.Exclusive(ctx, exclusively, r.act); err != nil && ctx.Err() == nil {
 			logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
 		}
-		r.sleep(ctx)
+		r.sleep(ctx, settleEvery)
 	}
 }
 
@@ -145,16 +149,16 @@ func (r *Reconciler) act(ctx context.Context) error {
 			}
 			due = next
 		}
-		if r.sleep(ctx) {
+		if r.sleep(ctx, min(settleEvery, max(0, time.Until(due)))) {
 			due = time.Time{}
 		}
 	}
 	return nil
 }
 
-// sleep waits until there may be something to do, and tells whether it was woken.
-func (r *Reconciler) sleep(ctx context.Context) bool {
-	timer := time.NewTimer(settleEvery)
+// sleep waits for a while, and tells whether it was woken before.
+func (r *Reconciler) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-r.wake:

@@ -299,15 +299,44 @@ func TestRunsAreWalkedInTurn(t *testing.T) {
 			names = append(names, fmt.Sprintf("r%04d", i))
 		}
 		b.waiting(t, names...)
-		begun := time.Now()
-		require.Empty(t, b.pass(t, false))
-		require.GreaterOrEqual(t, time.Since(begun), 19*time.Second, "not all at once")
-		first := b.engine.called()
-		require.Len(t, first, 1000)
-		require.Equal(t, []string{"look r0000", "look r0999"}, []string{first[0], first[999]})
-		require.Empty(t, b.pass(t, false))
+		require.NoError(t, b.Start(b.ctx))
+		<-time.After(19 * time.Second)
+		require.Less(t, len(b.engine.called()), 1000, "not all at once")
+		<-time.After(3 * time.Second)
+		_, at, err := b.Last()
+		require.NoError(t, err)
+		require.False(t, at.IsZero())
+		b.engine.called()
+		<-time.After(30 * time.Second)
+		require.NoError(t, b.Stop(b.ctx))
 		next := b.engine.called()
+		require.Len(t, next, 1000)
 		require.Equal(t, []string{"look r0000", "look r0499", "look r1000", "look r1499"}, []string{next[0], next[499], next[500], next[999]})
+
+		// Whoever asks gets an answer soon, of as many as that allows.
+		begun := time.Now()
+		require.Empty(t, b.pass(t, true))
+		require.Less(t, time.Since(begun), 11*time.Second)
+		next = b.engine.called()
+		require.Equal(t, "look r0500", next[0])
+		require.Less(t, len(next), 600)
+	})
+}
+
+// TestWhoeverAsksDoesNotWaitForARound has the background pass in the middle of its round.
+func TestWhoeverAsksDoesNotWaitForARound(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		var names []string
+		for i := range 900 {
+			names = append(names, fmt.Sprintf("r%03d", i))
+		}
+		b.waiting(t, names...)
+		require.NoError(t, b.Start(b.ctx))
+		<-time.After(time.Second)
+		begun := time.Now()
+		b.pass(t, true)
+		require.Less(t, time.Since(begun), 19*time.Second, "one round takes 18 s")
+		require.NoError(t, b.Stop(b.ctx))
 	})
 }
 
