@@ -54,6 +54,7 @@ func Arrows() []Rule {
 		{"internal/hygiene", nil, "reads sources, imports none"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},
 		{"examples", language, "documents, and the test that reads them"},
+		{"examples/conn", []string{"conn"}, "somebody else's program, which has the library alone"},
 	}
 	for _, noun := range domain {
 		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language), "a domain noun owns the interfaces it needs"})
@@ -71,6 +72,8 @@ func Bans() []Ban {
 		{"internal/cli", append([]string{Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
 			nil, "the command line talks to the API only"},
 		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library on the Temporal SDK and gRPC alone"},
+		{"examples/conn", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
+			"whoever takes the library links nothing of the platform"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
 	}
