@@ -65,7 +65,7 @@ type Options struct {
 	MaxHandOvers int
 	// Queue says whether runs are taken while Temporal is away.
 	Queue QueueOptions
-	// Workers are asked before each start.
+	// Workers are asked before each start; nil where nobody need agree.
 	Workers Workers
 	// Interpreter is the version of the interpreter that new runs are given.
 	Interpreter int
