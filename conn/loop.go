@@ -6,8 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/conn/internal/diary"
 	"github.com/signalbox-dev/signalbox/conn/internal/link"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
 const (
@@ -28,7 +30,7 @@ type loop struct {
 	*Manager
 
 	machine *machine.Machine
-	diary   diary
+	diary   *diary.Diary
 	current *generation
 	// candidate is the client of the next generation, kept over failed attempts.
 	candidate *generation
@@ -50,13 +52,13 @@ type result struct {
 	made, used *generation
 	identity   *link.Identity // nil where it was not asked for, or there was no answer
 	// outcomes are the workers that a build has started.
-	outcomes []started
+	outcomes []workerset.Started
 }
 
 func newLoop(m *Manager) *loop {
 	return &loop{
 		Manager: m, machine: machine.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1), //nolint:gosec // spreads
-		diary: diary{log: m.log},
+		diary: diary.New(m.log),
 	}
 }
 
@@ -119,8 +121,16 @@ func (l *loop) tell(event machine.Event) {
 	command := l.machine.On(now, event)
 	after := l.machine.View(now)
 	l.publish(after, l.current, now)
-	l.diary.note(now, before, after, l.current)
+	l.diary.Note(now, before, after, l.place())
 	l.do(command)
+}
+
+// place is where the current client leads.
+func (l *loop) place() diary.Place {
+	if l.current == nil {
+		return diary.Place{}
+	}
+	return diary.Place{Address: l.current.address, Namespace: l.current.namespace, Generation: l.current.number}
 }
 
 // heed gives the machine the signals that were raised.
@@ -154,7 +164,7 @@ func (l *loop) do(c machine.Command) {
 		return
 	}
 	if c.Do == machine.Attempt {
-		l.diary.attempt(time.Now(), c)
+		l.diary.Attempt(time.Now(), c)
 	}
 	target := l.current
 	if c.Fresh || target == nil || (c.Do == machine.Probe && l.candidate != nil) {
@@ -213,7 +223,7 @@ func (l *loop) settle(r result) {
 func (l *loop) compare(r result) {
 	switch {
 	case r.identity == nil:
-	case r.used.identity == nil:
+	case r.used.identity == nil || r.used.identity.NamespaceID == "": // not known yet
 		r.used.identity = r.identity
 	case !r.used.identity.Same(*r.identity) && r.used == l.current:
 		l.signals.raise(&l.signals.changed)
@@ -235,22 +245,22 @@ func (l *loop) swap(r result) {
 	old := l.current
 	l.current, l.candidate = r.used, nil
 	l.number = r.used.number
-	var replaced []*running
+	var replaced []*workerset.Running
 	for _, o := range r.outcomes {
 		switch {
-		case o.err != nil:
-			o.set.failed(o.err, time.Now())
-			l.log.Error("Failed to start worker", "worker", o.set.name, "generation", l.number, "error", o.err)
+		case o.Err != nil:
+			o.Set.Failed(o.Err, time.Now())
+			l.log.Error("Failed to start worker", "worker", o.Set.Name, "generation", l.number, "error", o.Err)
 		default:
-			before, ok := o.set.put(o.running)
+			before, ok := o.Set.Put(o.Running)
 			if !ok {
-				before = o.running // the set was removed meanwhile
+				before = o.Running // the set was removed meanwhile
 			}
 			if before != nil {
 				replaced = append(replaced, before)
 			}
 		}
-		<-o.set.turn
+		o.Set.Give()
 	}
 	if len(r.outcomes) > 0 {
 		message := "All Temporal workers started"
@@ -274,10 +284,10 @@ func (l *loop) shut() {
 	if l.busy {
 		r := <-l.results
 		for _, o := range r.outcomes {
-			if o.running != nil {
-				l.joined.Go(o.running.stop)
+			if o.Running != nil {
+				l.joined.Go(o.Running.Stop)
 			}
-			<-o.set.turn
+			o.Set.Give()
 		}
 		if r.used != nil && r.used != l.current {
 			l.joined.Go(r.used.link.Close)
@@ -290,9 +300,9 @@ func (l *loop) shut() {
 		}
 	}
 	l.discard()
-	var workers []*running
-	for _, one := range l.sets.list() {
-		if r := one.retire(); r != nil {
+	var workers []*workerset.Running
+	for _, one := range l.sets.List() {
+		if r := one.Retire(); r != nil {
 			workers = append(workers, r)
 		}
 	}

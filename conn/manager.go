@@ -14,7 +14,12 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/internal/link"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
+
+// Factory makes a worker of the client that it is given, with everything registered and not started. It is called again for
+// every generation. The client must go to worker.New as it is; it must not be kept.
+type Factory = workerset.Factory
 
 // Hook is told of the client of a new generation.
 type Hook func(ctx context.Context, c client.Client) error
@@ -24,7 +29,7 @@ type Hook func(ctx context.Context, c client.Client) error
 type Manager struct {
 	opts Options
 	log  *slog.Logger
-	sets sets
+	sets *workerset.Registry
 
 	view    atomic.Pointer[view]
 	signals signals
@@ -85,7 +90,7 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		opts: opts, log: opts.Logger.With("component", "temporal-connection"), sets: sets{all: map[string]*set{}},
+		opts: opts, log: opts.Logger.With("component", "temporal-connection"), sets: workerset.NewRegistry(),
 		signals: signals{woken: make(chan struct{}, 1)}, reinjecting: make(chan struct{}, 1), looping: make(chan struct{}),
 	}
 	now := time.Now()
@@ -99,7 +104,7 @@ func (m *Manager) Register(name string, factory Factory) error {
 	if name == "" || factory == nil {
 		return errors.New("a worker set needs a name and a factory")
 	}
-	if err := m.sets.add(&set{name: name, factory: factory, turn: make(chan struct{}, 1)}); err != nil {
+	if err := m.sets.Add(workerset.New(name, factory)); err != nil {
 		return err
 	}
 	m.signals.raise(&m.signals.tend)
@@ -109,15 +114,15 @@ func (m *Manager) Register(name string, factory Factory) error {
 // Unregister removes a worker set and stops its worker, which may finish what it has begun. When ctx ends first, the
 // worker is still being stopped.
 func (m *Manager) Unregister(ctx context.Context, name string) error {
-	one, err := m.sets.remove(name)
+	one, err := m.sets.Remove(name)
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if r := one.retire(); r != nil {
-			r.stop()
+		if r := one.Retire(); r != nil {
+			r.Stop()
 		}
 	}()
 	select {
@@ -224,8 +229,8 @@ func (m *Manager) Status() Status {
 	case s.State != Closed:
 		s.Statistics.Downtime += now.Sub(v.at)
 	}
-	for _, one := range m.sets.list() {
-		s.Workers = append(s.Workers, one.status(up))
+	for _, one := range m.sets.List() {
+		s.Workers = append(s.Workers, one.Status(up))
 	}
 	return s
 }
@@ -277,7 +282,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 }
 
 // finish tells the hooks of a new generation, and then lets the one before it and the workers it replaced come to their end.
-func (m *Manager) finish(g, old *generation, replaced []*running) {
+func (m *Manager) finish(g, old *generation, replaced []*workerset.Running) {
 	if g != nil {
 		m.reinject(g)
 	}
@@ -314,7 +319,7 @@ const drainPace = 20 * time.Millisecond
 
 // drain stops workers after the grace and closes the generation when nobody uses it, or the time is over. A worker set
 // that has no successor yet may go on with its old worker for as long as that takes.
-func (m *Manager) drain(old *generation, workers []*running) {
+func (m *Manager) drain(old *generation, workers []*workerset.Running) {
 	if len(workers) > 0 {
 		pause(m.life, m.opts.DrainGrace)
 		m.log.Info("Stopping old workers", "workers", len(workers))
@@ -324,7 +329,7 @@ func (m *Manager) drain(old *generation, workers []*running) {
 		defer close(stopped)
 		var group sync.WaitGroup
 		for _, w := range workers {
-			group.Go(w.stop)
+			group.Go(w.Stop)
 		}
 		group.Wait()
 	}()
@@ -333,7 +338,7 @@ func (m *Manager) drain(old *generation, workers []*running) {
 		return
 	}
 	defer old.link.Close()
-	for m.life.Err() == nil && m.sets.use(old.link) {
+	for m.life.Err() == nil && m.sets.Uses(old.link) {
 		pause(m.life, time.Second)
 	}
 	budget, cancel := context.WithTimeout(m.hurry, m.opts.DrainTimeout)

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	"github.com/signalbox-dev/signalbox/conn/internal/link"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
 // errBuildTimeout is why workers that took too long to start were given up.
@@ -20,7 +21,15 @@ func (m *Manager) probe(ctx context.Context, g *generation) result {
 	defer cancel()
 	begin := time.Now()
 	err := g.link.Probe(ctx)
-	return result{used: g, event: machine.Checked{Kind: classify.Kind(err), Took: time.Since(begin), Err: err}}
+	return result{used: g, event: machine.Checked{Kind: judge(ctx, err), Took: time.Since(begin), Err: err}}
+}
+
+// judge is the kind of a check's error. gRPC has several words for a call that ran out of its time.
+func judge(ctx context.Context, err error) machine.Kind {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return machine.Hung
+	}
+	return classify.Kind(err)
 }
 
 // check asks for the namespace, on a new client where it is given none.
@@ -39,11 +48,11 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	defer cancel()
 	identity, err := g.link.Check(checkCtx)
 	took := time.Since(begin)
-	kind := classify.Kind(err)
+	kind := judge(checkCtx, err)
 	if kind != machine.None && !g.link.Connected() {
 		kind, err = classify.Diagnose(ctx, g.address, g.secure, kind, err)
 	}
-	if kind == machine.None {
+	if err == nil {
 		r.identity = &identity
 	}
 	r.event = machine.Checked{Kind: kind, Took: took, Err: err}
@@ -65,23 +74,26 @@ func (m *Manager) build(ctx context.Context, g *generation, number int) result {
 			return r
 		}
 		g.identity = c.identity
+		if g.identity == nil { // an answer such as "too many requests" does not say whose it is
+			g.identity = &link.Identity{}
+		}
 	}
 	r.used = g
 	ctx, cancel := context.WithTimeoutCause(ctx, buildTimeout, errBuildTimeout)
 	defer cancel()
-	outcomes, err := startAll(ctx, m.sets.list(), g.link, number)
+	outcomes, err := workerset.StartAll(ctx, m.sets.List(), g.link, number)
 	if err == nil {
-		err = blame(ctx, outcomes)
+		err = workerset.Blame(ctx, outcomes)
 	}
 	if err == nil {
 		r.outcomes, r.event = outcomes, machine.Built{}
 		return r
 	}
 	for _, o := range outcomes {
-		if o.running != nil {
-			m.joined.Go(o.running.stop)
+		if o.Running != nil {
+			m.joined.Go(o.Running.Stop)
 		}
-		<-o.set.turn
+		o.Set.Give()
 	}
 	kind := classify.Kind(err)
 	if errors.Is(err, errBuildTimeout) {

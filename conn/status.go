@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
 // State is what the connection is good for. Requests may be sent while it is [Connected] or [Degraded].
@@ -79,22 +80,7 @@ type Status struct {
 }
 
 // WorkerStatus is what is known of one worker set.
-type WorkerStatus struct {
-	Name       string
-	TaskQueues []string
-	// Running tells that a worker was started and has not died; Polling that its task queues are really polled and the
-	// connection is up.
-	Running, Polling bool
-	// Generation is the one that the running worker belongs to.
-	Generation int
-	// Since is when the running worker was started.
-	Since time.Time
-	// LastPoll is when a poll was last answered or sent.
-	LastPoll time.Time
-	// Failures counts failed starts running; Error is the last of them, or why the worker died or does not poll.
-	Failures int
-	Error    string
-}
+type WorkerStatus = workerset.Status
 
 // DownError is why there is no client to use.
 type DownError struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
 // tend starts the worker sets that have no worker, whose worker has died, or whose worker is left from an older
@@ -16,19 +17,17 @@ func (l *loop) tend() {
 	}
 	now := time.Now()
 	all := true
-	for _, one := range l.sets.list() {
-		all = all && one.status(true).Polling
-		died, wanting := one.wanting(now, l.current.number)
+	for _, one := range l.sets.List() {
+		all = all && one.Status(true).Polling
+		died, wanting := one.Wanting(now, l.current.number)
 		if !wanting {
 			continue
 		}
-		select {
-		case one.turn <- struct{}{}:
-		default:
+		if !one.Take() {
 			continue // somebody is at it
 		}
 		if died != nil {
-			l.log.Error("Worker has died, replacing it", "worker", one.name, "generation", died.generation, "error", died.err)
+			l.log.Error("Worker has died, replacing it", "worker", one.Name, "generation", died.Generation(), "error", died.Err())
 		}
 		l.replace(one)
 	}
@@ -42,30 +41,30 @@ func (l *loop) tend() {
 }
 
 // replace starts a worker of a set, whose turn it holds, on the current client.
-func (l *loop) replace(one *set) {
+func (l *loop) replace(one *workerset.Set) {
 	g := l.current
 	l.joined.Go(func() {
-		r, err := one.start(g.link, g.number)
+		r, err := one.Start(g.link, g.number)
 		if err != nil {
-			first := one.failed(err, time.Now()) == 1
-			<-one.turn
+			first := one.Failed(err, time.Now()) == 1
+			one.Give()
 			if first {
-				l.log.Error("Failed to start worker", "worker", one.name, "generation", g.number, "error", err)
+				l.log.Error("Failed to start worker", "worker", one.Name, "generation", g.number, "error", err)
 			}
 			if classify.Suspicious(err) {
 				l.signals.raise(&l.signals.suspected)
 			}
 			return
 		}
-		before, ok := one.put(r)
-		<-one.turn
+		before, ok := one.Put(r)
+		one.Give()
 		if !ok {
 			before = r // the set was removed meanwhile
 		}
-		l.log.Info("Worker started", "worker", one.name, "task_queues", r.queues, "generation", g.number)
+		l.log.Info("Worker started", "worker", one.Name, "task_queues", r.Queues(), "generation", g.number)
 		if before != nil {
 			pause(l.life, l.opts.DrainGrace)
-			before.stop()
+			before.Stop()
 		}
 	})
 }

@@ -93,7 +93,7 @@ func (e *Engine) temporal() (client.Client, error) {
 	}
 	f := fault.New(fault.Unavailable, fault.EngineUnavailable, "%v", err).WithRetry(retryAfter).WithCause(err)
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
-		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s); nothing was started, try again when it is back", down.Address, describeDown(down))
+		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s)", down.Address, describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
 			f.Message = fmt.Sprintf("temporal at %s has no namespace %q; create it, or correct temporal.namespace", down.Address, down.Namespace)
 		}
@@ -146,7 +146,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	}
 	if !sending.sent.Load() {
 		return "", fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s cannot be reached; nothing was started, try again when it is back", e.address).
+			"temporal at %s cannot be reached; nothing was started", e.address).
 			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)

@@ -1,4 +1,5 @@
-package conn
+// Package diary writes the log lines of a connection manager: what changed, once, and what goes on, once a minute.
+package diary
 
 import (
 	"log/slog"
@@ -10,16 +11,25 @@ import (
 // repeatEvery is how often a failure is logged that goes on.
 const repeatEvery = time.Minute
 
-// diary writes the manager's log lines. What repeats is written once per change of state and then once a minute.
-type diary struct {
+// Diary remembers what was written. It is not safe for concurrent use.
+type Diary struct {
 	log       *slog.Logger
 	connected bool // has been connected before
 	attempted time.Time
 	failed    time.Time
 }
 
-// attempt notes that an attempt begins.
-func (d *diary) attempt(now time.Time, c machine.Command) {
+// New returns an empty diary that writes to log.
+func New(log *slog.Logger) *Diary { return &Diary{log: log} }
+
+// Place is where the connection leads now.
+type Place struct {
+	Address, Namespace string
+	Generation         int
+}
+
+// Attempt notes that an attempt begins.
+func (d *Diary) Attempt(now time.Time, c machine.Command) {
 	if !d.connected && c.Number == 1 || now.Sub(d.attempted) < repeatEvery {
 		return
 	}
@@ -27,43 +37,43 @@ func (d *diary) attempt(now time.Time, c machine.Command) {
 	d.log.Info("Attempting Temporal reconnection", "attempt", c.Number, "backoff", c.Backoff)
 }
 
-// note writes what changed.
-func (d *diary) note(now time.Time, before, after machine.View, g *generation) {
+// Note writes what changed.
+func (d *Diary) Note(now time.Time, before, after machine.View, p Place) {
 	changed := before.State != after.State || before.Kind != after.Kind
 	if changed {
 		d.attempted, d.failed = time.Time{}, time.Time{}
-		d.change(before, after, g)
-	} else if after.State == Down && after.Attempts > before.Attempts && now.Sub(d.failed) >= repeatEvery {
+		d.change(before, after, p)
+	} else if after.State == machine.Down && after.LastErrAt.After(before.LastErrAt) && now.Sub(d.failed) >= repeatEvery {
 		d.failed = now
 		d.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr, "next_attempt", after.NextAttempt)
 	}
-	if after.Breaker.State == BreakerOpen && before.Breaker.State == BreakerClosed {
+	if after.Breaker.State == machine.BreakerOpen && before.Breaker.State == machine.BreakerClosed {
 		d.log.Error("Temporal circuit breaker opened", "failures", after.Breaker.Failures, "next_attempt", after.Breaker.NextProbe)
 	}
 }
 
-func (d *diary) change(before, after machine.View, g *generation) {
-	up := after.State == Connected || after.State == Degraded
-	was := before.State == Connected || before.State == Degraded
+func (d *Diary) change(before, after machine.View, p Place) {
+	up := after.State == machine.Connected || after.State == machine.Degraded
+	was := before.State == machine.Connected || before.State == machine.Degraded
 	switch {
-	case after.State == Closed:
+	case after.State == machine.Closed:
 		d.log.Info("Temporal connection closed")
 	case up && !was && !d.connected:
 		d.connected = true
-		d.log.Info("Initial Temporal connection successful", "address", g.address, "namespace", g.namespace,
+		d.log.Info("Initial Temporal connection successful", "address", p.Address, "namespace", p.Namespace,
 			"after", after.Statistics.Downtime, "attempts", after.Attempts)
 	case up && !was:
-		d.log.Info("Temporal reconnected successfully", "address", g.address, "outage", after.Statistics.LastOutage,
-			"generation", g.number, "attempts", after.Attempts)
+		d.log.Info("Temporal reconnected successfully", "address", p.Address, "outage", after.Statistics.LastOutage,
+			"generation", p.Generation, "attempts", after.Attempts)
 	case !up && was:
 		d.log.Warn("Temporal connection unhealthy, initiating reconnection", "kind", after.Kind, "error", after.LastErr)
-	case before.State == Connecting:
+	case before.State == machine.Connecting:
 		d.log.Warn("Failed initial Temporal connection - will retry automatically", "kind", after.Kind, "error", after.LastErr)
-	case after.State == Down:
+	case after.State == machine.Down:
 		d.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr)
-	case after.State == Degraded:
+	case after.State == machine.Degraded:
 		d.log.Warn("Temporal connection degraded", "kind", after.Kind)
-	case after.State == Connected:
+	case after.State == machine.Connected:
 		d.log.Info("Temporal connection is well again")
 	}
 }

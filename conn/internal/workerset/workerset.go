@@ -1,0 +1,235 @@
+// Package workerset keeps the worker sets of a connection manager: what to make workers of, the workers that run now, and
+// how they are started, replaced and retired.
+//
+// A set has one worker at a time, which belongs to one [link.Link]. Starting takes the set's turn, so that nobody starts
+// a second one meanwhile; taking the worker away does not wait for it. Who starts what and when is the manager's business.
+package workerset
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/signalbox-dev/signalbox/conn/internal/link"
+)
+
+// A set that fails to start is tried again after first, then twice as late each time, and after most at most.
+const (
+	first = time.Second
+	most  = 30 * time.Second
+)
+
+// Factory makes a worker of the client that it is given, with everything registered and not started. It is called again for
+// every generation. The client must go to worker.New as it is; it must not be kept.
+type Factory func(client.Client) (worker.Worker, error)
+
+// Set is a worker set: what to make a worker of, and the worker that runs now.
+type Set struct {
+	Name    string
+	factory Factory
+
+	// turn holds one token while somebody starts a worker of the set.
+	turn chan struct{}
+
+	mu       sync.Mutex
+	running  *Running // nil: none
+	failures int
+	err      error
+	retryAt  time.Time
+	removed  bool
+}
+
+// Status is what is known of one worker set.
+type Status struct {
+	Name       string
+	TaskQueues []string
+	// Running tells that a worker was started and has not died; Polling that its task queues are really polled and the
+	// connection is up.
+	Running, Polling bool
+	// Generation is the one that the running worker belongs to.
+	Generation int
+	// Since is when the running worker was started.
+	Since time.Time
+	// LastPoll is when a poll was last answered or sent.
+	LastPoll time.Time
+	// Failures counts failed starts running; Error is the last of them, or why the worker died or does not poll.
+	Failures int
+	Error    string
+}
+
+// Running is a worker that was started.
+type Running struct {
+	worker     worker.Worker
+	link       *link.Link
+	generation int
+	queues     []string
+	since      time.Time
+	ended      chan struct{} // closed when it has stopped or died
+	err        error         // why it died; read after ended
+}
+
+// New returns a set without a worker.
+func New(name string, factory Factory) *Set {
+	return &Set{Name: name, factory: factory, turn: make(chan struct{}, 1)}
+}
+
+// Take takes the set's turn unless somebody else has it; Give gives it back.
+func (s *Set) Take() bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// Give gives the turn back.
+func (s *Set) Give() { <-s.turn }
+
+// Start makes a worker on a link and starts it. It does not return before the SDK has given up: whoever wants to cut it
+// short closes the link.
+func (s *Set) Start(l *link.Link, generation int) (*Running, error) {
+	var (
+		w   worker.Worker
+		err error
+	)
+	queues := l.Workers(func() { w, err = s.build(l.Client()) })
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Start(); err != nil {
+		return nil, fmt.Errorf("starting the workers of %q: %w", s.Name, err)
+	}
+	l.Acquire()
+	r := &Running{worker: w, link: l, generation: generation, queues: queues, since: time.Now(), ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		r.err = w.Run(nil) // it is started already: this waits for its end, and tells why
+	}()
+	return r, nil
+}
+
+// build calls the factory. The SDK panics where it is given options that contradict each other.
+func (s *Set) build(c client.Client) (w worker.Worker, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("making the workers of %q: panic: %v", s.Name, p)
+		}
+	}()
+	w, err = s.factory(c)
+	if err != nil {
+		return nil, fmt.Errorf("making the workers of %q: %w", s.Name, err)
+	}
+	if w == nil {
+		return nil, fmt.Errorf("making the workers of %q: the factory returned none", s.Name)
+	}
+	return w, nil
+}
+
+// Queues are the task queues that the worker was made for.
+func (r *Running) Queues() []string { return r.queues }
+
+// Generation is the number that the worker was started with.
+func (r *Running) Generation() int { return r.generation }
+
+// Err is why the worker died; it is known after it has.
+func (r *Running) Err() error {
+	<-r.ended
+	return r.err
+}
+
+// Stop ends the worker; what it has begun goes on within its own stop timeout.
+func (r *Running) Stop() {
+	r.worker.Stop()
+	<-r.ended
+	r.link.Release()
+}
+
+// Put makes r the running worker and returns the one before it. A removed set takes none.
+func (s *Set) Put(r *Running) (before *Running, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.removed {
+		return nil, false
+	}
+	before, s.running = s.running, r
+	s.failures, s.err, s.retryAt = 0, nil, time.Time{}
+	return before, true
+}
+
+// Retire takes the running worker away for good: one that is being started meanwhile finds no place.
+func (s *Set) Retire() *Running {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running
+	s.running, s.removed = nil, true
+	return r
+}
+
+// Failed notes a failed start and returns how many there were running.
+func (s *Set) Failed(err error, now time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures++
+	s.err = err
+	s.retryAt = now.Add(min(first<<min(s.failures-1, 10), most)) //nolint:mnd // far beyond the most
+	return s.failures
+}
+
+// Wanting tells whether a worker of the set should be started now: there is none, it has died, or it is left from an older
+// generation.
+func (s *Set) Wanting(now time.Time, generation int) (died *Running, wanting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.removed || now.Before(s.retryAt) {
+		return nil, false
+	}
+	if s.running == nil {
+		return nil, true
+	}
+	select {
+	case <-s.running.ended:
+		return s.running, true
+	default:
+		return nil, s.running.generation < generation
+	}
+}
+
+// Status returns what is known of the set. Nothing polls over a connection that is not up.
+func (s *Set) Status(up bool) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Status{Name: s.Name, Failures: s.failures}
+	if s.err != nil {
+		out.Error = s.err.Error()
+	}
+	r := s.running
+	if r == nil {
+		return out
+	}
+	out.TaskQueues, out.Generation, out.Since = slices.Clone(r.queues), r.generation, r.since
+	select {
+	case <-r.ended:
+		if r.err != nil {
+			out.Error = r.err.Error()
+		}
+		return out
+	default:
+	}
+	out.Running, out.Polling = true, up
+	for _, queue := range r.queues {
+		p := r.link.Polls().Queue(queue)
+		if p.Last.After(out.LastPoll) {
+			out.LastPoll = p.Last
+		}
+		out.Polling = out.Polling && p.OK
+		if !p.OK && p.Err != nil {
+			out.Error = p.Err.Error()
+		}
+	}
+	return out
+}
