@@ -37,6 +37,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -132,17 +133,18 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	projects := project.NewService(a.store, now)
 	workflows := workflow.NewService(a.store, a.store, limits, now)
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
-	runs := run.NewService(a.store, a.engine, workflows, documents, changes, run.Options{
+	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
 		Now: now, Metrics: tel.Runs,
-	})
+	}
+	runs := run.NewService(a.store, a.engine, workflows, documents, changes, options)
 	a.then(step{ender{runs.Close}, false})
-	queue := run.NewQueue(runs)
+	waiting := queue.New(runs, a.store, a.engine, changes, options)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
 	})
-	manager.OnConnect("queue and reconciler", wake(queue, compare))
+	manager.OnConnect("queue and reconciler", wake(waiting, compare))
 	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
 		Fingerprint: fingerprint,
@@ -150,7 +152,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
-	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: queue.Len}); err != nil {
+	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: waiting.Len}); err != nil {
 		return err
 	}
 	dependencies := []health.Dependency{
@@ -172,7 +174,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	a.then(step{a.api, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
-		a.then(step{workers, false}, step{heartbeat, false}, step{queue, false}, step{compare, false})
+		a.then(step{workers, false}, step{heartbeat, false}, step{waiting, false}, step{compare, false})
 	}
 	return nil
 }

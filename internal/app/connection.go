@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/health"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -106,9 +106,9 @@ func (c comparer) Last() system.Reconciliation {
 }
 
 // wake tells those who wait for Temporal that it is back.
-func wake(queue *run.Queue, r *reconciler.Reconciler) conn.Hook {
+func wake(waiting *queue.Queue, r *reconciler.Reconciler) conn.Hook {
 	return func(context.Context, client.Client) error {
-		queue.Wake()
+		waiting.Wake()
 		r.Wake()
 		return nil
 	}
