@@ -301,8 +301,8 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	now, err = x.status(t)
 	require.NoError(t, err)
 	require.Equal(t, "closed", now.Breaker.State)
-	require.Equal(t, "1", now.Statistics.Outages)
-	require.Equal(t, "2", now.Statistics.Connections)
+	require.EqualValues(t, 1, now.Statistics.Outages)
+	require.EqualValues(t, 2, now.Statistics.Connections)
 }
 
 // A server stops in time with many watches open, with and without a Temporal.
@@ -316,9 +316,8 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			id := x.Start(t, workflow, "").GetId()
 			x.Await(t, id, soon, "waiting")
 			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
 			var watching sync.WaitGroup
-			defer watching.Wait()
+			defer func() { cancel(); watching.Wait() }()
 			for range 100 {
 				watching.Go(func() { _, _ = x.Watch(ctx, id) }) // it ends with the server, one way or the other
 			}

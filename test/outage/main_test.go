@@ -73,15 +73,15 @@ type connection struct {
 	State      string `json:"state"`
 	Kind       string `json:"kind"`
 	Address    string `json:"address"`
-	Generation string `json:"generation"`
+	Generation int64  `json:"generation"`
 	LastError  string `json:"lastError"`
 	Breaker    struct {
 		State    string `json:"state"`
-		Failures string `json:"failures"`
+		Failures int64  `json:"failures"`
 	} `json:"breaker"`
 	Statistics struct {
-		Connections string `json:"connections"`
-		Outages     string `json:"outages"`
+		Connections int64 `json:"connections"`
+		Outages     int64 `json:"outages"`
 	} `json:"statistics"`
 	WorkerSets []struct {
 		Name    string `json:"name"`
