@@ -2,9 +2,12 @@
 // machine, and writes the results as a page:
 //
 //	make bench
+//	go run ./bench -only connection -out ../docs/benchmarks.md   # in the folder test: measures one section, keeps the others
+//	go run ./bench -only connection -short                       # to see that it works; its figures mean little
 //
 // What it compares with: a program that uses the SDK alone, with eager start, no rows and no API, which is the limit of what
-// can be reached. It measures ratios; absolute figures belong to the machine.
+// can be reached; for the connection, a client and worker of the SDK that are left alone. It measures ratios; absolute figures
+// belong to the machine.
 package main
 
 import (
@@ -13,11 +16,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
+	"github.com/signalbox-dev/signalbox/test/bench/connection"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// plan says how much is measured.
+// plan says how much is measured of the platform.
 type plan struct {
 	rounds      int
 	latencyRuns int // per round, one after the other
@@ -27,34 +32,52 @@ type plan struct {
 	starts      int
 }
 
-func main() { os.Exit(run()) }
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
 
-func run() int {
+func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
+	only := flag.String("only", "", "the one section to measure, platform or connection; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
+	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	text, err := measure(ctx, plan{rounds: *rounds, latencyRuns: 60, rateRuns: 600, callers: 32, openRuns: 1000, starts: 5})
+	p := plan{rounds: *rounds, latencyRuns: 60, rateRuns: 600, callers: 32, openRuns: 1000, starts: 5}
+	c := connection.Full(*rounds)
+	if *short {
+		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
+		c = connection.Short()
+	}
+	text, err := write(ctx, []section{
+		{"platform", "The platform", func(t platform.T) func(line func(string, ...any)) { return measure(t, p).markdown }},
+		{"connection", "The connection", func(t platform.T) func(line func(string, ...any)) { return connection.Measure(t, c, progress).Markdown }},
+	}, *only, *out)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-		return 1
+		return err
 	}
 	if *out == "" {
-		fmt.Print(text)
-		return 0
+		_, err := os.Stdout.WriteString(text)
+		return err
 	}
 	if err := os.WriteFile(*out, []byte(text), 0o644); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: write the page: %v\n", err)
-		return 1
+		return fmt.Errorf("write the page: %w", err)
 	}
 	fmt.Fprintf(os.Stderr, "bench: results are in %s\n", *out)
-	return 0
+	return nil
 }
 
-// measure runs the plan. The kit's failures come as panics, which end here.
-func measure(ctx context.Context, p plan) (text string, err error) {
+// write measures the sections, or only the one named, and returns the page. The kit's failures come as panics, which end here.
+func write(ctx context.Context, sections []section, only, path string) (text string, err error) {
+	old, err := before(path)
+	if err != nil {
+		return "", err
+	}
 	scope := platform.NewScope(ctx, "bench")
 	defer scope.Close()
 	defer func() {
@@ -66,10 +89,31 @@ func measure(ctx context.Context, p plan) (text string, err error) {
 			err = failure
 		}
 	}()
-	r := report{machine: machine(), plan: p}
+	parts := []string{head}
+	measured := false
+	for _, s := range sections {
+		part := s.kept(old)
+		if only == "" || only == s.name {
+			part, measured = s.write(scope), true
+		}
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if !measured {
+		return "", fmt.Errorf("-only %s: there is no such section", only)
+	}
+	return strings.Join(parts, "\n"), nil
+}
+
+// measure measures the platform.
+func measure(t platform.T, p plan) report {
+	scope := platform.NewScope(t.Context(), t.Name())
+	defer scope.Close()
+	r := report{plan: p}
 	temporal := platform.StartTemporal(scope)
 	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(scope)})
-	r.idleMemory = memory(scope, server.PID())
+	r.idleMemory = server.Memory(scope)
 
 	progress("one-step runs")
 	sides := newSides(scope, server, temporal)
@@ -81,7 +125,7 @@ func measure(ctx context.Context, p plan) (text string, err error) {
 	progress("start of dev")
 	r.ready = devStarts(scope, p)
 	r.sizes = sizes(scope)
-	return r.markdown(), nil
+	return r
 }
 
 func progress(what string) { fmt.Fprintf(os.Stderr, "bench: %s\n", what) }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -16,49 +15,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// memory is what a process holds of the machine's memory, in MB; zero where the system does not tell.
-func memory(t platform.T, pid int) float64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			if err != nil {
-				t.Fatalf("read the memory of process %d: %v", pid, err)
-			}
-			return float64(kb) / 1024
-		}
-	}
-	return 0
-}
-
 // openRuns is the server's memory with many runs that wait.
 func openRuns(t platform.T, s *platform.Server, p plan) float64 {
 	name := s.Publish(t, platform.Document("open", "  - rest:\n      wait: {hours: 1}\n"))
-	var wg sync.WaitGroup
-	work := make(chan struct{}, p.openRuns)
-	for range p.openRuns {
-		work <- struct{}{}
-	}
-	close(work)
-	failures := make(chan error, p.callers)
-	for range p.callers {
-		wg.Go(func() {
-			for range work {
-				if _, err := s.TryStart(t.Context(), name, `{}`); err != nil {
-					failures <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	select {
-	case err := <-failures:
+	start := func() error { _, err := s.TryStart(t.Context(), name, `{}`); return err }
+	if err := platform.Together(p.openRuns, p.callers, start); err != nil {
 		t.Fatalf("open runs: %v", err)
-	default:
 	}
 	platform.Eventually(t, time.Minute, func() string {
 		res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
@@ -72,7 +34,7 @@ func openRuns(t platform.T, s *platform.Server, p plan) float64 {
 		}
 		return ""
 	})
-	return memory(t, s.PID())
+	return s.Memory(t)
 }
 
 // devStarts measures `signalbox dev` from its start to ready, in milliseconds. The first start warms the machine.

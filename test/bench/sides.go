@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -179,30 +178,9 @@ func timed(t platform.T, n int, one func(platform.T) error) []float64 {
 
 // many runs n with several callers at once and returns runs per second.
 func (*sides) many(t platform.T, s side, n, callers int) float64 {
-	var wg sync.WaitGroup
-	work := make(chan struct{}, n)
-	for range n {
-		work <- struct{}{}
-	}
-	close(work)
-	failures := make(chan error, callers)
 	began := time.Now()
-	for range callers {
-		wg.Go(func() {
-			for range work {
-				if err := s.one(t); err != nil {
-					failures <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
-	select {
-	case err := <-failures:
+	if err := platform.Together(n, callers, func() error { return s.one(t) }); err != nil {
 		t.Fatalf("%s: %v", s.name, err)
-	default:
 	}
-	return float64(n) / took.Seconds()
+	return float64(n) / time.Since(began).Seconds()
 }

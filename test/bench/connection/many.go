@@ -1,0 +1,136 @@
+package connection
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/bench/figure"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+const (
+	// crowdSize is how many clients lose Temporal together.
+	crowdSize = 30
+	// crowdedFor is how long it is away from them; calmAfter is when the first dials, which all make at once, are over.
+	crowdedFor = 5 * time.Second
+	calmAfter  = time.Second
+	// window is the time in which dials are counted.
+	window = 100 * time.Millisecond
+)
+
+// crowd are many clients of one kind at a frontend of their own.
+type crowd struct {
+	frontend *conntest.Frontend
+	queues   []string
+
+	mu    sync.Mutex
+	dials []time.Time
+}
+
+func gather(t platform.T, k kind) *crowd {
+	c := &crowd{frontend: conntest.Run(t, conntest.Options{})}
+	dialer := &net.Dialer{}
+	record := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		c.mu.Lock()
+		c.dials = append(c.dials, time.Now())
+		c.mu.Unlock()
+		return dialer.DialContext(ctx, "tcp", address)
+	})
+	for i := range crowdSize {
+		queue := fmt.Sprintf("crowd-%d", i)
+		c.queues = append(c.queues, queue)
+		joined(t, k, c.frontend.Addr(), queue, func(o *client.Options) {
+			o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, record)
+		})
+	}
+	return c
+}
+
+// allPoll waits until every client polls.
+func (c *crowd) allPoll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.frontend.Await(ctx, func() bool {
+		return !slices.ContainsFunc(c.queues, func(queue string) bool { return c.frontend.Pollers(queue).Total() == 0 })
+	})
+}
+
+// stampede is what a crowd did over outages, one value per round.
+type stampede struct {
+	// busiest is the most dials in a window from calmAfter on, and all how many there were from then to the end.
+	busiest, all []float64
+	// polling is the time from accepting connections to all polling again.
+	polling promise.Times
+}
+
+func (c *crowd) outage(ctx context.Context, s *stampede) error {
+	if err := c.allPoll(ctx); err != nil {
+		return err
+	}
+	gone := time.Now()
+	c.frontend.Stop()
+	if err := pause(ctx, crowdedFor); err != nil {
+		return err
+	}
+	accepted := time.Now()
+	if err := c.frontend.Restart(); err != nil {
+		return err
+	}
+	if err := c.allPoll(ctx); err != nil {
+		return err
+	}
+	s.polling = append(s.polling, time.Since(accepted))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	later := slices.DeleteFunc(slices.Clone(c.dials), func(at time.Time) bool { return at.Before(gone.Add(calmAfter)) })
+	s.all = append(s.all, float64(len(later)))
+	s.busiest = append(s.busiest, float64(busiest(later, window)))
+	return nil
+}
+
+// busiest is the largest number of times, which are in order, within a window.
+func busiest(times []time.Time, window time.Duration) int {
+	most, first := 0, 0
+	for i, at := range times {
+		for at.Sub(times[first]) >= window {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// stampedes has a crowd of managers and one of SDK clients lose Temporal, one after the other.
+func stampedes(t platform.T, rounds int) (managers, plain stampede) {
+	crowds := []*crowd{gather(t, theDefault()), gather(t, bare())}
+	found := []*stampede{&managers, &plain}
+	for range rounds {
+		for i, c := range crowds {
+			if err := c.outage(t.Context(), found[i]); err != nil {
+				t.Fatalf("%d clients: %v", crowdSize, err)
+			}
+		}
+	}
+	return managers, plain
+}
+
+func markdownOfCrowds(p printer, managers, plain stampede) {
+	p("| %d in one process, Temporal away from all for %s | manager | SDK alone | compared |", crowdSize, crowdedFor)
+	p("|---|---|---|---|")
+	row := func(what string, m, s float64) { p("| %s | %.0f | %.0f | %.2f × |", what, m, s, m/s) }
+	row(fmt.Sprintf("dials from %s after the loss on, until all polled again", calmAfter), figure.Median(managers.all), figure.Median(plain.all))
+	row(fmt.Sprintf("of these, the most within %d ms", window.Milliseconds()), figure.Median(managers.busiest), figure.Median(plain.busiest))
+	p("| from accepting connections to all polling again: p50 | %s | %s | %.2f × |", promise.Round(managers.polling.At(.5)),
+		promise.Round(plain.polling.At(.5)), ratio(managers.polling.At(.5), plain.polling.At(.5)))
+	p("| the same, longest | %s | %s | %.2f × |", promise.Round(managers.polling.Worst()), promise.Round(plain.polling.Worst()),
+		ratio(managers.polling.Worst(), plain.polling.Worst()))
+}
