@@ -16,6 +16,9 @@ import (
 var shared *platform.Shared[*platform.Temporal]
 
 func TestMain(m *testing.M) {
+	if err := platform.Crowd(12); err != nil {
+		panic(err)
+	}
 	code := platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) })
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "after all tests:", err)

@@ -18,7 +18,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-func TestMain(m *testing.M) { os.Exit(platform.Main(m, func(*platform.Suite) {})) }
+func TestMain(m *testing.M) {
+	if err := platform.Crowd(8); err != nil {
+		panic(err)
+	}
+	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+}
 
 const (
 	soon     = 30 * time.Second

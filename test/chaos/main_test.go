@@ -1,0 +1,100 @@
+// Package chaos_test breaks the real parts of a platform at random: it kills, freezes and restarts Temporal, spoils the way to
+// it, kills the server and locks the database, all under a steady load, and then lets an oracle judge what became of each run.
+//
+// A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED runs one again. Timing is the machine's, so
+// the same seed breaks the same things in the same order, not at the same instruction.
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+// Variables of the environment.
+const (
+	seedVariable    = "SIGNALBOX_CHAOS_SEED"    // of the first schedule; random when empty
+	minutesVariable = "SIGNALBOX_CHAOS_MINUTES" // go on with further schedules for so long; a few short ones when empty
+)
+
+func TestMain(m *testing.M) {
+	if err := platform.Crowd(8); err != nil {
+		panic(err)
+	}
+	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+}
+
+func TestNothingIsLostWhateverBreaks(t *testing.T) {
+	t.Parallel()
+	seed := firstSeed(t)
+	minutes, long := minutes(t)
+	if !long {
+		for n, kind := range []string{"sqlite", "postgres"} {
+			t.Run(fmt.Sprintf("%s with seed %d", kind, seed+uint64(n)), func(t *testing.T) {
+				t.Parallel()
+				result := play(t, store(t, kind), plan(seed+uint64(n), 6))
+				record(t, kind, seed+uint64(n), 1, result)
+			})
+		}
+		return
+	}
+	end := time.Now().Add(minutes)
+	schedules := 0
+	for n := uint64(0); time.Now().Before(end); n++ {
+		kind := []string{"sqlite", "postgres"}[n%2]
+		ok := t.Run(fmt.Sprintf("%s with seed %d", kind, seed+n), func(t *testing.T) {
+			result := play(t, store(t, kind), plan(seed+n, 12))
+			t.Log(result)
+		})
+		require.True(t, ok, "the schedule of seed %d broke a promise", seed+n)
+		schedules++
+	}
+	record(t, "both databases", seed, schedules, fmt.Sprintf("%d schedules without a finding in %s", schedules, minutes))
+}
+
+func record(t *testing.T, kind string, seed uint64, schedules int, figure string) {
+	t.Helper()
+	promise.Record(t, promise.Figure{Promise: "P-R1", What: "random faults under 20 starts/s, " + kind + ": accepted runs once, refused ones nowhere, rows as in Temporal",
+		Trials: schedules, Seed: seed, Figure: figure})
+}
+
+func store(t *testing.T, kind string) platform.Store {
+	t.Helper()
+	if kind == "sqlite" {
+		return platform.SQLite(t)
+	}
+	if !platform.HasPostgres() {
+		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
+	}
+	return platform.Postgres(t)
+}
+
+func firstSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return uint64(rand.Uint32())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, seedVariable)
+	return seed
+}
+
+func minutes(t *testing.T) (time.Duration, bool) {
+	t.Helper()
+	text := os.Getenv(minutesVariable)
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, minutesVariable)
+	return time.Duration(n) * time.Minute, true
+}

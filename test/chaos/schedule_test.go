@@ -1,0 +1,162 @@
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/database"
+	"github.com/signalbox-dev/signalbox/test/load"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// step is one fault of a schedule: it begins, lasts, ends, and is followed by a pause.
+type step struct {
+	fault string
+	lasts time.Duration
+	pause time.Duration
+}
+
+func (s step) String() string {
+	return fmt.Sprintf("%s for %s, %s", s.fault, s.lasts.Round(time.Millisecond), s.pause.Round(time.Millisecond))
+}
+
+// faults are what a schedule draws from.
+func faults() []string {
+	return []string{
+		"temporal killed", "temporal stopped", "temporal frozen", "connections cut", "frontend stopped", "connections forgotten",
+		"requests dropped", "answers dropped", "answers slow", "server killed", "server stopped", "database locked",
+	}
+}
+
+// plan draws a schedule.
+func plan(seed uint64, steps int) []step {
+	random := rand.New(rand.NewPCG(seed, 0))
+	all := faults()
+	out := make([]step, steps)
+	for i := range out {
+		out[i] = step{
+			fault: all[random.IntN(len(all))],
+			lasts: 100*time.Millisecond + time.Duration(random.Int64N(int64(4*time.Second))),
+			pause: time.Duration(random.Int64N(int64(3 * time.Second))),
+		}
+	}
+	return out
+}
+
+// stage is the platform that a schedule breaks.
+type stage struct {
+	t        *testing.T
+	store    platform.Store
+	temporal *platform.Temporal
+	frontend *conntest.Frontend
+	options  platform.ServerOptions
+	server   *platform.Server
+	load     *load.Load
+	unlock   func()
+}
+
+// play runs a schedule and lets the oracle judge it.
+func play(t *testing.T, store platform.Store, schedule []step) string {
+	t.Helper()
+	var lines []string
+	for _, s := range schedule {
+		lines = append(lines, s.String())
+	}
+	t.Log("schedule:\n" + strings.Join(lines, "\n"))
+	temporal := platform.StartTemporal(t)
+	x := &stage{t: t, store: store, temporal: temporal, frontend: conntest.Run(t, conntest.Options{Upstream: temporal.Address})}
+	x.options = platform.ServerOptions{Temporal: x.frontend.Addr(), Store: store, Port: platform.FreePort(t)}
+	x.server = platform.StartServer(t, x.options)
+	workflow := x.server.Publish(t, platform.Document("chaos", "  - a:\n      set: {n: 1}\n  - b:\n      set: {n: 2}\n"))
+	x.load = load.Start(t, x.server, workflow, 50*time.Millisecond)
+	for _, s := range schedule {
+		x.begin(s.fault)
+		wait(t, s.lasts)
+		x.end(s.fault)
+		wait(t, s.pause)
+	}
+	x.load.Stop()
+	x.server.AwaitReady(t)
+	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address),
+		Workflow: workflow, Limit: 3 * time.Minute})
+	require.NotEmpty(t, x.load.Of(load.Accepted))
+	return x.load.String()
+}
+
+func (x *stage) begin(fault string) {
+	switch fault {
+	case "temporal killed":
+		x.temporal.Kill()
+	case "temporal stopped":
+		x.temporal.Terminate()
+		<-x.temporal.Done()
+	case "temporal frozen":
+		x.temporal.Freeze()
+	case "connections cut":
+		x.frontend.CutConnections()
+	case "frontend stopped":
+		x.frontend.Stop()
+	case "connections forgotten":
+		x.frontend.Forget()
+	case "requests dropped":
+		x.frontend.Blackhole(conntest.ToServer)
+	case "answers dropped":
+		x.frontend.Blackhole(conntest.ToClient)
+	case "answers slow":
+		x.frontend.Slow(2 * time.Second)
+	case "server killed":
+		x.server.Kill()
+	case "server stopped":
+		x.server.Terminate()
+		<-x.server.Done()
+	case "database locked":
+		x.lock()
+	}
+}
+
+func (x *stage) end(fault string) {
+	switch fault {
+	case "temporal killed", "temporal stopped":
+		x.temporal = x.temporal.Restart(x.t)
+	case "temporal frozen":
+		x.temporal.Thaw()
+	case "frontend stopped":
+		require.NoError(x.t, x.frontend.Restart())
+	case "requests dropped", "answers dropped":
+		x.frontend.Restore()
+	case "answers slow":
+		x.frontend.Slow(0)
+	case "server killed", "server stopped":
+		x.server = platform.LaunchServer(x.t, x.options)
+		x.server.AwaitAPI(x.t)
+		x.load.Follow(x.server)
+	case "database locked":
+		x.unlock()
+	}
+}
+
+// lock keeps the server from writing.
+func (x *stage) lock() {
+	if x.store.Driver == "sqlite" {
+		x.unlock = database.LockSQLite(x.t, x.store)
+		return
+	}
+	x.unlock = database.LockPostgres(x.t, x.store)
+}
+
+// wait waits, as a fault lasts.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}
