@@ -194,6 +194,7 @@ func (l *loop) settle(r result) {
 	if r.made != nil {
 		l.candidate = r.made
 	}
+	finish := func() {}
 	switch event := r.event.(type) {
 	case machine.Checked:
 		if event.Kind == machine.None && r.used != nil {
@@ -206,7 +207,7 @@ func (l *loop) settle(r result) {
 		if event.Err != nil {
 			l.discard()
 		} else {
-			l.swap(r)
+			finish = l.swap(r)
 		}
 	}
 	if l.stale {
@@ -214,6 +215,7 @@ func (l *loop) settle(r result) {
 		l.discard()
 	}
 	l.tell(r.event)
+	finish() // now that everybody gets the new client: a hook may ask for it
 	if state := l.machine.View(time.Now()).State; l.current != nil && !l.busy && (state == Connected || state == Degraded) {
 		l.discard() // the current client recovered first
 	}
@@ -240,8 +242,9 @@ func (l *loop) discard() {
 	l.joined.Go(old.link.Close)
 }
 
-// swap puts a generation whose workers were started in the place of the current one.
-func (l *loop) swap(r result) {
+// swap puts a generation whose workers were started in the place of the current one. What it returns lets the hooks know and
+// the one before come to its end.
+func (l *loop) swap(r result) (finish func()) {
 	old := l.current
 	l.current, l.candidate = r.used, nil
 	l.number = r.used.number
@@ -269,13 +272,15 @@ func (l *loop) swap(r result) {
 		}
 		l.log.Info(message, "workers", len(r.outcomes), "generation", l.number)
 	}
+	l.silent = time.Time{}
 	g := l.current
 	l.draining.Add(1)
-	l.joined.Go(func() {
-		defer l.draining.Add(-1)
-		l.finish(g, old, replaced)
-	})
-	l.silent = time.Time{}
+	return func() {
+		l.joined.Go(func() {
+			defer l.draining.Add(-1)
+			l.finish(g, old, replaced)
+		})
+	}
 }
 
 // shut ends everything: the operation under way, the candidate, the workers, the current generation.
