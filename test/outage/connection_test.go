@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/test/load"
 	"github.com/signalbox-dev/signalbox/test/platform"
@@ -288,7 +289,7 @@ func TestStatusTellsTheTruth(t *testing.T) {
 
 	reset := x.CLI(t, "system", "reset-breaker")
 	require.Equal(t, platform.ExitOK, reset.Code, reset.String())
-	audit := x.CLI(t, "audit", "list")
+	audit := x.CLI(t, "audit", "list", "--project", "-")
 	require.Contains(t, audit.Stdout, "breaker", audit.String())
 
 	// A breaker that is open for ten minutes does not keep a Temporal that is back waiting.
@@ -316,11 +317,13 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			id := x.Start(t, workflow, "").GetId()
 			x.Await(t, id, soon, "waiting")
 			ctx, cancel := context.WithCancel(t.Context())
-			var watching sync.WaitGroup
+			var opened, watching sync.WaitGroup
 			defer func() { cancel(); watching.Wait() }()
 			for range 100 {
-				watching.Go(func() { _, _ = x.Watch(ctx, id) }) // it ends with the server, one way or the other
+				opened.Add(1)
+				watching.Go(func() { x.follow(ctx, id, opened.Done) })
 			}
+			opened.Wait()
 			switch away {
 			case "down":
 				x.temporal.Kill()
@@ -339,6 +342,20 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			require.Less(t, time.Since(began), 15*time.Second)
 		})
 	}
+}
+
+// follow watches a run until the watch ends, one way or the other, and tells when it is open.
+func (x *site) follow(ctx context.Context, id string, open func()) {
+	tell := sync.OnceFunc(open)
+	defer tell()
+	stream, err := x.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
+	if err != nil {
+		return
+	}
+	for stream.Receive() {
+		tell()
+	}
+	_ = stream.Close() // how it ended does not matter
 }
 
 // One request ID posted by many at once makes one run.
