@@ -40,7 +40,8 @@ func (p *Process) CPU(t T) time.Duration {
 		return 0
 	}
 	var total time.Duration
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	text := string(data)
+	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
 	for _, field := range fields[user : user+count] {
 		n, err := strconv.Atoi(field)
 		if err != nil {

@@ -57,7 +57,7 @@ type Report struct {
 	killed          *recoveries
 	cut             *recoveries
 	managers, plain stampede
-	passes          []passes
+	passes          []*passes
 }
 
 // Measure carries out a plan. progress is told what begins.

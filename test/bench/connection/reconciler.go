@@ -42,7 +42,7 @@ func askedMethods() []string {
 }
 
 // reconciliations makes dry passes over many open runs: nothing differs, which is what a pass finds nearly always.
-func reconciliations(t platform.T, temporal *platform.Temporal, store platform.Store, open, rounds int) passes {
+func reconciliations(t platform.T, temporal *platform.Temporal, store platform.Store, open, rounds int) *passes {
 	frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
 	server := platform.StartServer(t, platform.ServerOptions{Temporal: frontend.Addr(), Store: store})
 	waiting := server.Publish(t, platform.Document("waiting", "  - rest:\n      wait: {hours: 1}\n"))
@@ -51,7 +51,7 @@ func reconciliations(t platform.T, temporal *platform.Temporal, store platform.S
 		t.Fatalf("start %d runs: %v", open, err)
 	}
 	listed(t, server, open)
-	out := passes{store: store.Driver, open: open, asked: map[string][]float64{}}
+	out := &passes{store: store.Driver, open: open, asked: map[string][]float64{}}
 	if _, err := starts(t.Context(), start, warmStarts, nil); err != nil {
 		t.Fatalf("start a run: %v", err)
 	}
@@ -133,7 +133,7 @@ func starts(ctx context.Context, start func() error, n int, over <-chan struct{}
 	return out, nil
 }
 
-func (p passes) markdown(out printer) {
+func (p *passes) markdown(out printer) {
 	out("| one pass over %d open runs, store %s | figure |", p.open, p.store)
 	out("|---|---|")
 	out("| duration | %s |", promise.Round(p.took.At(.5)))
