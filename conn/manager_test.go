@@ -394,6 +394,46 @@ func TestASetThatCannotStartKeepsNobodyBack(t *testing.T) {
 	require.Equal(t, 1, s.Generation)
 }
 
+// killer is a worker plugin that can do what the SDK does when a worker dies.
+type killer struct {
+	worker.PluginBase
+
+	kill atomic.Value
+}
+
+func (*killer) Name() string { return "killer" }
+
+func (k *killer) ConfigureWorker(_ context.Context, options worker.PluginConfigureWorkerOptions) error {
+	k.kill.Store(options.WorkerOptions.OnFatalError)
+	return nil
+}
+
+func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	fatal := &killer{}
+	var made, told atomic.Int32
+	require.NoError(t, r.Register("mortal", func(c client.Client) (worker.Worker, error) {
+		made.Add(1)
+		return worker.New(c, "mortal", worker.Options{
+			Plugins: []worker.Plugin{fatal}, OnFatalError: func(error) { told.Add(1) },
+		}), nil
+	}))
+	r.connect(t)
+	before := r.until(t, polling)
+	fatal.kill.Load().(func(error))(errors.New("the namespace is gone"))
+	r.until(t, func(s conn.Status) bool { return made.Load() == 2 && polling(s) })
+	after := r.Status()
+	require.Equal(t, int32(1), told.Load(), "the hook of its own is called as well")
+	require.Equal(t, 1, after.Generation)
+	require.Equal(t, before.Workers[1], conn.WorkerStatus{
+		Name: "orders", TaskQueues: []string{"orders"}, Running: true, Polling: true, Generation: 1,
+		Since: after.Workers[1].Since, LastPoll: before.Workers[1].LastPoll,
+	}, "the other one was not touched")
+	require.Equal(t, 1, r.log.count("Worker has died, replacing it"))
+}
+
 func TestSetsComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})

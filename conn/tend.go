@@ -27,7 +27,7 @@ func (l *loop) tend() {
 			continue // somebody is at it
 		}
 		if died != nil {
-			l.log.Error("Worker has died, replacing it", "worker", one.Name, "generation", died.Generation(), "error", died.Err())
+			l.log.Error("Worker has died, replacing it", "worker", one.Name, "error", died)
 		}
 		l.replace(one)
 	}

@@ -171,10 +171,10 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false})
+	a.then(step{a.api, false}, step{waiting, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
-		a.then(step{workers, false}, step{heartbeat, false}, step{waiting, false}, step{compare, false})
+		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false})
 	}
 	return nil
 }

@@ -112,7 +112,6 @@ type Runs struct {
 	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
 
 	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. Past that the run is answered as it is, queued: starting, and its start goes on."`
-	ReconcileInterval    time.Duration `yaml:"reconcile_interval" default:"30s" doc:"How often open runs are compared with Temporal. One worker of all does it at a time."`
 	QueueWhenUnavailable QueueMode     `yaml:"queue_when_unavailable" doc:"Queue mode: what to do with new runs while Temporal is away. Without it they are refused with ENGINE_UNAVAILABLE."`
 }
 

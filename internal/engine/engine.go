@@ -97,7 +97,8 @@ func (e *Engine) temporal() (client.Client, error) {
 		if down.Kind == conn.NamespaceMissing {
 			f.Message = fmt.Sprintf("temporal at %s has no namespace %q; create it, or correct temporal.namespace", down.Address, down.Namespace)
 		}
-		f = f.WithRetry(down.RetryAfter).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind))
+		f = f.WithRetry(down.RetryAfter).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind)).
+			WithFact("since", down.Since.UTC().Format(time.RFC3339))
 	}
 	return nil, f
 }

@@ -72,7 +72,9 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 			found, _ := fault.From(err)
 			require.Positive(t, found.RetryAfter)
 			require.Error(t, found.Cause)
-			require.Equal(t, map[string]string{"state": "down", "kind": tt.kind}, found.Facts)
+			require.Equal(t, map[string]string{
+				"state": "down", "kind": tt.kind, "since": m.Status().Since.UTC().Format(time.RFC3339),
+			}, found.Facts)
 			_, err = e.Start(t.Context(), aRun())
 			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
 		})

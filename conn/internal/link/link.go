@@ -186,9 +186,8 @@ func (l *Link) capabilities(ctx context.Context) ([]byte, error) {
 	return l.known, nil
 }
 
-// Workers calls a function that makes workers of this client and returns the task queues that they were made for. Calls do
-// not overlap.
-func (l *Link) Workers(build func()) (queues []string) { return l.plugin.record(build) }
+// Workers calls a function that makes workers of this client and returns what is known of them. Calls do not overlap.
+func (l *Link) Workers(build func()) Made { return l.plugin.record(build) }
 
 // Close closes the client, once, and joins what watched it. Requests that are under way fail.
 func (l *Link) Close() {

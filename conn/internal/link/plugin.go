@@ -24,7 +24,15 @@ type plugin struct {
 
 	building sync.Mutex // held while workers are being made
 	mu       sync.Mutex
-	queues   []string
+	made     *Made
+}
+
+// Made is what is known of the workers that one call has made.
+type Made struct {
+	// Queues are the task queues that they poll.
+	Queues []string
+	// Died gets why the first of them died, if one does.
+	Died chan error
 }
 
 var (
@@ -42,18 +50,36 @@ func (p *plugin) ConfigureWorker(_ context.Context, options worker.PluginConfigu
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queues = append(p.queues, options.TaskQueue)
+	if p.made == nil {
+		return nil // made by somebody who has kept the client
+	}
+	p.made.Queues = append(p.made.Queues, options.TaskQueue)
+	died, told := p.made.Died, options.WorkerOptions.OnFatalError
+	options.WorkerOptions.OnFatalError = func(err error) {
+		select {
+		case died <- err:
+		default:
+		}
+		if told != nil {
+			told(err)
+		}
+	}
 	return nil
 }
 
-func (p *plugin) record(build func()) []string {
+func (p *plugin) record(build func()) Made {
 	p.building.Lock()
 	defer p.building.Unlock()
-	p.mu.Lock()
-	p.queues = nil
-	p.mu.Unlock()
+	p.note(&Made{Died: make(chan error, 1)})
+	defer p.note(nil)
 	build()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.queues
+	return *p.made
+}
+
+func (p *plugin) note(made *Made) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made = made
 }

@@ -66,10 +66,9 @@ type Running struct {
 	worker     worker.Worker
 	link       *link.Link
 	generation int
-	queues     []string
+	made       link.Made
 	since      time.Time
-	ended      chan struct{} // closed when it has stopped or died
-	err        error         // why it died; read after ended
+	err        error // why it died; guarded by its set
 }
 
 // New returns a set without a worker.
@@ -97,7 +96,7 @@ func (s *Set) Start(l *link.Link, generation int) (*Running, error) {
 		w   worker.Worker
 		err error
 	)
-	queues := l.Workers(func() { w, err = s.build(l.Client()) })
+	made := l.Workers(func() { w, err = s.build(l.Client()) })
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +104,7 @@ func (s *Set) Start(l *link.Link, generation int) (*Running, error) {
 		return nil, fmt.Errorf("starting the workers of %q: %w", s.Name, err)
 	}
 	l.Acquire()
-	r := &Running{worker: w, link: l, generation: generation, queues: queues, since: time.Now(), ended: make(chan struct{})}
-	go func() {
-		defer close(r.ended)
-		r.err = w.Run(nil) // it is started already: this waits for its end, and tells why
-	}()
-	return r, nil
+	return &Running{worker: w, link: l, generation: generation, made: made, since: time.Now()}, nil
 }
 
 // build calls the factory. The SDK panics where it is given options that contradict each other.
@@ -131,21 +125,20 @@ func (s *Set) build(c client.Client) (w worker.Worker, err error) {
 }
 
 // Queues are the task queues that the worker was made for.
-func (r *Running) Queues() []string { return r.queues }
+func (r *Running) Queues() []string { return r.made.Queues }
 
-// Generation is the number that the worker was started with.
-func (r *Running) Generation() int { return r.generation }
-
-// Err is why the worker died; it is known after it has.
-func (r *Running) Err() error {
-	<-r.ended
+// death returns why the worker died, nil while it lives. The set's lock is held.
+func (r *Running) death() error {
+	select {
+	case r.err = <-r.made.Died:
+	default:
+	}
 	return r.err
 }
 
 // Stop ends the worker; what it has begun goes on within its own stop timeout.
 func (r *Running) Stop() {
 	r.worker.Stop()
-	<-r.ended
 	r.link.Release()
 }
 
@@ -180,9 +173,9 @@ func (s *Set) Failed(err error, now time.Time) int {
 	return s.failures
 }
 
-// Wanting tells whether a worker of the set should be started now: there is none, it has died, or it is left from an older
-// generation.
-func (s *Set) Wanting(now time.Time, generation int) (died *Running, wanting bool) {
+// Wanting tells whether a worker of the set should be started now: there is none, it has died, and then also of what, or it
+// is left from an older generation.
+func (s *Set) Wanting(now time.Time, generation int) (died error, wanting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.removed || now.Before(s.retryAt) {
@@ -191,12 +184,8 @@ func (s *Set) Wanting(now time.Time, generation int) (died *Running, wanting boo
 	if s.running == nil {
 		return nil, true
 	}
-	select {
-	case <-s.running.ended:
-		return s.running, true
-	default:
-		return nil, s.running.generation < generation
-	}
+	died = s.running.death()
+	return died, died != nil || s.running.generation < generation
 }
 
 // Status returns what is known of the set. Nothing polls over a connection that is not up.
@@ -211,17 +200,13 @@ func (s *Set) Status(up bool) Status {
 	if r == nil {
 		return out
 	}
-	out.TaskQueues, out.Generation, out.Since = slices.Clone(r.queues), r.generation, r.since
-	select {
-	case <-r.ended:
-		if r.err != nil {
-			out.Error = r.err.Error()
-		}
+	out.TaskQueues, out.Generation, out.Since = slices.Clone(r.made.Queues), r.generation, r.since
+	if died := r.death(); died != nil {
+		out.Error = died.Error()
 		return out
-	default:
 	}
 	out.Running, out.Polling = true, up
-	for _, queue := range r.queues {
+	for _, queue := range r.made.Queues {
 		p := r.link.Polls().Queue(queue)
 		if p.Last.After(out.LastPoll) {
 			out.LastPoll = p.Last

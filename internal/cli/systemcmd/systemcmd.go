@@ -88,7 +88,7 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare the runs with Temporal now, and correct what differs",
-		Long: `Compare the runs with Temporal now, as a worker does by itself every runs.reconcile_interval, and correct what
+		Long: `Compare the runs with Temporal now, as a worker does by itself every 30 seconds, and correct what
 differs: runs that have ended in Temporal, that it does not know, that were never handed over. Each correction is one
 line; with --dry-run nothing is changed.`,
 		Example: `  signalbox system reconcile --dry-run`,
