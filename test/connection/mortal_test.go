@@ -1,37 +1,34 @@
 package connection_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
-
-	"github.com/signalbox-dev/signalbox/conn"
 )
 
-// mortal is a worker set whose worker ends when a test wants it, as after a fatal error.
+// mortal is a worker plugin that does on a test's word what the SDK does after a poll error that lasts: it tells of a fatal
+// error and stops the worker.
 type mortal struct {
-	queue string
+	worker.PluginBase
 
-	mu     sync.Mutex
-	newest worker.Worker
+	mu   sync.Mutex
+	tell func(error)
 }
 
-func newMortal(queue string) *mortal { return &mortal{queue: queue} }
+func (*mortal) Name() string { return "mortal" }
 
-func (m *mortal) factory(s *subject) conn.Factory {
-	build := s.worker(m.queue)
-	return func(c client.Client) (worker.Worker, error) {
-		w, err := build(c)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.newest = w
-		return w, err
-	}
+// ConfigureWorker implements worker.Plugin: the newest worker is the one to die.
+func (m *mortal) ConfigureWorker(_ context.Context, options worker.PluginConfigureWorkerOptions) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tell = options.WorkerOptions.OnFatalError
+	return nil
 }
 
 func (m *mortal) die() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.newest.Stop()
+	m.tell(errors.New("the worker's polls are refused for good"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
@@ -308,8 +309,8 @@ func TestOneWorkerSetDies(t *testing.T) {
 	t.Parallel()
 	frontend := before(t, conntest.Options{})
 	s := prepare(t, to(frontend.Addr()))
-	mortal := newMortal(s.queue + "-mortal")
-	require.NoError(t, s.Register("mortal", mortal.factory(s)))
+	mortal := &mortal{}
+	require.NoError(t, s.Register("mortal", s.worker(s.queue+"-mortal", worker.Options{Plugins: []worker.Plugin{mortal}})))
 	s.begin(t)
 	rest := s.rest(t)
 	s.watch(t)

@@ -68,7 +68,7 @@ func prepare(t *testing.T, options conn.Options) *subject {
 	var err error
 	s.Manager, err = conn.New(options)
 	require.NoError(t, err)
-	require.NoError(t, s.Register("orders", s.worker(s.queue)))
+	require.NoError(t, s.Register("orders", s.worker(s.queue, worker.Options{})))
 	return s
 }
 
@@ -92,9 +92,9 @@ func (s *subject) begin(t *testing.T) {
 	})
 }
 
-func (s *subject) worker(queue string) conn.Factory {
+func (s *subject) worker(queue string, options worker.Options) conn.Factory {
 	return func(c client.Client) (worker.Worker, error) {
-		w := worker.New(c, queue, worker.Options{})
+		w := worker.New(c, queue, options)
 		w.RegisterWorkflowWithOptions(process, workflow.RegisterOptions{Name: "process"})
 		w.RegisterActivityWithOptions(s.charge, activity.RegisterOptions{Name: "charge"})
 		return w, nil
