@@ -201,7 +201,12 @@ func TestEndToEndOfTheConnection(t *testing.T) {
 			"Initial Temporal connection successful", "All Temporal workers started", "Temporal connection unhealthy, initiating reconnection",
 			"Temporal reconnected successfully", "Workers restarted successfully", "Stopping old workers",
 		} {
-			require.Contains(t, x.Output(), line)
+			platform.Eventually(t, soon, func() string {
+				if !strings.Contains(x.Output(), `"`+line+`"`) {
+					return "the log does not say: " + line
+				}
+				return ""
+			})
 		}
 		promise.Record(t, promise.Figure{Promise: "C9", What: "start, no Temporal, Temporal, create, restart of Temporal, create: from its readiness to connected, both times",
 			Aim: "30 s", Trials: 2, Figure: promise.Times{connected, again}.String()})

@@ -86,10 +86,16 @@ func (p *Temporal) AwaitAccepting(t T) time.Time {
 	return time.Now()
 }
 
-// AwaitServing waits until the namespace default answers.
+// AwaitServing waits until the namespace default answers and all parts of the server have started: one that is frozen before
+// gives itself up.
 func (p *Temporal) AwaitServing(t T) {
 	t.Helper()
-	p.await(t, func() string { return p.probe(t.Context()) })
+	p.await(t, func() string {
+		if !strings.Contains(p.Output(), "Temporal is ready") {
+			return "not all parts of Temporal have started"
+		}
+		return p.probe(t.Context())
+	})
 }
 
 func startTemporal(t T, port int, file string) *Temporal {
