@@ -373,8 +373,7 @@ func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 func (f *traffic) send(ctx context.Context, s *subject, id string) {
 	at := time.Now()
 	err := s.start(ctx, order{ID: id})
-	var down *conn.DownError
-	if errors.As(err, &down) {
+	if _, refused := errors.AsType[*conn.DownError](err); refused {
 		return
 	}
 	f.mu.Lock()

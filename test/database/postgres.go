@@ -61,8 +61,8 @@ func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 // programs finds the folder that holds initdb, which Debian keeps off the PATH.
 func programs() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return filepath.Dir(real)
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(target)
 		}
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")

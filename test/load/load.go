@@ -105,10 +105,9 @@ func (l *Load) Send(ctx context.Context, n int) Request {
 		Input: &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"n":%d}`, n)},
 	}))
 	r.Took, r.Err = time.Since(r.At), err
-	switch {
-	case err == nil:
+	if err == nil {
 		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
-	default:
+	} else {
 		r.Reason, r.Code = platform.Reason(err)
 		// Only the platform gives reasons: without one the answer is the transport's.
 		r.Outcome = Lost
