@@ -1,0 +1,68 @@
+package load
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+)
+
+func row(id, status string) *signalboxv1.Run { return &signalboxv1.Run{Id: id, Status: status} }
+
+// sound is a verdict without a finding: one request of each outcome, and a lost one that was carried out.
+func sound() *verdict {
+	return &verdict{
+		requests: map[string]Request{
+			"a": {ID: "a", Outcome: Accepted, Run: "run-a"}, "r": {ID: "r", Outcome: Refused}, "l": {ID: "l", Outcome: Lost}, "m": {ID: "m", Outcome: Lost},
+		},
+		rows: map[string]*signalboxv1.Run{"a": row("run-a", "completed"), "l": row("run-l", "completed")},
+		executions: map[string][]enums.WorkflowExecutionStatus{
+			"run-a": {enums.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "run-l": {enums.WORKFLOW_EXECUTION_STATUS_COMPLETED},
+		},
+	}
+}
+
+func TestASoundVerdictHasNoFinding(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, sound().fatal(false))
+	require.Empty(t, sound().open("completed"))
+}
+
+func TestEveryLieIsFound(t *testing.T) {
+	t.Parallel()
+	lies := map[string]struct {
+		tell func(*verdict)
+		want string
+	}{
+		"accepted without a row":      {func(v *verdict) { delete(v.rows, "a") }, "was accepted and has no row"},
+		"accepted as another run":     {func(v *verdict) { v.rows["a"] = row("run-l", "completed") }, "was answered with run run-a"},
+		"refused with a row":          {func(v *verdict) { v.rows["r"] = row("run-r", "queued") }, "was refused"},
+		"a row that nobody asked for": {func(v *verdict) { v.rows["x"] = row("run-x", "completed") }, "nobody made"},
+		"an execution without a row":  {func(v *verdict) { v.executions["run-y"] = v.executions["run-a"] }, "execution run-y has no row"},
+		"executed twice":              {func(v *verdict) { v.executions["run-a"] = append(v.executions["run-a"], v.executions["run-a"]...) }, "2 executions"},
+		"not ended":                   {func(v *verdict) { v.rows["a"] = row("run-a", "running") }, "is running"},
+		"never executed":              {func(v *verdict) { delete(v.executions, "run-l") }, "in Temporal []"},
+		"ended otherwise in Temporal": {func(v *verdict) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED }, "Terminated"},
+		"still running in Temporal":   {func(v *verdict) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_RUNNING }, "Running"},
+		"ended otherwise on both ends": {func(v *verdict) {
+			v.rows["a"].Status, v.executions["run-a"][0] = "failed", enums.WORKFLOW_EXECUTION_STATUS_FAILED
+		}, "is failed"},
+	}
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := sound()
+			lie.tell(v)
+			require.Contains(t, few(append(v.fatal(false), v.open("completed")...)), lie.want)
+		})
+	}
+}
+
+func TestExecutionsOfOthersMayBeAllowed(t *testing.T) {
+	t.Parallel()
+	v := sound()
+	v.executions["run-y"] = v.executions["run-a"]
+	require.Empty(t, v.fatal(true))
+}
