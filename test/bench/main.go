@@ -73,28 +73,22 @@ func run() error {
 }
 
 // write measures the sections, or only the one named, and returns the page. The kit's failures come as panics, which end here.
-func write(ctx context.Context, sections []section, only, path string) (text string, err error) {
+func write(ctx context.Context, sections []section, only, path string) (string, error) {
 	old, err := before(path)
 	if err != nil {
 		return "", err
 	}
 	scope := platform.NewScope(ctx, "bench")
 	defer scope.Close()
-	defer func() {
-		if caught := recover(); caught != nil {
-			failure, ok := caught.(platform.Failure)
-			if !ok {
-				panic(caught)
-			}
-			err = failure
-		}
-	}()
 	parts := []string{head}
 	measured := false
 	for _, s := range sections {
 		part := s.kept(old)
 		if only == "" || only == s.name {
-			part, measured = s.write(scope), true
+			measured = true
+			if err := platform.Try(func() { part = s.write(scope) }); err != nil {
+				return "", err
+			}
 		}
 		if part != "" {
 			parts = append(parts, part)

@@ -131,17 +131,24 @@ type Shared[V any] struct{ get func() (V, error) }
 // Share tells how to make a value when it is first wanted.
 func Share[V any](s *Suite, build func(T) V) *Shared[V] {
 	return &Shared[V]{get: sync.OnceValues(func() (v V, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				failure, ok := p.(Failure)
-				if !ok {
-					panic(p)
-				}
-				err = failure
-			}
-		}()
-		return build(s.scope), nil
+		err = Try(func() { v = build(s.scope) })
+		return v, err
 	})}
+}
+
+// Try calls f and returns the failure of a [Scope] that ended it, if one did. A goroutine that may fail so needs its own.
+func Try(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			failure, ok := p.(Failure)
+			if !ok {
+				panic(p)
+			}
+			err = failure
+		}
+	}()
+	f()
+	return nil
 }
 
 // Get returns the value. Where it could not be made every test that asks fails with the same message.

@@ -64,13 +64,13 @@ type Report struct {
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p}
 	progress("what asking for the client costs")
-	r.costs = measureCosts(t, min(p.Rounds, 3), p.Benchtime) // they differ little, and getting into each situation takes seconds
+	r.costs = measureCosts(t, min(p.Rounds, 2), p.Benchtime)
 	progress("recovery of a killed Temporal's clients")
 	within(t, func(t platform.T) { r.killed = kills(t, p) })
 	progress("where making workers anew pays")
 	within(t, func(t platform.T) { r.cut = cuts(t, p) })
 	progress("many clients at once")
-	within(t, func(t platform.T) { r.managers, r.plain = stampedes(t, p.Rounds) })
+	within(t, func(t platform.T) { r.managers, r.plain = stampedes(t, min(p.Rounds, 2)) })
 	progress("reconciler")
 	stores := []func(platform.T) platform.Store{platform.SQLite}
 	if platform.HasPostgres() {
@@ -91,54 +91,57 @@ func within(t platform.T, part func(platform.T)) {
 	part(scope)
 }
 
-// kills has managers and SDK clients suffer outages of a real Temporal that is killed and started again.
-func kills(t platform.T, p Plan) *recoveries {
-	temporal := platform.StartTemporal(t)
-	away := killed(t, temporal)
-	var members []*member
-	for i := range p.Copies {
-		for _, k := range []kind{theDefault(), bare()} {
-			members = append(members, joined(t, k, temporal.Address, fmt.Sprintf("killed-%s-%d", k.name, i)))
-		}
-	}
-	if err := ready(t.Context(), members, temporal.Address); err != nil {
-		t.Fatalf("%v", err)
-	}
-	out := newRecoveries()
-	for range p.Rounds {
-		for _, length := range p.Kills {
-			if err := out.suffer(t.Context(), members, temporal.Address, away, length, false); err != nil {
-				t.Fatalf("%v", err)
-			}
-		}
-	}
-	return out
+// place is where members suffer outages of one length, side by side with the places of the other lengths.
+type place struct {
+	length  time.Duration
+	away    outage
+	members []*member
+	// temporal is where workflows are started.
+	temporal string
 }
 
-// cuts has managers of different patience suffer outages of the way to Temporal, all lengths side by side, with an activity
-// under way at each.
+// kills has managers and SDK clients suffer outages of real Temporals that are killed and started again.
+func kills(t platform.T, p Plan) *recoveries {
+	var places []place
+	for _, length := range p.Kills {
+		temporal := platform.StartTemporal(t)
+		at := place{length: length, away: killed(t, temporal), temporal: temporal.Address}
+		for i := range p.Copies {
+			for _, k := range []kind{theDefault(), bare()} {
+				at.members = append(at.members, joined(t, k, temporal.Address, fmt.Sprintf("killed-%s-%d", k.name, i)))
+			}
+		}
+		places = append(places, at)
+	}
+	return rounds(t, places, p.Rounds, false)
+}
+
+// cuts has managers of different patience suffer outages of the way to a Temporal, with an activity under way at each.
 func cuts(t platform.T, p Plan) *recoveries {
 	temporal := platform.StartTemporal(t)
-	type place struct {
-		away    outage
-		members []*member
-	}
-	places := make([]place, len(p.Cuts))
-	for i, length := range p.Cuts {
+	var places []place
+	for _, length := range p.Cuts {
 		frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-		places[i].away = unreachable(t, frontend)
+		at := place{length: length, away: unreachable(t, frontend), temporal: temporal.Address}
 		for _, k := range []kind{never(), theDefault(), always()} {
-			places[i].members = append(places[i].members, joined(t, k, frontend.Addr(), fmt.Sprintf("cut-%s-%s", k.name, length)))
+			at.members = append(at.members, joined(t, k, frontend.Addr(), fmt.Sprintf("cut-%s-%s", k.name, length)))
+		}
+		places = append(places, at)
+	}
+	return rounds(t, places, p.Rounds, true)
+}
+
+// rounds has an outage of every length in each round.
+func rounds(t platform.T, places []place, n int, held bool) *recoveries {
+	out := newRecoveries()
+	err := all(places, func(_ int, at place) error { return ready(t.Context(), at.members, at.temporal) })
+	for range n {
+		if err == nil {
+			err = all(places, func(_ int, at place) error { return out.suffer(t.Context(), at, held) })
 		}
 	}
-	out := newRecoveries()
-	for range p.Rounds {
-		err := all(places, func(i int, at place) error {
-			return out.suffer(t.Context(), at.members, temporal.Address, at.away, p.Cuts[i], true)
-		})
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
+	if err != nil {
+		t.Fatalf("%v", err)
 	}
 	return out
 }
@@ -181,7 +184,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		passes.markdown(p)
 	}
 	p("")
-	p("%d rounds; of each kind %d suffered every kill.", r.plan.Rounds, r.plan.Copies)
+	p("%d rounds of outages, all lengths side by side; of each kind %d suffered every kill. The rest was measured in at most 2 rounds.",
+		r.plan.Rounds, r.plan.Copies)
 }
 
 func three(d promise.Times) string {

@@ -113,15 +113,13 @@ func busiest(times []time.Time, window time.Duration) int {
 	return most
 }
 
-// stampedes has a crowd of managers and one of SDK clients lose Temporal, one after the other.
+// stampedes has a crowd of managers and one of SDK clients lose Temporal, at the same time.
 func stampedes(t platform.T, rounds int) (managers, plain stampede) {
 	crowds := []*crowd{gather(t, theDefault()), gather(t, bare())}
 	found := []*stampede{&managers, &plain}
 	for range rounds {
-		for i, c := range crowds {
-			if err := c.outage(t.Context(), found[i]); err != nil {
-				t.Fatalf("%d clients: %v", crowdSize, err)
-			}
+		if err := all(crowds, func(i int, c *crowd) error { return c.outage(t.Context(), found[i]) }); err != nil {
+			t.Fatalf("%d clients: %v", crowdSize, err)
 		}
 	}
 	return managers, plain

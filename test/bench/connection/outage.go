@@ -33,7 +33,9 @@ func killed(t platform.T, temporal *platform.Temporal) outage {
 		if err := pause(t.Context(), length-bootTime-time.Since(gone)); err != nil {
 			return time.Time{}, err
 		}
-		temporal = temporal.Relaunch(t)
+		if err := platform.Try(func() { temporal = temporal.Relaunch(t) }); err != nil {
+			return time.Time{}, err
+		}
 		return accepting(t.Context(), temporal.Address)
 	}
 }
@@ -89,32 +91,32 @@ func (r *recoveries) of(kind string, length time.Duration) *recovery {
 	return r.found[kind][length]
 }
 
-// suffer makes one outage for all members, and notes how each came out of it. Workflows are started at temporal, by
-// nobody who has suffered. With held, an activity of each is under way all the time.
-func (r *recoveries) suffer(ctx context.Context, members []*member, temporal string, away outage, length time.Duration, held bool) error {
+// suffer makes one outage for all members of a place, and notes how each came out of it. Workflows are started by nobody
+// who has suffered. With held, an activity of each is under way all the time.
+func (r *recoveries) suffer(ctx context.Context, at place, held bool) error {
 	var holding []string
 	if held {
 		var err error
-		if holding, err = begin(ctx, members, temporal, length+heldAfter); err != nil {
+		if holding, err = begin(ctx, at.members, at.temporal, at.length+heldAfter); err != nil {
 			return err
 		}
 	}
-	accepted, err := away(length)
+	accepted, err := at.away(at.length)
 	if err != nil {
 		return err
 	}
-	s, err := newStarter(temporal)
+	s, err := newStarter(at.temporal)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- all(holding, func(i int, id string) error { return r.charged(ctx, s, members[i], id, length) })
+		ended <- all(holding, func(i int, id string) error { return r.charged(ctx, s, at.members[i], id, at.length) })
 	}()
-	err = all(members, func(_ int, m *member) error { return r.recovered(ctx, s, m, length, accepted) })
+	err = all(at.members, func(_ int, m *member) error { return r.recovered(ctx, s, m, at.length, accepted) })
 	if err := errors.Join(err, <-ended); err != nil {
-		return fmt.Errorf("after an outage of %s: %w", length, err)
+		return fmt.Errorf("after an outage of %s: %w", at.length, err)
 	}
 	return pause(ctx, betweenOutages)
 }

@@ -3,9 +3,11 @@ package connection
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"connectrpc.com/connect"
+	"go.temporal.io/api/workflowservice/v1"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
@@ -16,8 +18,8 @@ import (
 
 const (
 	startCallers = 32
-	// warmStarts are not counted, comparedStarts are timed before each pass; during it as many as fit, up to the same.
-	warmStarts, comparedStarts = 20, 200
+	// warmStarts are not counted, comparedStarts are timed before each pass; during it as many as fit.
+	warmStarts, comparedStarts = 20, 100
 	// sampleEvery is how often the memory of the server is looked at during a pass, and how soon starts follow each other.
 	sampleEvery = 50 * time.Millisecond
 )
@@ -50,7 +52,7 @@ func reconciliations(t platform.T, temporal *platform.Temporal, store platform.S
 	if err := platform.Together(open, startCallers, start); err != nil {
 		t.Fatalf("start %d runs: %v", open, err)
 	}
-	listed(t, server, open)
+	listed(t, temporal, open)
 	out := &passes{store: store.Driver, open: open, asked: map[string][]float64{}}
 	if _, err := starts(t.Context(), start, warmStarts, nil); err != nil {
 		t.Fatalf("start a run: %v", err)
@@ -62,14 +64,15 @@ func reconciliations(t platform.T, temporal *platform.Temporal, store platform.S
 }
 
 // listed waits until Temporal lists all open runs: it does so a moment after their start.
-func listed(t platform.T, server *platform.Server, open int) {
+func listed(t platform.T, temporal *platform.Temporal, open int) {
+	c := platform.DialTemporal(t, temporal.Address)
 	platform.Eventually(t, patience, func() string {
-		count, err := server.System.Reconcile(t.Context(), connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: true}))
+		count, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
 		switch {
 		case err != nil:
 			return err.Error()
-		case count.Msg.GetOpen() < int64(open):
-			return fmt.Sprintf("Temporal lists %d of %d open runs", count.Msg.GetOpen(), open)
+		case count.GetCount() < int64(open):
+			return fmt.Sprintf("Temporal lists %d of %d open runs", count.GetCount(), open)
 		}
 		return ""
 	})
@@ -95,7 +98,7 @@ func (p *passes) round(t platform.T, frontend *conntest.Frontend, server *platfo
 		pass, failed = server.System.Reconcile(t.Context(), connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: true}))
 	}()
 	most := memory
-	busy, err := starts(t.Context(), func() error { most = max(most, server.Memory(t)); return start() }, comparedStarts, over)
+	busy, err := starts(t.Context(), func() error { most = max(most, server.Memory(t)); return start() }, math.MaxInt, over)
 	if err != nil {
 		t.Fatalf("start a run during a pass: %v", err)
 	}
@@ -111,7 +114,7 @@ func (p *passes) round(t platform.T, frontend *conntest.Frontend, server *platfo
 	}
 }
 
-// starts times n starts at an even pace, or fewer when over is closed first.
+// starts times n starts at an even pace, or those before over is closed.
 func starts(ctx context.Context, start func() error, n int, over <-chan struct{}) (promise.Times, error) {
 	var out promise.Times
 	ticker := time.NewTicker(sampleEvery)
