@@ -76,7 +76,7 @@ func TestHalfOpenConnections(t *testing.T) {
 				noticed := time.Since(began)
 				fault.end(frontend)
 				began = time.Now()
-				s.charged(t, s.mustStart(t, order{}), limit+soonBusy)
+				s.charged(t, s.mustStart(t, order{}), patience)
 				recovered := time.Since(began)
 				s.back(t, rest)
 				if fault.noticed {
@@ -141,7 +141,7 @@ func TestActivitiesInFlightFinishOnceOverARebuild(t *testing.T) {
 		back := time.Now()
 		s.polls(t, soonBusy)
 		require.Equal(t, generation+1, s.Status().Generation)
-		s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+		s.charged(t, s.mustStart(t, order{}), patience)
 		gap = append(gap, time.Since(back))
 		for _, id := range held {
 			s.charged(t, id, patience)

@@ -77,7 +77,7 @@ func TestTemporalKilledAndBack(t *testing.T) {
 				s.polls(t, patience)
 				polling = append(polling, time.Since(accepting))
 				began := time.Now()
-				s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+				s.charged(t, s.mustStart(t, order{}), patience)
 				first = append(first, time.Since(began))
 			}
 			load.settleMost(t, s)
@@ -142,7 +142,7 @@ func TestTemporalFrozen(t *testing.T) {
 			s.turns(t, soonBusy, conn.Connected, conn.None)
 			s.polls(t, patience)
 			polling := time.Since(thawed)
-			s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+			s.charged(t, s.mustStart(t, order{}), patience)
 			if busy {
 				load.settleMost(t, s)
 			}
@@ -169,7 +169,7 @@ func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 		temporal.CreateNamespace(t, namespace)
 		found = append(found, s.turns(t, 35*time.Second, conn.Connected, conn.None))
 		s.polls(t, patience)
-		s.charged(t, s.mustStart(t, order{}), 2*soonBusy)
+		s.charged(t, s.mustStart(t, order{}), patience)
 		load := s.traffic(t, 200*time.Millisecond)
 		temporal.DeleteNamespace(t, namespace)
 		s.turns(t, soonIdle, conn.Down, conn.NamespaceMissing)
