@@ -142,7 +142,7 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 	})
 	s.polls(t, soonBusy)
 	require.Equal(t, other.Addr(), s.Status().Address)
-	s.charged(t, held, patience)
+	s.charged(t, held, 3*patience)
 	load.settle(t, s)
 	require.Empty(t, load.failed(), "a swap was noticed")
 	require.Equal(t, 1, s.times(held))

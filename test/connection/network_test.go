@@ -112,7 +112,7 @@ func TestBlipsTouchNoWorker(t *testing.T) {
 	require.Equal(t, was.Generation, now.Generation, "a new client was made for a blip")
 	require.Equal(t, was.Workers[0].Since, now.Workers[0].Since, "a worker was restarted for a blip")
 	require.NotContains(t, s.lines.String(), "Stopped Worker")
-	s.charged(t, held, patience)
+	s.charged(t, held, 3*patience)
 	load.settle(t, s)
 	require.Equal(t, 1, s.times(held))
 	s.back(t, rest)
