@@ -208,6 +208,12 @@ func TestSystemReconcile(t *testing.T) {
 	require.Contains(t, c.out.String(), "no, dry run")
 	require.Contains(t, shell.run(t, "system", "reconcile", "-o", "json").out.String(), `"runId": "run-1"`)
 
+	a.platform.report = &signalboxv1.ReconcileResponse{
+		Checked: 2, Withheld: 2, WithheldBecause: "they are not known to Temporal at here", Took: durationpb.New(time.Second),
+	}
+	require.Equal(t, "2 open runs left alone: they are not known to Temporal at here\nnothing to correct: 2 runs compared with Temporal in 1s\n",
+		shell.run(t, "system", "reconcile").err.String())
+
 	a.platform.refuse = retryLater()
 	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE", "try again in 2s")
 }

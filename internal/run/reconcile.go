@@ -69,8 +69,12 @@ type Report struct {
 	Total       int
 	// Failed counts runs that could not be compared; the next pass tries them again.
 	Failed int
-	Took   time.Duration
-	DryRun bool
+	// Withheld counts open runs that Temporal does not know and that were left alone, because they may be in another
+	// one; WithheldBecause names both places and what to do, for people.
+	Withheld        int
+	WithheldBecause string
+	Took            time.Duration
+	DryRun          bool
 }
 
 // ReconcileMetrics counts corrections.
@@ -84,6 +88,13 @@ type ReconcileMetrics interface {
 // Place is where Temporal keeps runs. A namespace that was deleted and made again, or lost with its data, has another
 // NamespaceID.
 type Place struct{ Address, Namespace, NamespaceID string }
+
+// Home is the place where the runs are, and since when. It is zero before the first comparison.
+type Home struct {
+	Place
+
+	Since time.Time
+}
 
 // Relation is what an execution has to do with the one that a row shows.
 type Relation int
@@ -161,6 +172,13 @@ type ReconcileStore interface {
 	FollowExecution(ctx context.Context, u Update, from string, left []string, e audit.Entry) (bool, error)
 	// WriteAudit adds an entry for what changed no row.
 	WriteAudit(ctx context.Context, e audit.Entry) error
+	// RunsHome returns what was recorded as the place where the runs are.
+	RunsHome(ctx context.Context) (Home, error)
+	// MoveHome records another one, unless the recorded one is not from any more: then it returns false. A zero from
+	// records the first.
+	MoveHome(ctx context.Context, from Place, to Home) (bool, error)
+	// WorkerPlaces returns where the live workers are connected; those that have never been are left out.
+	WorkerPlaces(ctx context.Context) ([]Place, error)
 	// GetProject returns one project.
 	GetProject(ctx context.Context, name string) (project.Project, error)
 	// Document returns the canonical form with this hash.

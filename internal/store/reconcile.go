@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // OpenRuns implements [run.ReconcileStore].
@@ -100,6 +101,55 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		return writeAudit(ctx, c, e)
 	})
 	return followed && err == nil, err
+}
+
+// RunsHome implements [run.ReconcileStore].
+func (s *Store) RunsHome(ctx context.Context) (h run.Home, err error) {
+	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanHome)
+		if err == nil && len(list) > 0 {
+			h = list[0]
+		}
+		return err
+	})
+	return h, err
+}
+
+func scanHome(row scanner) (h run.Home, err error) {
+	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, timeInto{&h.Since})
+	return h, err
+}
+
+// MoveHome implements [run.ReconcileStore].
+func (s *Store) MoveHome(ctx context.Context, from run.Place, to run.Home) (moved bool, err error) {
+	err = s.db.Write(ctx, "record where the runs are", func(ctx context.Context, c sqldb.Conn) (err error) {
+		values := []any{to.Address, to.Namespace, to.NamespaceID, micros(to.Since)}
+		if from == (run.Place{}) {
+			moved, err = affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
+ON CONFLICT (one) DO NOTHING`, values...)
+			return err
+		}
+		moved, err = affected(ctx, c, `UPDATE runs_home SET address = $1, namespace = $2, namespace_id = $3, since = $4
+WHERE address = $5 AND namespace = $6 AND namespace_id = $7`, append(values, from.Address, from.Namespace, from.NamespaceID)...)
+		return err
+	})
+	return moved && err == nil, err
+}
+
+// WorkerPlaces implements [run.ReconcileStore].
+func (s *Store) WorkerPlaces(ctx context.Context) (list []run.Place, err error) {
+	err = s.db.Read(ctx, "list the places of workers", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = collect(ctx, c, `SELECT DISTINCT address, namespace, namespace_id FROM workers
+WHERE namespace_id <> '' AND beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY address, namespace, namespace_id`,
+			[]any{worker.AliveFor.Microseconds()}, scanPlace)
+		return err
+	})
+	return list, err
+}
+
+func scanPlace(row scanner) (p run.Place, err error) {
+	err = row.Scan(&p.Address, &p.Namespace, &p.NamespaceID)
+	return p, err
 }
 
 // WriteAudit implements [run.ReconcileStore].

@@ -130,7 +130,7 @@ func (s *Service) Reconcile(ctx context.Context, dryRun bool) (run.Report, error
 	}
 	entry := audit.NewEntry(ctx, s.opts.Now(), audit.SystemReconcile, "", s.opts.ServerID, "")
 	entry.Detail, _ = json.Marshal(map[string]int{ //nolint:errchkjson // numbers always encode
-		"checked": report.Checked, "corrections": report.Total, "failed": report.Failed,
+		"checked": report.Checked, "corrections": report.Total, "failed": report.Failed, "withheld": report.Withheld,
 	})
 	s.record(ctx, entry)
 	return report, nil

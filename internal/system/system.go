@@ -115,7 +115,7 @@ type Reconciliation struct {
 	// Checked counts runs that Temporal was asked about, Corrections the differences, Failed the runs that could not be
 	// compared.
 	Checked, Corrections, Failed int
-	// Error is why it failed as a whole.
+	// Error is why it failed as a whole, or had to leave runs alone.
 	Error string
 }
 

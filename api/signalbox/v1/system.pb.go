@@ -679,7 +679,7 @@ type Reconciler struct {
 	Corrections int64 `protobuf:"varint,3,opt,name=corrections,proto3" json:"corrections,omitempty"`
 	// Runs that could not be compared.
 	Failed int64 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
-	// Why it failed as a whole.
+	// Why it failed as a whole, or had to leave runs alone.
 	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1160,11 +1160,15 @@ type ReconcileResponse struct {
 	Corrections []*Correction `protobuf:"bytes,3,rep,name=corrections,proto3" json:"corrections,omitempty"`
 	Total       int64         `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
 	// Runs that could not be compared; the next time tries them again.
-	Failed        int64                `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
-	Took          *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
-	DryRun        bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Failed int64                `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	Took   *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
+	DryRun bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Open runs that Temporal does not know and that were left alone, because they may be in another one.
+	Withheld int64 `protobuf:"varint,8,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	// Both places, and what to do about those runs. Empty when there are none.
+	WithheldBecause string `protobuf:"bytes,9,opt,name=withheld_because,json=withheldBecause,proto3" json:"withheld_because,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ReconcileResponse) Reset() {
@@ -1244,6 +1248,20 @@ func (x *ReconcileResponse) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ReconcileResponse) GetWithheld() int64 {
+	if x != nil {
+		return x.Withheld
+	}
+	return 0
+}
+
+func (x *ReconcileResponse) GetWithheldBecause() string {
+	if x != nil {
+		return x.WithheldBecause
+	}
+	return ""
 }
 
 // Correction is one difference between a run's row and Temporal.
@@ -1440,7 +1458,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"connection\x18\x01 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
 	"connection\"+\n" +
 	"\x10ReconcileRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xf3\x01\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xba\x02\n" +
 	"\x11ReconcileResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
@@ -1448,7 +1466,9 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06failed\x18\x05 \x01(\x03R\x06failed\x12-\n" +
 	"\x04took\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x17\n" +
-	"\adry_run\x18\a \x01(\bR\x06dryRun\"\x83\x01\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\bwithheld\x18\b \x01(\x03R\bwithheld\x12)\n" +
+	"\x10withheld_because\x18\t \x01(\tR\x0fwithheldBecause\"\x83\x01\n" +
 	"\n" +
 	"Correction\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x15\n" +

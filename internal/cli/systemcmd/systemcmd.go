@@ -116,6 +116,9 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	if report.GetFailed() > 0 {
 		s.Note("%s could not be compared; the next time tries them again", count(report.GetFailed(), "run"))
 	}
+	if report.GetWithheld() > 0 {
+		s.Note("%s left alone: %s", count(report.GetWithheld(), "open run"), report.GetWithheldBecause())
+	}
 	checked := fmt.Sprintf("%s compared with Temporal in %s", count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
 	if report.GetTotal() == 0 {
 		s.Note("nothing to correct: %s", checked)

@@ -91,7 +91,7 @@ func (h *System) Reconcile(
 	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
-		Took: durationpb.New(report.Took), DryRun: report.DryRun,
+		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
 	}
 	for _, c := range report.Corrections {
 		res.Corrections = append(res.Corrections, &signalboxv1.Correction{

@@ -62,6 +62,10 @@ func (p *pass) act(ctx context.Context, v verdict, row run.Run, x run.Execution)
 		return false, p.catchUp(ctx, row, x)
 	case follow:
 		return p.follow(ctx, row, x)
+	case startAgain:
+		return false, p.startAgain(ctx, row)
+	case withhold:
+		p.withhold(1)
 	case end:
 		return false, p.end(ctx, row)
 	case reopened:
@@ -78,8 +82,15 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		return nil
 	}
 	row, err := p.r.store.GetRun(ctx, row.Project, row.ID)
-	if err != nil || decide(p.facts(&row)) != startAgain {
+	if err != nil {
 		return gone(err)
+	}
+	f := p.facts(&row)
+	if p.standing == elsewhere {
+		f.answer = known // that is why it is here
+	}
+	if decide(f) != startAgain {
+		return nil
 	}
 	startCtx, cancel := context.WithTimeout(ctx, p.r.opts.StartTimeout)
 	defer cancel()

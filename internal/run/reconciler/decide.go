@@ -52,6 +52,8 @@ type facts struct {
 	missed int
 	// moved tells that Temporal is not the same place as before, so that nothing can be concluded from what it does not know.
 	moved bool
+	// standing is what Temporal's place is to the runs.
+	standing standing
 	// rebuilt tells that the history up to the last accepted workflow task was interpreted before and changed nothing.
 	rebuilt bool
 	origin  origin
@@ -65,6 +67,7 @@ const (
 	look               // ask Temporal about it now
 	walk               // ask Temporal about it when its turn comes
 	lookAgain          // ask Temporal once more, a few seconds later
+	withhold           // leave it alone, and say so: it may be in another Temporal
 	startAgain         // hand it over again
 	finish             // write how it ended
 	catchUp            // write how far it has come
@@ -84,11 +87,7 @@ func decide(f facts) verdict {
 	case f.row.Status.Terminal():
 		return decideEnded(f)
 	case f.row.Status == run.Queued && f.row.QueuedReason == run.QueuedStarting:
-		// Starting a run twice starts it once, so it takes no knowledge of which it was.
-		if f.now.Sub(f.row.StatusAt) < f.startTimeout {
-			return leave
-		}
-		return startAgain
+		return decideStarting(f)
 	case f.row.Status == run.Queued && f.row.QueuedReason != run.QueuedWorker:
 		return leave // Temporal has not got it yet, and somebody else looks after it
 	default:
@@ -124,11 +123,35 @@ func decideEnded(f facts) verdict {
 	}
 }
 
+// decideStarting judges a run whose start has no known outcome.
+func decideStarting(f facts) verdict {
+	late := f.now.Sub(f.row.StatusAt) >= f.startTimeout
+	switch {
+	case f.standing != elsewhere && late:
+		// Starting a run twice in one place starts it once, so it takes no knowledge of which it was.
+		return startAgain
+	case f.standing != elsewhere:
+		return leave
+	case f.answer == unasked:
+		return look
+	case f.answer == known && late:
+		return startAgain
+	case f.answer == known:
+		return leave
+	case !late && f.missed < looks:
+		return lookAgain // it may be on its way
+	default:
+		return withhold
+	}
+}
+
 // decideHandedOver judges an open run that Temporal was given.
 func decideHandedOver(f facts) verdict {
 	switch f.answer {
 	case unasked:
 		switch {
+		case f.standing == elsewhere && !f.listed:
+			return look // whatever is not here counts
 		case f.now.Sub(f.row.StatusAt) < quietFor:
 			return leave
 		case f.listed:
@@ -138,10 +161,14 @@ func decideHandedOver(f facts) verdict {
 		}
 	case unknown:
 		switch {
+		case f.standing == elsewhere:
+			return withhold
 		case f.moved:
 			return leave
 		case f.missed < looks:
 			return lookAgain
+		case f.standing == divided:
+			return withhold
 		default:
 			return end
 		}

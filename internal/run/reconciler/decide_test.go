@@ -73,6 +73,25 @@ func TestDecide(t *testing.T) {
 		{"unknown in another place", facts{row: waiting, answer: unknown, missed: 1, moved: true}, leave},
 		{"unknown twice in another place", facts{row: waiting, answer: unknown, missed: 2, moved: true}, leave},
 
+		{"elsewhere, just changed", facts{row: rowOf(run.Running, "", 0), standing: elsewhere}, look},
+		{"elsewhere, just changed, listed", facts{row: rowOf(run.Running, "", 0), standing: elsewhere, listed: true}, leave},
+		{"elsewhere, listed", facts{row: waiting, standing: elsewhere, listed: true}, walk},
+		{"elsewhere, unknown", facts{row: waiting, standing: elsewhere, answer: unknown, missed: 1}, withhold},
+		{"elsewhere, unknown, moved", facts{row: waiting, standing: elsewhere, answer: unknown, missed: 2, moved: true}, withhold},
+		{"elsewhere, closed", facts{row: waiting, standing: elsewhere, answer: known, execution: closedOne(run.RelationSame, lag)}, finish},
+		{"elsewhere, being started", facts{row: rowOf(run.Queued, run.QueuedStarting, 0), standing: elsewhere}, look},
+		{"elsewhere, start without an outcome", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout), standing: elsewhere, listed: true}, look},
+		{"elsewhere, on its way", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), standing: elsewhere, answer: unknown, missed: 1}, lookAgain},
+		{"elsewhere, not on its way", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), standing: elsewhere, answer: unknown, missed: 2}, withhold},
+		{"elsewhere, not started", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout), standing: elsewhere, answer: unknown, missed: 1}, withhold},
+		{"elsewhere, started", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout), standing: elsewhere, answer: known}, startAgain},
+		{"elsewhere, being started, known", facts{row: rowOf(run.Queued, run.QueuedStarting, 0), standing: elsewhere, answer: known}, leave},
+		{"elsewhere, in the queue", facts{row: rowOf(run.Queued, run.QueuedEngine, time.Hour), standing: elsewhere}, leave},
+		{"divided, just changed", facts{row: rowOf(run.Running, "", 0), standing: divided}, leave},
+		{"divided, unknown", facts{row: waiting, standing: divided, answer: unknown, missed: 1}, lookAgain},
+		{"divided, unknown twice", facts{row: waiting, standing: divided, answer: unknown, missed: 2}, withhold},
+		{"divided, start without an outcome", facts{row: rowOf(run.Queued, run.QueuedStarting, timeout), standing: divided}, startAgain},
+
 		{"closed", facts{row: waiting, answer: known, execution: closedOne(run.RelationSame, lag)}, finish},
 		{"closed just now", facts{row: waiting, answer: known, execution: closedOne(run.RelationSame, lag-ms)}, leave},
 		{"closed, continued", facts{row: waiting, answer: known, execution: closedOne(run.RelationSuccessor, lag)}, finish},
@@ -107,9 +126,11 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 		starting := open && f.row.Status == run.Queued && f.row.QueuedReason == run.QueuedStarting
 		switch v {
 		case end:
-			require.True(t, handedOver && f.answer == unknown && f.missed >= looks && !f.moved, name)
+			require.True(t, handedOver && f.answer == unknown && f.missed >= looks && !f.moved && f.standing == athome, name)
 		case lookAgain:
-			require.True(t, handedOver && f.answer == unknown && f.missed < looks, name)
+			require.True(t, (handedOver || starting) && f.answer == unknown && f.missed < looks, name)
+		case withhold:
+			require.True(t, (handedOver || starting && f.standing == elsewhere) && f.answer == unknown && f.standing != athome, name)
 		case finish:
 			require.True(t, handedOver && f.answer == known && !f.execution.Open && f.execution.Relation != run.RelationReset, name)
 		case catchUp:
@@ -118,6 +139,7 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 			require.True(t, handedOver && f.answer == known && f.execution.Relation == run.RelationReset, name)
 		case startAgain:
 			require.True(t, starting && f.now.Sub(f.row.StatusAt) >= timeout, name)
+			require.True(t, f.standing != elsewhere || f.answer == known, "started twice, in two places: %s", name)
 		case reopened:
 			require.True(t, f.row != nil && !open && f.answer == known && f.execution.Open, name)
 		case adopt, foreign, readOrigin:
@@ -126,6 +148,7 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 			require.True(t, f.row != nil && f.answer == unasked, "asked for ever: %s", name)
 		case leave:
 			require.False(t, handedOver && f.answer == unasked && f.now.Sub(f.row.StatusAt) >= quietFor, "never compared: %s", name)
+			require.False(t, f.standing == elsewhere && (handedOver || starting) && f.answer == unknown, "not told of: %s", name)
 			require.False(t, handedOver && f.answer == known && !f.execution.Open && f.now.Sub(f.execution.ClosedAt) >= lag, "left open: %s", name)
 		}
 	})
@@ -160,15 +183,45 @@ func everything(do func(facts)) {
 					for _, listed := range both {
 						for _, moved := range both {
 							for _, rebuilt := range both {
-								do(facts{
-									now: noon(), startTimeout: timeout, row: row, listed: listed, answer: said, execution: x,
-									missed: missed, moved: moved, rebuilt: rebuilt,
-								})
+								for _, s := range []standing{athome, divided, elsewhere} {
+									do(facts{
+										now: noon(), startTimeout: timeout, row: row, listed: listed, answer: said, execution: x,
+										missed: missed, moved: moved, rebuilt: rebuilt, standing: s,
+									})
+								}
 							}
 						}
 					}
 				}
 			}
 		}
+	}
+}
+
+func TestStand(t *testing.T) {
+	t.Parallel()
+	place := func(address, namespace, id string) run.Place {
+		return run.Place{Address: address, Namespace: namespace, NamespaceID: id}
+	}
+	here := place("a", "ns", "1")
+	tests := []struct {
+		name    string
+		home    run.Place
+		workers []run.Place
+		want    standing
+	}{
+		{"nothing recorded", run.Place{}, nil, athome},
+		{"here", here, []run.Place{here}, athome},
+		{"another address of the same", place("b", "ns", "1"), []run.Place{place("b", "ns", "1")}, athome},
+		{"the data is lost", place("a", "ns", "0"), []run.Place{place("a", "ns", "0")}, athome},
+		{"another address", place("b", "ns", "0"), []run.Place{here}, elsewhere},
+		{"another namespace", place("a", "other", "0"), nil, elsewhere},
+		{"a worker at another address", here, []run.Place{here, place("b", "ns", "0")}, divided},
+		{"a worker in another namespace", here, []run.Place{place("a", "other", "0")}, divided},
+		{"nothing recorded, and a worker elsewhere", run.Place{}, []run.Place{place("b", "ns", "0")}, divided},
+		{"elsewhere, with all workers there", place("b", "ns", "0"), []run.Place{place("b", "ns", "0")}, elsewhere},
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want, stand(tt.home, here, tt.workers), tt.name)
 	}
 }

@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -15,8 +17,10 @@ type memory struct {
 	mu sync.Mutex
 	// namespaceID is where Temporal was in the last pass.
 	namespaceID string
-	// walked is the run at which the last round ended.
-	walked string
+	// walked is the run at which the last round ended, looked the one at which the last bounded look at others did.
+	walked, looked string
+	// withheld is why runs were left alone in the last pass, empty when none were.
+	withheld string
 	// rebuilt are the histories that were interpreted and told nothing new, by run.
 	rebuilt map[string]string
 	// foreign and reopened are what was reported, by execution.
@@ -51,11 +55,13 @@ func recall[V any](m *memory, in map[string]V, key string) (V, bool) {
 	return v, ok
 }
 
-// moved tells whether Temporal was another place in the last pass, and notes where it is when it is to.
-func (m *memory) moved(id string, note bool) bool {
+// moved tells whether Temporal was another place in the last pass, or before the first one at home, and notes where it is
+// when it is to.
+func (m *memory) moved(id, home string, note bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	moved := m.namespaceID != "" && m.namespaceID != id
+	before := cmp.Or(m.namespaceID, home)
+	moved := before != "" && before != id
 	if note {
 		m.namespaceID = id
 	}
@@ -74,6 +80,30 @@ func (m *memory) walkedTo(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.walked = id
+}
+
+// news notes why runs were left alone, and tells whether that is something to say.
+func (m *memory) news(why string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	news := why != "" && m.withheld != why
+	m.withheld = why
+	return news
+}
+
+// bounded returns as many of the IDs, which are in order, as there may be: those after where it last ended, in turn.
+func (m *memory) bounded(ids []string, most int, note bool) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(ids) <= most {
+		return ids
+	}
+	at, _ := slices.BinarySearch(ids, m.looked+"\x00")
+	ids = slices.Concat(ids[at:], ids[:at])[:most]
+	if note {
+		m.looked = ids[most-1]
+	}
+	return ids
 }
 
 // version names how far an execution has come.

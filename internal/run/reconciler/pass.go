@@ -20,6 +20,9 @@ const (
 	looksPerSecond, walksPerSecond, walksPerPass = 500, 50, 1000
 	// width is how many questions are under way at once.
 	width = 8
+	// strangersPerPass is how many runs one pass asks about that are probably in another Temporal. It bounds for how
+	// long a process that is pointed at the wrong one keeps others from acting.
+	strangersPerPass = 2000
 	// maxListed bounds the executions that one pass holds. Beyond it, what is not listed is taken for listed.
 	maxListed = 200_000
 	// closedWithin is how long ago an execution may have ended to be looked for a row: two passes and some.
@@ -38,7 +41,11 @@ type pass struct {
 	// fast and slow are the paces of looks and walks.
 	fast, slow pace
 
-	place run.Place
+	// place is where Temporal is, home where the runs are, and workers where the live workers are connected.
+	place    run.Place
+	home     run.Home
+	workers  []run.Place
+	standing standing
 	// moved tells that nothing can be concluded from what Temporal does not know.
 	moved  bool
 	listed map[string]run.Execution
@@ -56,16 +63,17 @@ type pass struct {
 }
 
 func (p *pass) run(ctx context.Context) (err error) {
-	if p.place, err = p.r.engine.Place(ctx); err != nil {
+	if err := p.locate(ctx); err != nil {
 		return err
 	}
-	p.moved = p.r.memory.moved(p.place.NamespaceID, !p.dry)
+	p.moved = p.r.memory.moved(p.place.NamespaceID, p.home.NamespaceID, !p.dry)
 	// Executions before rows: a row is written before its execution is started, so what is listed has one.
-	for _, part := range []func(context.Context) error{p.list, p.rows, p.rowless, p.lookAgain, p.round} {
+	for _, part := range []func(context.Context) error{p.recognise, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.settleIn} {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
+	p.tell(ctx)
 	return p.failed
 }
 
@@ -92,9 +100,9 @@ func (p *pass) list(ctx context.Context) error {
 }
 
 func (p *pass) facts(row *run.Run) facts {
-	f := facts{now: p.r.opts.Now(), startTimeout: p.r.opts.StartTimeout, row: row, moved: p.moved}
+	f := facts{now: p.r.opts.Now(), startTimeout: p.r.opts.StartTimeout, row: row, moved: p.moved, standing: p.standing}
 	if row != nil {
-		f.listed = p.partial || p.listed[row.ID].Open
+		f.listed = p.partial && p.standing != elsewhere || p.listed[row.ID].Open
 	}
 	return f
 }
@@ -127,10 +135,16 @@ func (p *pass) rows(ctx context.Context) error {
 	if err := each(ctx, p, start, &p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 		return err
 	}
+	if p.standing == elsewhere {
+		some := p.r.memory.bounded(looks, strangersPerPass, !p.dry)
+		p.withhold(len(looks) - len(some)) // of the others it is not known, which is the same for now
+		looks = some
+	}
 	return p.examine(ctx, looks, lookChunk, &p.fast, 1)
 }
 
-// starting hands over the runs that have been about to start for too long, and nothing else.
+// starting hands over the runs that have been about to start for too long, and nothing else. Where they may be in another
+// Temporal, it leaves them to the next whole pass.
 func (p *pass) starting(ctx context.Context) error {
 	until := p.r.opts.Now().Add(-p.r.opts.StartTimeout)
 	for after := ""; ; {
@@ -139,7 +153,7 @@ func (p *pass) starting(ctx context.Context) error {
 			return err
 		}
 		if len(page) > 0 {
-			if err := p.r.engine.Check(ctx); err != nil {
+			if err := p.locate(ctx); err != nil || p.standing == elsewhere {
 				return err
 			}
 		}
@@ -204,7 +218,7 @@ func (p *pass) lookAgain(ctx context.Context) error {
 	}
 	if place != p.place {
 		p.moved = true
-		p.r.memory.moved(place.NamespaceID, !p.dry)
+		p.r.memory.moved(place.NamespaceID, "", !p.dry)
 		return nil
 	}
 	ids := make([]string, 0, len(p.missed))
@@ -241,7 +255,7 @@ func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace, m
 		if err != nil {
 			return err
 		}
-		if missed > 1 {
+		if missed > 1 && p.standing != elsewhere {
 			// What was not known before and has moved since is not lost.
 			rows = slices.DeleteFunc(rows, func(r run.Run) bool { return p.missed[r.ID] != r.Sequence })
 		}

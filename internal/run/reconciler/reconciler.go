@@ -2,6 +2,8 @@ package reconciler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,10 +30,12 @@ const (
 // Engine is the Temporal side.
 type Engine interface {
 	run.Inspector
-	// Check and Start are those of [run.Engine].
-	Check(ctx context.Context) error
+	// Start is that of [run.Engine].
 	Start(ctx context.Context, r run.Run) (executionID string, err error)
 }
+
+// errElsewhere ends the acting of a process that sees another Temporal than the one where the runs are.
+var errElsewhere = errors.New("the runs are in another Temporal")
 
 // Options say how to judge, and whom to tell.
 type Options struct {
@@ -98,7 +102,7 @@ func (r *Reconciler) Wake() {
 }
 
 // Last returns what the last pass that was no dry run found in this process, when it ended, and why it could not be
-// completed. The time is zero before the first one; it stays so in a process that leaves the work to another one.
+// completed, or had to leave runs alone. The time is zero before the first one; it stays so in a process that leaves the work to another one.
 func (r *Reconciler) Last() (run.Report, time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,21 +124,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, er
 			"runs are being compared with Temporal just now; try again in a moment").WithRetry(soonAfter).WithCause(ctx.Err())
 	}
 	begun := time.Now()
-	report, _, err := r.pass(ctx, dryRun, func() bool { return time.Since(begun) >= askedMost })
-	return report, err
+	p, err := r.pass(ctx, dryRun, func() bool { return time.Since(begun) >= askedMost })
+	return p.report, err
 }
 
-// loop has this process act whenever no other one does.
+// loop has this process act whenever no other one does. Where the runs are in another Temporal it waits long enough for one
+// that sees that Temporal to take over.
 func (r *Reconciler) loop(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := r.store.Exclusive(ctx, exclusively, r.act); err != nil && ctx.Err() == nil {
+		rest := settleEvery
+		switch _, err := r.store.Exclusive(ctx, exclusively, r.act); {
+		case errors.Is(err, errElsewhere):
+			rest = passEvery
+		case err != nil && ctx.Err() == nil:
 			logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
 		}
-		r.sleep(ctx, settleEvery)
+		r.sleep(ctx, rest)
 	}
 }
 
-// act compares until ctx ends, or until Temporal is away from here: another process may still reach it.
+// act compares until ctx ends, or until Temporal is away from here, or is another one than that of the runs: another process
+// may still reach it.
 func (r *Reconciler) act(ctx context.Context) error {
 	var due time.Time
 	for ctx.Err() == nil {
@@ -178,14 +188,17 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 		return time.Time{}, ctx.Err()
 	}
 	begun := time.Now()
-	_, moved, err := r.pass(ctx, false, func() bool { return len(r.wake) > 0 || r.waiting.Load() > 0 })
+	p, err := r.pass(ctx, false, func() bool { return len(r.wake) > 0 || r.waiting.Load() > 0 })
 	if err != nil && fault.Is(err, fault.EngineUnavailable) {
 		return time.Time{}, err
 	}
 	if err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
 	}
-	if moved {
+	if p.standing == elsewhere {
+		return time.Time{}, errElsewhere
+	}
+	if p.moved {
 		return begun.Add(soonAfter), nil
 	}
 	return begun.Add(passEvery), nil
@@ -204,7 +217,7 @@ func (r *Reconciler) settle(ctx context.Context) error {
 }
 
 // pass makes one whole pass and keeps its report.
-func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (run.Report, bool, error) {
+func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (*pass, error) {
 	begun := time.Now()
 	p := &pass{r: r, dry: dryRun, enough: enough, slow: pace{every: time.Second / walksPerSecond}, fast: pace{every: time.Second / looksPerSecond}}
 	err := p.run(ctx)
@@ -213,6 +226,9 @@ func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.last, r.lastAt, r.err = p.report, r.opts.Now(), err
+		if err == nil && p.report.Withheld > 0 {
+			r.err = fmt.Errorf("%d open runs were left alone: %s", p.report.Withheld, p.report.WithheldBecause)
+		}
 	}
-	return p.report, p.moved, err
+	return p, err
 }

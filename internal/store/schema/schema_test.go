@@ -133,6 +133,10 @@ func fixtures() map[int64]fixture {
 				`SELECT CASE WHEN left_executions = '' THEN 'none' END FROM runs WHERE id = 'r2'`: "none",
 			},
 		},
+		6: {
+			insert: []string{`INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, '127.0.0.1:7233', 'default', 'n1', 5)`},
+			want:   map[string]string{`SELECT namespace_id FROM runs_home`: "n1"},
+		},
 	}
 }
 

@@ -3,11 +3,13 @@ package storetest
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // second is where the positions of a run's second execution begin.
@@ -166,4 +168,60 @@ func testFollowExecution(t *testing.T, open Opener) {
 	followed, err = s.FollowExecution(ctx, run.Update{RunID: "none", State: &run.State{Status: run.Running}}, "", nil, noted)
 	require.NoError(t, err)
 	require.False(t, followed)
+}
+
+func testHome(t *testing.T, open Opener) {
+	a, b, ctx := open(t), open(t), t.Context()
+	home := func() run.Home {
+		t.Helper()
+		h, err := b.RunsHome(ctx)
+		require.NoError(t, err)
+		return h
+	}
+	move := func(from run.Place, to run.Home) bool {
+		t.Helper()
+		moved, err := a.MoveHome(ctx, from, to)
+		require.NoError(t, err)
+		return moved
+	}
+	first := run.Home{Place: run.Place{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
+	next := run.Home{Place: run.Place{Address: "b:7233", Namespace: "other", NamespaceID: "n2"}, Since: at(2)}
+	require.Equal(t, run.Home{}, home())
+	require.False(t, move(first.Place, next), "there is none to move from")
+	require.True(t, move(run.Place{}, first))
+	require.Equal(t, first, home())
+	require.False(t, move(run.Place{}, next), "it is not the first")
+	for _, from := range []run.Place{
+		{Address: "b:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "a:7233", Namespace: "other", NamespaceID: "n1"},
+		{Address: "a:7233", Namespace: "default", NamespaceID: "n2"},
+	} {
+		require.False(t, move(from, next), "somebody else was faster: %v", from)
+	}
+	require.Equal(t, first, home())
+	require.True(t, move(first.Place, next))
+	require.Equal(t, next, home())
+}
+
+func testWorkerPlaces(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	beat := func(id string, f worker.Fingerprint) {
+		t.Helper()
+		require.NoError(t, s.BeatWorker(ctx, worker.Worker{ServerID: id, StartedAt: at(1), Fingerprint: f}, time.Hour))
+	}
+	places := func() []run.Place {
+		t.Helper()
+		list, err := s.WorkerPlaces(ctx)
+		require.NoError(t, err)
+		return list
+	}
+	require.Empty(t, places())
+	beat("host-1", worker.Fingerprint{Contract: "abc", Address: "b:7233", Namespace: "default", NamespaceID: "n2"})
+	beat("host-2", worker.Fingerprint{Contract: "abc", Address: "a:7233", Namespace: "default", NamespaceID: "n1"})
+	beat("host-3", worker.Fingerprint{Contract: "abd", Address: "a:7233", Namespace: "default", NamespaceID: "n1"})
+	beat("host-4", worker.Fingerprint{Contract: "abc", Address: "c:7233", Namespace: "default"})
+	require.Equal(t, []run.Place{
+		{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "b:7233", Namespace: "default", NamespaceID: "n2"},
+	}, places(), "each once, and none that was never reached")
+	require.NoError(t, s.LeaveWorker(ctx, "host-1"))
+	require.Len(t, places(), 1)
 }

@@ -77,6 +77,8 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"open runs", testOpenRuns},
 		{"correct run", testCorrectRun},
 		{"follow execution", testFollowExecution},
+		{"home", testHome},
+		{"places of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
 		{"updates from many sides", testUpdatesFromManySides},
 		{"odd text", testOddText},
