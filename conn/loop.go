@@ -200,7 +200,7 @@ func (l *loop) settle(r result) {
 		if event.Kind == machine.None && r.used != nil {
 			l.compare(r)
 		}
-		if event.Kind != machine.None && r.used != nil && r.used == l.candidate && r.used.link.Connected() {
+		if event.Kind == machine.Hung && r.used != nil && r.used == l.candidate && r.used.link.Connected() {
 			l.discard() // its connection may be dead in a way that a new one is not
 		}
 	case machine.Built:

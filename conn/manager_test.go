@@ -102,6 +102,14 @@ func (r *rig) connect(t *testing.T) {
 	require.NoError(t, r.Await(ctx))
 }
 
+// soon bounds a wait.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // until waits until the status is as wanted.
 func (r *rig) until(t *testing.T, want func(conn.Status) bool) conn.Status {
 	t.Helper()
@@ -153,7 +161,7 @@ func TestStartedBeforeTemporal(t *testing.T) {
 
 	require.NoError(t, r.frontend.Restart())
 	begin = time.Now()
-	require.NoError(t, r.Await(t.Context()))
+	require.NoError(t, r.Await(soon(t)))
 	require.Less(t, time.Since(begin), 2*time.Second)
 	r.until(t, polling)
 	t.Logf("connected and polling %s after the frontend accepted", time.Since(begin))
@@ -185,7 +193,7 @@ func TestRestartedAfterAnOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return time.Since(stopped) > 2*time.Second }, patience, 10*time.Millisecond)
 	require.NoError(t, r.frontend.Restart())
 	begin := time.Now()
-	require.NoError(t, r.Await(t.Context()))
+	require.NoError(t, r.Await(soon(t)))
 	s = r.until(t, polling)
 	t.Logf("connected and polling %s after the frontend accepted again", time.Since(begin))
 	require.Equal(t, 2, s.Generation)
@@ -214,7 +222,7 @@ func TestABlipTouchesNoWorker(t *testing.T) {
 	r.connect(t)
 	before := r.until(t, polling)
 	for range 3 {
-		require.NoError(t, r.frontend.Flap(t.Context(), 600*time.Millisecond, 300*time.Millisecond, 1))
+		require.NoError(t, r.frontend.Flap(soon(t), 600*time.Millisecond, 300*time.Millisecond, 1))
 	}
 	after := r.until(t, polling)
 	require.Equal(t, 1, after.Generation)
@@ -333,7 +341,7 @@ func TestRateLimitedIsNotDown(t *testing.T) {
 	r.connect(t)
 	calls := r.frontend.Calls("DescribeNamespace")
 	r.frontend.Fail("DescribeNamespace", serviceerror.NewResourceExhausted(0, "too many requests"))
-	require.NoError(t, r.frontend.AwaitCalls(t.Context(), "DescribeNamespace", calls+2))
+	require.NoError(t, r.frontend.AwaitCalls(soon(t), "DescribeNamespace", calls+2))
 	require.Equal(t, conn.Connected, r.Status().State)
 }
 
@@ -346,7 +354,8 @@ func TestGoAwayIsEveryday(t *testing.T) {
 	for range 5 {
 		accepted := r.frontend.Accepted()
 		r.frontend.GoAway()
-		require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Accepted() > accepted }))
+		require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Accepted() > accepted && r.frontend.Connections() == 1 }))
+		r.until(t, polling)
 	}
 	s := r.until(t, polling)
 	require.Equal(t, 1, s.Generation)
@@ -441,11 +450,11 @@ func TestSetsComeAndGo(t *testing.T) {
 	require.Error(t, r.Register("", idle("orders")))
 	require.NoError(t, r.Register("orders", idle("orders")))
 	require.ErrorContains(t, r.Register("orders", idle("orders")), "already")
-	require.NoError(t, r.frontend.AwaitPollers(t.Context(), "orders", 1))
-	require.NoError(t, r.Unregister(t.Context(), "orders"))
-	require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Pollers("orders").Total() == 0 }))
+	require.NoError(t, r.frontend.AwaitPollers(soon(t), "orders", 1))
+	require.NoError(t, r.Unregister(soon(t), "orders"))
+	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Pollers("orders").Total() == 0 }))
 	require.Empty(t, r.Status().Workers)
-	require.ErrorContains(t, r.Unregister(t.Context(), "orders"), "no worker set")
+	require.ErrorContains(t, r.Unregister(soon(t), "orders"), "no worker set")
 	require.NoError(t, r.Register("orders", idle("orders")))
 	r.until(t, polling)
 }
@@ -456,12 +465,12 @@ func TestStopWhileConnecting(t *testing.T) {
 	r.frontend.Mute()
 	require.NoError(t, r.Register("orders", idle("orders")))
 	r.start(t)
-	require.NoError(t, r.frontend.Await(t.Context(), func() bool { return r.frontend.Accepted() > 0 }))
+	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Accepted() > 0 }))
 	begin := time.Now()
-	require.NoError(t, r.Stop(t.Context()))
+	require.NoError(t, r.Stop(soon(t)))
 	require.Less(t, time.Since(begin), time.Second)
 	require.Equal(t, conn.Closed, r.Status().State)
-	require.Error(t, r.Await(t.Context()))
+	require.Error(t, r.Await(soon(t)))
 	require.Error(t, r.Start(t.Context()))
 }
 
@@ -474,7 +483,7 @@ func TestStopWhileHung(t *testing.T) {
 	r.frontend.Freeze()
 	r.until(t, is(conn.Down, conn.Hung))
 	begin := time.Now()
-	require.NoError(t, r.Stop(t.Context()))
+	require.NoError(t, r.Stop(soon(t)))
 	require.Less(t, time.Since(begin), 4*time.Second, "the drain is bounded")
 }
 

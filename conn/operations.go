@@ -113,11 +113,17 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 		}
 		options = m.opts.completed(fresh)
 	}
-	l, err := link.New(ctx, options, m.opts.DrainTimeout, link.Hooks{
+	g := &generation{
+		number: number, address: options.HostPort, namespace: options.Namespace,
+		secure: !options.ConnectionOptions.TLSDisabled && (options.ConnectionOptions.TLS != nil || options.Credentials != nil),
+	}
+	var err error
+	g.link, err = link.New(ctx, options, m.opts.DrainTimeout, link.Hooks{
 		Ready: func(ready bool) {
-			if ready {
+			switch {
+			case ready:
 				m.signals.raise(&m.signals.ready)
-			} else {
+			case m.view.Load().generation == g: // of the others, nobody expects to last
 				m.signals.raise(&m.signals.lost)
 			}
 		},
@@ -126,8 +132,5 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 	if err != nil {
 		return nil, err
 	}
-	return &generation{
-		number: number, link: l, address: options.HostPort, namespace: options.Namespace,
-		secure: !options.ConnectionOptions.TLSDisabled && (options.ConnectionOptions.TLS != nil || options.Credentials != nil),
-	}, nil
+	return g, nil
 }
