@@ -140,12 +140,12 @@ func TestReconcile(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.link.report = run.Report{
-		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond,
+		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2, WithheldBecause: "of where they are",
 		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
 	}
 	a := p.do("POST", "/v1/system/runs:reconcile", `{"dryRun":true}`)
 	require.JSONEq(t, `{
-		"checked": 3, "open": 2, "total": 5, "failed": 1, "took": "0.020s", "dryRun": true,
+		"checked": 3, "open": 2, "total": 5, "failed": 1, "took": "0.020s", "dryRun": true, "withheld": 2, "withheldBecause": "of where they are",
 		"corrections": [{"kind": "finished", "runId": "r", "project": "default", "detail": "it ended", "applied": true}]
 	}`, a.body)
 	require.Empty(t, p.do("GET", "/v1/projects/-/audit?action=system.reconcile", "").ok()["entries"])

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
 // compareMost is how often a run is compared in a row: a row that was just rewritten may be behind already.
@@ -26,15 +27,15 @@ func (p *pass) compare(ctx context.Context, row run.Run, missed int) error {
 		x, err := p.r.engine.Look(ctx, row)
 		switch {
 		case errors.Is(err, run.ErrNotKnown):
-			f.answer, f.missed = unknown, missed
+			f.Answer, f.Missed = verdict.Unknown, missed
 		case err != nil:
 			return err
 		default:
-			f.answer, f.execution = known, x
+			f.Answer, f.Execution = verdict.Known, x
 			seen, _ := recall(&p.r.memory, p.r.memory.rebuilt, row.ID)
-			f.rebuilt = seen == version(x)
+			f.Rebuilt = seen == version(x)
 		}
-		again, err := p.act(ctx, decide(f), row, x)
+		again, err := p.act(ctx, verdict.Of(f), row, x)
 		if err != nil || !again {
 			return err
 		}
@@ -48,9 +49,9 @@ func (p *pass) compare(ctx context.Context, row run.Run, missed int) error {
 }
 
 // act carries out what was decided about a run that has a row, and tells whether to compare it again.
-func (p *pass) act(ctx context.Context, v verdict, row run.Run, x run.Execution) (bool, error) {
+func (p *pass) act(ctx context.Context, v verdict.Verdict, row run.Run, x run.Execution) (bool, error) {
 	switch v { //nolint:exhaustive // the others are not about a run that was asked about, or nothing
-	case lookAgain:
+	case verdict.LookAgain:
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.missed) == 0 {
@@ -58,17 +59,17 @@ func (p *pass) act(ctx context.Context, v verdict, row run.Run, x run.Execution)
 		}
 		p.missed[row.ID] = row.Sequence
 		return false, nil
-	case finish, catchUp:
+	case verdict.Finish, verdict.CatchUp:
 		return false, p.catchUp(ctx, row, x)
-	case follow:
+	case verdict.Follow:
 		return p.follow(ctx, row, x)
-	case startAgain:
+	case verdict.StartAgain:
 		return false, p.startAgain(ctx, row)
-	case withhold:
+	case verdict.Withhold:
 		p.withhold(1)
-	case end:
+	case verdict.End:
 		return false, p.end(ctx, row)
-	case reopened:
+	case verdict.Reopened:
 		return false, p.reopened(ctx, row, x)
 	}
 	return false, nil
@@ -86,10 +87,10 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		return gone(err)
 	}
 	f := p.facts(&row)
-	if p.standing == elsewhere {
-		f.answer = known // that is why it is here
+	if p.standing == verdict.Elsewhere {
+		f.Answer = verdict.Known // that is why it is here
 	}
-	if decide(f) != startAgain {
+	if verdict.Of(f) != verdict.StartAgain {
 		return nil
 	}
 	startCtx, cancel := context.WithTimeout(ctx, p.r.opts.StartTimeout)
@@ -259,11 +260,11 @@ func (p *pass) take(ctx context.Context, x run.Execution) error {
 		return err
 	}
 	f := p.facts(nil)
-	f.execution, f.origin = x, ours
+	f.Execution, f.Origin = x, verdict.Ours
 	if why != "" {
-		f.origin = strange
+		f.Origin = verdict.Strange
 	}
-	if decide(f) == adopt {
+	if verdict.Of(f) == verdict.Adopt {
 		return p.adopt(ctx, x, o)
 	}
 	c := run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why)}

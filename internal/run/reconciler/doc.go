@@ -10,7 +10,7 @@
 //	err := r.Start(ctx)
 //	report, err := r.Reconcile(ctx, true) // now, and without changing anything
 //
-// What to do is decided by a pure function of what both sides say (decide.go); all else carries it out. Every
+// What to do is decided by a pure function of what both sides say, in package verdict; all else carries it out. Every
 // correction is guarded by the store, so that a second reconciler at the same time does no harm; it is logged, counted
 // and, unless a row was merely behind or nothing of ours was touched, written to the audit log.
 //

@@ -7,39 +7,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
-
-// standing is what the Temporal that this process sees is to the runs. What it does not know is lost only where they are.
-type standing int
-
-const (
-	// athome: the runs are here, also when this Temporal has just lost its data.
-	athome standing = iota
-	// divided: they are here, but live workers are connected to another Temporal, and what they were given is there.
-	divided
-	// elsewhere: they are in another Temporal.
-	elsewhere
-)
-
-// stand compares the place where the runs are, zero when it is not known, with the one that this process sees and those
-// of the live workers. One namespace may be reached at several addresses, so its ID tells; where that is another one at the same
-// address and under the same name, the Temporal of before is gone.
-func stand(home, here run.Place, workers []run.Place) standing {
-	if home != (run.Place{}) && another(home, here) {
-		return elsewhere
-	}
-	for _, w := range workers {
-		if another(w, here) {
-			return divided
-		}
-	}
-	return athome
-}
-
-// another tells whether two places are two Temporals, or two namespaces of one.
-func another(a, b run.Place) bool {
-	return a.NamespaceID != b.NamespaceID && (a.Address != b.Address || a.Namespace != b.Namespace)
-}
 
 // locate finds out what Temporal as it is now is to the runs.
 func (p *pass) locate(ctx context.Context) (err error) {
@@ -52,7 +21,7 @@ func (p *pass) locate(ctx context.Context) (err error) {
 	if p.workers, err = p.r.store.WorkerPlaces(ctx); err != nil {
 		return err
 	}
-	p.standing = stand(p.home.Place, p.place, p.workers)
+	p.standing = verdict.Stand(p.home.Place, p.place, p.workers)
 	return nil
 }
 
@@ -72,18 +41,18 @@ func (p *pass) recognise(ctx context.Context) error {
 // settleIn records the place after a pass when nothing that is open is left in the one of before: it lost its data and
 // all that was lost is settled, or all was moved from there. While workers live there, runs may come to be there any time.
 func (p *pass) settleIn(ctx context.Context) error {
-	if p.dry || p.moved || p.failed != nil || p.report.Withheld > 0 || p.home.NamespaceID == p.place.NamespaceID {
+	if p.dry || p.moved || p.report.Failed > 0 || p.report.Withheld > 0 || p.home.NamespaceID == p.place.NamespaceID {
 		return nil
 	}
 	for _, w := range p.workers {
-		if p.standing == elsewhere && w.NamespaceID == p.home.NamespaceID {
+		if p.standing == verdict.Elsewhere && w.NamespaceID == p.home.NamespaceID {
 			return nil
 		}
 	}
 	if err := p.move(ctx, p.r.opts.Now()); err != nil {
 		return err
 	}
-	p.standing = stand(p.home.Place, p.place, p.workers)
+	p.standing = verdict.Stand(p.home.Place, p.place, p.workers)
 	return nil
 }
 
@@ -124,20 +93,28 @@ func (p *pass) tell(ctx context.Context) {
 
 // because is why runs were left alone, and what to do about it.
 func (p *pass) because() string {
-	if p.standing == elsewhere {
+	if p.standing == verdict.Elsewhere {
 		return fmt.Sprintf("they are not known to %s; since %s the runs have been in %s. Point temporal.address and temporal.namespace back there, "+
 			"or, if the move is meant, cancel the runs that were left behind",
 			named(p.place), p.home.Since.UTC().Format(time.RFC3339), named(p.home.Place))
 	}
 	other := p.place
 	for _, w := range p.workers {
-		if another(w, p.place) {
+		if verdict.Another(w, p.place) {
 			other = w
 			break
 		}
 	}
 	return fmt.Sprintf("they are not known to %s, and live workers are connected to %s. Make temporal.address and temporal.namespace the same "+
 		"in all processes; workers that stopped count for a few seconds more", named(p.place), named(other))
+}
+
+// leftAlone is a report's runs that were left alone, as an error.
+func leftAlone(report run.Report) error {
+	if report.Withheld == 1 {
+		return fmt.Errorf("1 open run was left alone: %s", report.WithheldBecause)
+	}
+	return fmt.Errorf("%d open runs were left alone: %s", report.Withheld, report.WithheldBecause)
 }
 
 func named(p run.Place) string {

@@ -237,7 +237,7 @@ func TestProcessElsewhereLetsGo(t *testing.T) {
 		synctest.Wait()
 		_, at, err := astray.Last()
 		require.False(t, at.IsZero())
-		require.ErrorContains(t, err, "1 open runs were left alone")
+		require.ErrorContains(t, err, "1 open run was left alone")
 		require.NoError(t, healthy.Start(b.ctx))
 		synctest.Wait()
 		_, first, err := healthy.Last()

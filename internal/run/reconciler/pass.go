@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
 const (
@@ -45,7 +46,7 @@ type pass struct {
 	place    run.Place
 	home     run.Home
 	workers  []run.Place
-	standing standing
+	standing verdict.Standing
 	// moved tells that nothing can be concluded from what Temporal does not know.
 	moved  bool
 	listed map[string]run.Execution
@@ -99,10 +100,10 @@ func (p *pass) list(ctx context.Context) error {
 	return nil
 }
 
-func (p *pass) facts(row *run.Run) facts {
-	f := facts{now: p.r.opts.Now(), startTimeout: p.r.opts.StartTimeout, row: row, moved: p.moved, standing: p.standing}
+func (p *pass) facts(row *run.Run) verdict.Facts {
+	f := verdict.Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved, Standing: p.standing}
 	if row != nil {
-		f.listed = p.partial && p.standing != elsewhere || p.listed[row.ID].Open
+		f.Listed = p.partial && p.standing != verdict.Elsewhere || p.listed[row.ID].Open
 	}
 	return f
 }
@@ -118,12 +119,12 @@ func (p *pass) rows(ctx context.Context) error {
 		}
 		for i := range page {
 			p.open[page[i].ID] = struct{}{}
-			switch decide(p.facts(&page[i])) { //nolint:exhaustive // the others take an answer
-			case startAgain:
+			switch verdict.Of(p.facts(&page[i])) { //nolint:exhaustive // the others take an answer
+			case verdict.StartAgain:
 				start = append(start, page[i])
-			case look:
+			case verdict.Look:
 				looks = append(looks, page[i].ID)
-			case walk:
+			case verdict.Walk:
 				p.walks = append(p.walks, page[i].ID)
 			}
 		}
@@ -135,7 +136,7 @@ func (p *pass) rows(ctx context.Context) error {
 	if err := each(ctx, p, start, &p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 		return err
 	}
-	if p.standing == elsewhere {
+	if p.standing == verdict.Elsewhere {
 		some := p.r.memory.bounded(looks, strangersPerPass, !p.dry)
 		p.withhold(len(looks) - len(some)) // of the others it is not known, which is the same for now
 		looks = some
@@ -153,7 +154,7 @@ func (p *pass) starting(ctx context.Context) error {
 			return err
 		}
 		if len(page) > 0 {
-			if err := p.locate(ctx); err != nil || p.standing == elsewhere {
+			if err := p.locate(ctx); err != nil || p.standing == verdict.Elsewhere {
 				return err
 			}
 		}
@@ -189,12 +190,12 @@ func (p *pass) rowless(ctx context.Context) error {
 		}
 		for _, id := range part {
 			f := p.facts(rows[id])
-			f.execution = p.listed[id]
-			switch decide(f) { //nolint:exhaustive // the others are for open rows, which were not open a moment ago
-			case look:
+			f.Execution = p.listed[id]
+			switch verdict.Of(f) { //nolint:exhaustive // the others are for open rows, which were not open a moment ago
+			case verdict.Look:
 				ended = append(ended, id)
-			case readOrigin:
-				lost = append(lost, f.execution)
+			case verdict.ReadOrigin:
+				lost = append(lost, f.Execution)
 			}
 		}
 	}
@@ -226,7 +227,7 @@ func (p *pass) lookAgain(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	return p.examine(ctx, ids, lookChunk, &p.fast, looks)
+	return p.examine(ctx, ids, lookChunk, &p.fast, verdict.Looks)
 }
 
 // round asks about some of the runs that both sides have as open, a few more in every pass.
@@ -255,7 +256,7 @@ func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace, m
 		if err != nil {
 			return err
 		}
-		if missed > 1 && p.standing != elsewhere {
+		if missed > 1 && p.standing != verdict.Elsewhere {
 			// What was not known before and has moved since is not lost.
 			rows = slices.DeleteFunc(rows, func(r run.Run) bool { return p.missed[r.ID] != r.Sequence })
 		}

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
 const (
@@ -195,7 +195,7 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 	if err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
 	}
-	if p.standing == elsewhere {
+	if p.standing == verdict.Elsewhere {
 		return time.Time{}, errElsewhere
 	}
 	if p.moved {
@@ -227,7 +227,7 @@ func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) 
 		defer r.mu.Unlock()
 		r.last, r.lastAt, r.err = p.report, r.opts.Now(), err
 		if err == nil && p.report.Withheld > 0 {
-			r.err = fmt.Errorf("%d open runs were left alone: %s", p.report.Withheld, p.report.WithheldBecause)
+			r.err = leftAlone(p.report)
 		}
 	}
 	return p, err
