@@ -238,6 +238,9 @@ func TestProcessElsewhereLetsGo(t *testing.T) {
 		_, at, err := astray.Last()
 		require.False(t, at.IsZero())
 		require.ErrorContains(t, err, "1 open run was left alone")
+		<-time.After(29 * time.Second)
+		_, again, _ := astray.Last()
+		require.Equal(t, at, again, "it leaves others the time")
 		require.NoError(t, healthy.Start(b.ctx))
 		synctest.Wait()
 		_, first, err := healthy.Last()
@@ -245,7 +248,7 @@ func TestProcessElsewhereLetsGo(t *testing.T) {
 		require.False(t, first.IsZero(), "at once")
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
-		_, again, _ := astray.Last()
+		_, again, _ = astray.Last()
 		require.Equal(t, at, again, "it does not get its turn again")
 		require.NoError(t, healthy.Stop(b.ctx))
 		<-time.After(31 * time.Second)
@@ -254,6 +257,44 @@ func TestProcessElsewhereLetsGo(t *testing.T) {
 		require.True(t, again.After(at))
 		require.NoError(t, astray.Stop(b.ctx))
 		require.Equal(t, run.Waiting, b.row(t, "r1").Status)
+	})
+}
+
+// TestHomeMovesBetweenTwoPasses has another process record another place, and a run whose start has no known outcome.
+func TestHomeMovesBetweenTwoPasses(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		require.NoError(t, b.Start(b.ctx))
+		<-time.After(time.Second)
+		synctest.Wait()
+		moved, err := b.store.MoveHome(b.ctx, right(), run.Home{Place: wrong(), Since: time.Now()})
+		require.NoError(t, err)
+		require.True(t, moved)
+		b.begin(t, "starting")
+		<-time.After(startTimeout + time.Minute)
+		require.NoError(t, b.Stop(b.ctx))
+		require.NotContains(t, b.engine.called(), "start starting")
+		_, _, err = b.Last()
+		require.ErrorContains(t, err, "1 open run was left alone")
+	})
+}
+
+// TestRunThatIsHandedOverElsewhere has a run be started in the other Temporal while it is looked for here.
+func TestRunThatIsHandedOverElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.pass(t, false)
+		b.at(wrong())
+		b.begin(t, "r1")
+		time.AfterFunc(time.Second, func() {
+			if err := b.store.MarkHandedOver(b.ctx, "r1", "x-r1", time.Now()); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 2 {
+			report, err := b.Reconcile(b.ctx, false)
+			require.NoError(t, err)
+			require.Equal(t, 1, report.Withheld)
+		}
+		require.Equal(t, right(), b.home(t).Place)
 	})
 }
 
