@@ -145,7 +145,7 @@ func TestResetIsAuditedAndWorksWithoutDatabase(t *testing.T) {
 func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
-	s.report = run.Report{Checked: 9, Total: 2, Failed: 1}
+	s.report = run.Report{Checked: 9, Total: 2, Failed: 1, Withheld: 3}
 	report, err := service.Reconcile(t.Context(), true)
 	require.NoError(t, err)
 	require.Equal(t, s.report, report)
@@ -156,7 +156,7 @@ func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	require.Equal(t, []bool{true, false}, s.dry)
 	require.Len(t, s.entries, 1)
 	require.Equal(t, "system.reconcile", s.entries[0].Action)
-	require.JSONEq(t, `{"checked":9,"corrections":2,"failed":1}`, string(s.entries[0].Detail))
+	require.JSONEq(t, `{"checked":9,"corrections":2,"failed":1,"withheld":3}`, string(s.entries[0].Detail))
 
 	s.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "away")
 	_, err = service.Reconcile(t.Context(), false)
