@@ -354,8 +354,11 @@ func TestGoAwayIsEveryday(t *testing.T) {
 	for range 5 {
 		accepted := r.frontend.Accepted()
 		r.frontend.GoAway()
-		require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Accepted() > accepted && r.frontend.Connections() == 1 }))
-		r.until(t, polling)
+		require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Accepted() > accepted }))
+		c, err := r.Client()
+		require.NoError(t, err)
+		_, err = c.CheckHealth(soon(t), nil) // the new connection is in use
+		require.NoError(t, err)
 	}
 	s := r.until(t, polling)
 	require.Equal(t, 1, s.Generation)

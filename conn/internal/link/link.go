@@ -31,8 +31,10 @@ import (
 
 const (
 	// redialFirst and redialMost pace gRPC's own redialling: cheap, and what notices first that a server is back.
-	redialFirst = 100 * time.Millisecond
-	redialMost  = 500 * time.Millisecond
+	// The wide jitter keeps many processes from coming back in the same moment.
+	redialFirst  = 100 * time.Millisecond
+	redialMost   = 450 * time.Millisecond
+	redialJitter = 0.5
 	// dialTimeout bounds one dial: a port that accepts and stays silent must not hold up the next for 20 s.
 	dialTimeout = 3 * time.Second
 	// keepAlive and keepAliveTimeout find dead connections; servers refuse more frequent pings than one in 10 s.
@@ -98,6 +100,7 @@ func New(ctx context.Context, options client.Options, stopTimeout time.Duration,
 	options.Plugins = append(slices.Clip(options.Plugins), l.plugin)
 	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
 	params.Backoff.BaseDelay, params.Backoff.MaxDelay = redialFirst, redialMost
+	params.Backoff.Jitter = redialJitter
 	// What the caller gave comes later, and so wins.
 	options.ConnectionOptions.DialOptions = append([]grpc.DialOption{
 		grpc.WithConnectParams(params), grpc.WithChainUnaryInterceptor(l.intercept),
@@ -232,10 +235,23 @@ func (l *Link) intercept(
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	if poll.Is(req) {
-		return l.polls.Watch(ctx, req, func() error { return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...)) })
+		return l.polls.Watch(ctx, req, func() error { return l.poll(ctx, method, req, reply, cc, invoke, opts) })
 	}
 	l.Acquire()
 	defer l.Release()
+	return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
+}
+
+// poll sends a poll and, when the connection breaks under it, once more as soon as there is a connection again. The SDK would
+// back off, up to 10 s; gRPC knows better when to go on.
+func (l *Link) poll(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
+) error {
+	opts = append(slices.Clip(opts), grpc.WaitForReady(true))
+	err := l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
+	if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+		return err
+	}
 	return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
 }
 
