@@ -1,0 +1,142 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const leftAlone = "are left alone"
+
+// serverAt starts a server with a database at a Temporal.
+func serverAt(t *testing.T, store platform.Store, temporal *platform.Temporal) *world {
+	t.Helper()
+	return &world{
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}), store: store, temporal: temporal,
+	}
+}
+
+func (w *world) end(t *testing.T) {
+	t.Helper()
+	w.Terminate()
+	_, ended := w.WaitFor(soon)
+	require.True(t, ended)
+}
+
+func (w *world) reconciler(t *testing.T) *signalboxv1.Reconciler {
+	t.Helper()
+	res, err := w.System.GetStatus(t.Context(), connect.NewRequest(&signalboxv1.GetStatusRequest{}))
+	require.NoError(t, err)
+	return res.Msg.GetReconciler()
+}
+
+// awaitPass waits until a comparison has ended whose error, if any, names what.
+func (w *world) awaitPass(t *testing.T, after time.Time, what string) {
+	t.Helper()
+	platform.Eventually(t, 2*agreed, func() string {
+		r := w.reconciler(t)
+		if r.GetLastTime().AsTime().After(after) && strings.Contains(r.GetError(), what) && (what != "") == (r.GetError() != "") {
+			return ""
+		}
+		return fmt.Sprintf("the last comparison: %v", r)
+	})
+}
+
+// A server that is restarted with the address of another Temporal fails none of the runs that go on in the right one.
+func TestServerAtTheWrongTemporal(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		home, other := platform.StartTemporal(t), platform.StartTemporal(t)
+		w := serverAt(t, store, home)
+		long := w.Publish(t, platform.Document("long", waits(90)))
+		stays := w.Publish(t, platform.Document("stays", waits(3600)))
+		short := w.Publish(t, platform.Document("short", hello))
+		goesOn, leftBehind := w.Start(t, long, "").GetId(), w.Start(t, stays, "").GetId()
+		w.awaitRow(t, soon, long, goesOn, "waiting")
+		w.awaitRow(t, soon, stays, leftBehind, "waiting")
+		w.awaitPass(t, time.Time{}, "")
+		w.end(t)
+
+		// By mistake: the runs stay open, and everybody is told.
+		w = serverAt(t, store, other)
+		begun := time.Now()
+		w.awaitPass(t, begun, home.Address)
+		w.awaitPass(t, begun.Add(agreed), home.Address)
+		require.Contains(t, w.reconciler(t).GetError(), "2 open runs were left alone")
+		require.Contains(t, w.reconciler(t).GetError(), other.Address)
+		require.Equal(t, 1, strings.Count(w.Output(), leftAlone), w.Output())
+		for _, dry := range []bool{true, false} {
+			res, err := w.System.Reconcile(t.Context(), connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: dry}))
+			require.NoError(t, err)
+			require.Equal(t, []int64{2, 0}, []int64{res.Msg.GetWithheld(), res.Msg.GetTotal()})
+			require.Contains(t, res.Msg.GetWithheldBecause(), "Point temporal.address")
+		}
+		require.Equal(t, "waiting", w.row(t, long, goesOn).GetStatus())
+		require.Equal(t, "waiting", w.row(t, stays, leftBehind).GetStatus())
+		w.end(t)
+
+		// Back: they go on as if nothing had been.
+		w = serverAt(t, store, home)
+		w.awaitRow(t, 3*agreed, long, goesOn, "completed")
+		require.Equal(t, "waiting", w.row(t, stays, leftBehind).GetStatus())
+		require.NotContains(t, w.Output(), leftAlone)
+		w.end(t)
+
+		// For good: what was left behind is canceled, and new runs work, before and after.
+		w = serverAt(t, store, other)
+		w.awaitPass(t, time.Now().Add(-time.Second), home.Address)
+		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
+		res, err := w.Runs.CancelRun(t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{Project: platform.DefaultProject, Id: leftBehind}))
+		require.NoError(t, err)
+		require.Equal(t, "canceled", res.Msg.GetRun().GetStatus())
+		w.awaitPass(t, time.Now(), "")
+		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
+		kept := w.Start(t, stays, "").GetId()
+		w.awaitRow(t, soon, stays, kept, "waiting")
+		// It is the place now: the former one would be the wrong one.
+		w.awaitPass(t, time.Now(), "")
+		w.end(t)
+		w = serverAt(t, store, home)
+		w.awaitPass(t, time.Now().Add(-time.Second), other.Address)
+		require.Equal(t, "waiting", w.row(t, stays, kept).GetStatus())
+	})
+}
+
+// A server at the wrong Temporal that is alone for a while gives the comparing back as soon as there is another one.
+func TestServersAtTwoTemporals(t *testing.T) {
+	t.Parallel()
+	needPostgres(t)
+	store := platform.Postgres(t)
+	home, other := platform.StartTemporal(t), platform.StartTemporal(t)
+	right := serverAt(t, store, home)
+	long := right.Publish(t, platform.Document("long", waits(60)))
+	stays := right.Publish(t, platform.Document("stays", waits(3600)))
+	goesOn, waiting := right.Start(t, long, "").GetId(), right.Start(t, stays, "").GetId()
+	right.awaitRow(t, soon, long, goesOn, "waiting")
+	right.awaitRow(t, soon, stays, waiting, "waiting")
+	right.awaitPass(t, time.Time{}, "")
+
+	astray := serverAt(t, store, other)
+	right.end(t)
+	astray.awaitPass(t, time.Time{}, home.Address)
+	right = serverAt(t, store, home)
+	begun := time.Now()
+	platform.Eventually(t, agreed, func() string {
+		if right.reconciler(t).GetLastTime().AsTime().After(begun) {
+			return ""
+		}
+		return "the server at the right Temporal does not get its turn"
+	})
+	right.awaitRow(t, 3*agreed, long, goesOn, "completed")
+	require.Equal(t, "waiting", right.row(t, stays, waiting).GetStatus())
+	require.Equal(t, 1, strings.Count(astray.Output(), leftAlone), astray.Output())
+	require.NotContains(t, right.Output(), leftAlone)
+}
