@@ -114,8 +114,9 @@ func (l *loop) ask() (string, bool) {
 	return text, err == nil
 }
 
-// tell gives the machine an event, lets everybody know what came of it, and does what it asks for.
-func (l *loop) tell(event machine.Event) {
+// tell gives the machine an event, lets everybody know what came of it, and does what it asks for. It tells whether the
+// connection has come up by it.
+func (l *loop) tell(event machine.Event) (cameUp bool) {
 	now := time.Now()
 	before := l.machine.View(now)
 	command := l.machine.On(now, event)
@@ -123,7 +124,11 @@ func (l *loop) tell(event machine.Event) {
 	l.publish(after, l.current, now)
 	l.diary.Note(now, before, after, l.place())
 	l.do(command)
+	return up(after.State) && !up(before.State)
 }
+
+// up tells whether requests may be sent.
+func up(s State) bool { return s == Connected || s == Degraded }
 
 // place is where the current client leads.
 func (l *loop) place() diary.Place {
@@ -170,7 +175,7 @@ func (l *loop) do(c machine.Command) {
 	if c.Fresh || target == nil || (c.Do == machine.Probe && l.candidate != nil) {
 		target = l.candidate
 	}
-	number := l.number + 1
+	current, number := l.current, l.number+1
 	l.busy = true
 	if target == nil && c.Do == machine.Probe { // no client could be made yet: nothing new is known
 		l.results <- result{event: machine.Checked{Kind: l.view.Load().machine.Kind, Err: l.view.Load().machine.LastErr}}
@@ -181,8 +186,10 @@ func (l *loop) do(c machine.Command) {
 		case machine.Nothing:
 		case machine.Probe:
 			l.results <- l.probe(l.life, target)
-		case machine.Check, machine.Attempt:
+		case machine.Check:
 			l.results <- l.check(l.life, target, number)
+		case machine.Attempt:
+			l.results <- l.attempt(l.life, current, target, number)
 		case machine.Build:
 			l.results <- l.build(l.life, target, number)
 		}
@@ -194,7 +201,7 @@ func (l *loop) settle(r result) {
 	if r.made != nil {
 		l.candidate = r.made
 	}
-	finish := func() {}
+	var finish func()
 	switch event := r.event.(type) {
 	case machine.Checked:
 		if event.Kind == machine.None && r.used != nil {
@@ -214,9 +221,15 @@ func (l *loop) settle(r result) {
 		l.stale = false
 		l.discard()
 	}
-	l.tell(r.event)
-	finish() // now that everybody gets the new client: a hook may ask for it
-	if state := l.machine.View(time.Now()).State; l.current != nil && !l.busy && (state == Connected || state == Degraded) {
+	cameUp := l.tell(r.event)
+	switch { // now that everybody gets the client: a hook may ask for it
+	case finish != nil:
+		l.joined.Go(finish)
+	case cameUp:
+		g := l.current
+		l.joined.Go(func() { l.reinject(g) })
+	}
+	if l.current != nil && !l.busy && up(l.machine.View(time.Now()).State) {
 		l.discard() // the current client recovered first
 	}
 }
@@ -276,10 +289,9 @@ func (l *loop) swap(r result) (finish func()) {
 	g := l.current
 	l.draining.Add(1)
 	return func() {
-		l.joined.Go(func() {
-			defer l.draining.Add(-1)
-			l.finish(g, old, replaced)
-		})
+		defer l.draining.Add(-1)
+		l.reinject(g)
+		l.drain(old, replaced)
 	}
 }
 

@@ -133,8 +133,8 @@ func (m *Manager) Unregister(ctx context.Context, name string) error {
 	}
 }
 
-// OnConnect adds a hook that is called after every swap with the new client, in the order of their registration, each
-// within HookTimeout, while the old generation still works. A failing hook is logged and does not keep the others back.
+// OnConnect adds a hook that is called with the current client whenever the connection has come up, and after every swap,
+// while the old generation still works: in the order of their registration, each within HookTimeout. A failing hook is logged and does not keep the others back.
 // Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
 func (m *Manager) OnConnect(name string, hook Hook) {
 	m.mu.Lock()
@@ -222,15 +222,15 @@ func (m *Manager) Status() Status {
 	if v.generation != nil {
 		s.Generation, s.NamespaceID = v.generation.number, v.namespaceID
 	}
-	up := v.down == nil
+	usable := v.down == nil
 	switch {
-	case up:
+	case usable:
 		s.Statistics.Uptime += now.Sub(v.at)
 	case s.State != Closed:
 		s.Statistics.Downtime += now.Sub(v.at)
 	}
 	for _, one := range m.sets.List() {
-		s.Workers = append(s.Workers, one.Status(up))
+		s.Workers = append(s.Workers, one.Status(usable))
 	}
 	return s
 }
@@ -241,7 +241,7 @@ func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	if g != nil {
 		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
 	}
-	if up := known.State == Connected || known.State == Degraded; up {
+	if up(known.State) {
 		v.client = g.link.Client()
 	} else {
 		v.down = &DownError{
@@ -281,14 +281,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	}
 }
 
-// finish tells the hooks of a new generation, and then lets the one before it and the workers it replaced come to their end.
-func (m *Manager) finish(g, old *generation, replaced []*workerset.Running) {
-	if g != nil {
-		m.reinject(g)
-	}
-	m.drain(old, replaced)
-}
-
+// reinject calls the hooks with a generation's client.
 func (m *Manager) reinject(g *generation) {
 	m.reinjecting <- struct{}{}
 	defer func() { <-m.reinjecting }()

@@ -215,6 +215,40 @@ func TestRestartedAfterAnOutage(t *testing.T) {
 	require.Equal(t, 2, r.log.count("Workflow creators reinjected successfully"))
 }
 
+// TestAnOutageTouchesNoWorker is longer than what attempts with a new client begin after, and shorter than what pollers
+// bear.
+func TestAnOutageTouchesNoWorker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		suffer  func(*conntest.Frontend)
+		recover func(*conntest.Frontend) error
+	}{
+		"stopped": {(*conntest.Frontend).Stop, (*conntest.Frontend).Restart},
+		"frozen":  {(*conntest.Frontend).Freeze, func(f *conntest.Frontend) error { f.Thaw(); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.RebuildAfter = time.Minute })
+			require.NoError(t, r.Register("orders", idle("orders")))
+			hooked := make(chan struct{}, 8)
+			r.OnConnect("controllers", func(context.Context, client.Client) error { hooked <- struct{}{}; return nil })
+			r.connect(t)
+			<-hooked
+			before := r.until(t, polling)
+			tt.suffer(r.frontend)
+			r.until(t, func(s conn.Status) bool { return s.State == conn.Down && s.Attempts >= 3 })
+			require.NoError(t, tt.recover(r.frontend))
+			begin := time.Now()
+			after := r.until(t, polling)
+			t.Logf("polling %s after the return", time.Since(begin))
+			require.Equal(t, 1, after.Generation)
+			require.Equal(t, before.Workers[0].Since, after.Workers[0].Since)
+			<-hooked
+			require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() == 1 }))
+		})
+	}
+}
+
 func TestABlipTouchesNoWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})

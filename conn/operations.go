@@ -59,6 +59,24 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	return r
 }
 
+// recheckFor is how long the current client may take to answer once a new one was answered.
+const recheckFor = 500 * time.Millisecond
+
+// attempt checks a new client and, once that is answered, whether the current one, if there is one, is answered as well.
+func (m *Manager) attempt(ctx context.Context, current, fresh *generation, number int) result {
+	r := m.check(ctx, fresh, number)
+	checked := r.event.(machine.Checked) //nolint:forcetypeassert,errcheck // the end of a check
+	if checked.Kind != machine.None || current == nil || r.used == current {
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, recheckFor)
+	defer cancel()
+	identity, err := current.link.Recheck(ctx)
+	checked.Current = err == nil && current.identity.Same(identity)
+	r.event = checked
+	return r
+}
+
 // build makes a generation that is ready to be swapped in: a client that was checked, and a worker of every set, started.
 // It holds the turns of the sets in its outcomes. A set that fails for reasons of its own does not keep the others back.
 func (m *Manager) build(ctx context.Context, g *generation, number int) result {

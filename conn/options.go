@@ -36,8 +36,9 @@ type Options struct {
 	ConfirmAfter time.Duration
 	// SlowAfter is what an answer may take; three slower ones running make the connection degraded. 1 s.
 	SlowAfter time.Duration
-	// RebuildAfter is how long an outage must have lasted for client and workers to be replaced after it; 2 s. After a
-	// shorter one the old workers are quicker.
+	// RebuildAfter is how long an outage must have lasted for client and workers to be replaced after it in any case; a
+	// minute, in which the SDK gives up a poll that waits for the connection. After a shorter one they are replaced only
+	// if their own connection is dead or they were refused: otherwise they go on at once, without a gap.
 	RebuildAfter time.Duration
 	// BreakerAfter is after how many failed attempts running the circuit breaker opens; 10.
 	BreakerAfter int
@@ -59,13 +60,15 @@ const (
 	defaultProbeEvery   = 3 * time.Second
 	defaultConfirmAfter = time.Second
 	defaultSlowAfter    = time.Second
-	defaultRebuildAfter = 2 * time.Second
+	defaultRebuildAfter = time.Minute
 	defaultBreakerAfter = 10
 	defaultBreakerEvery = 5 * time.Minute
 	defaultDrainTimeout = 10 * time.Second
 	defaultDrainGrace   = 200 * time.Millisecond
 	defaultHookTimeout  = 10 * time.Second
 
+	// freshAfter is how long an outage must have lasted for attempts to try a new client too.
+	freshAfter   = 2 * time.Second
 	backoffFirst = time.Second
 	backoffMost  = 30 * time.Second
 )
@@ -133,7 +136,7 @@ func (o Options) completed(c client.Options) client.Options {
 func (o Options) settings(random func() float64) machine.Settings {
 	return machine.Settings{
 		CheckEvery: o.CheckEvery, ProbeEvery: o.ProbeEvery, ConfirmAfter: o.ConfirmAfter, SlowAfter: o.SlowAfter,
-		RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst, BackoffMost: backoffMost,
+		FreshAfter: min(freshAfter, o.RebuildAfter), RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst, BackoffMost: backoffMost,
 		BreakerAfter: o.BreakerAfter, BreakerEvery: o.BreakerEvery, Random: random,
 	}
 }

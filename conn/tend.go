@@ -11,8 +11,7 @@ import (
 // tend starts the worker sets that have no worker, whose worker has died, or whose worker is left from an older
 // generation, each at its own pace, and tells the machine whether all of them poll.
 func (l *loop) tend() {
-	state := l.machine.View(time.Now()).State
-	if state != Connected && state != Degraded {
+	if !up(l.machine.View(time.Now()).State) {
 		return
 	}
 	now := time.Now()

@@ -155,10 +155,19 @@ func (l *Link) Probe(ctx context.Context) error {
 	return err
 }
 
+// Recheck is Check for a client whose connection may not have noticed yet that the server is back: it is made at once, and
+// waited for.
+func (l *Link) Recheck(ctx context.Context) (Identity, error) {
+	l.conn.Load().ResetConnectBackoff()
+	return l.check(ctx, grpc.WaitForReady(true))
+}
+
 // Check asks for the namespace and, after every new connection, for the server's capabilities.
-func (l *Link) Check(ctx context.Context) (Identity, error) {
+func (l *Link) Check(ctx context.Context) (Identity, error) { return l.check(ctx) }
+
+func (l *Link) check(ctx context.Context, opts ...grpc.CallOption) (Identity, error) {
 	ctx = context.WithValue(ctx, ownKey{}, true)
-	response, err := l.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: l.namespace})
+	response, err := l.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: l.namespace}, opts...)
 	if err != nil {
 		return Identity{}, err
 	}

@@ -122,9 +122,9 @@ func (m *Machine) pause(now time.Time) {
 }
 
 // attemptAnswered takes an attempt that was answered.
-func (m *Machine) attemptAnswered(now time.Time, ended Command, took time.Duration) {
-	m.measure(now, took)
-	if ended.Fresh {
+func (m *Machine) attemptAnswered(now time.Time, ended Command, e Checked) {
+	m.measure(now, e.Took)
+	if ended.Fresh && !(e.Current && m.wellAgain(now)) {
 		m.retry.answered = now
 		m.retry.signs[ready].due = time.Time{} // the answer is more than that
 		return
@@ -133,6 +133,13 @@ func (m *Machine) attemptAnswered(now time.Time, ended Command, took time.Durati
 		m.rebuild(now)
 	}
 	m.connect(now)
+}
+
+// wellAgain tells whether the current client, which is answered again, can go on with the workers it has: it is up to date, and
+// their polls have waited for the connection, neither refused nor for too long.
+func (m *Machine) wellAgain(now time.Time) bool {
+	refused := m.kind == NamespaceMissing || m.kind == AuthFailed
+	return !refused && !m.renewal.wanted() && now.Sub(m.retry.outageAt) < m.settings.RebuildAfter
 }
 
 // failed takes an attempt, or its build, that failed.

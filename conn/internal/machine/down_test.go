@@ -268,3 +268,46 @@ func TestFailedBuildIsAFailedAttempt(t *testing.T) {
 	c.on(machine.Built{Err: errRefused}, machine.Command{})
 	require.Equal(t, due, c.m.View(c.now).NextAttempt, "the sequence stands")
 }
+
+// A current client that is answered as well goes on with the workers it has, unless those cannot.
+func TestTheCurrentClientGoesOn(t *testing.T) {
+	t.Parallel()
+	both := machine.Checked{Took: ms, Current: true}
+	long := settings()
+	long.RebuildAfter = time.Minute
+	for name, tt := range map[string]struct {
+		settings machine.Settings
+		kind     machine.Kind
+		event    machine.Event
+		answer   machine.Checked
+		build    bool
+	}{
+		"both answer":              {long, machine.Unreachable, nil, both, false},
+		"hung before":              {long, machine.Hung, nil, both, false},
+		"only the new one answers": {long, machine.Unreachable, nil, machine.Checked{Took: ms}, true},
+		"polls were refused":       {long, machine.AuthFailed, nil, both, true},
+		"the namespace was gone":   {long, machine.NamespaceMissing, nil, both, true},
+		"another identity":         {long, machine.Unreachable, machine.Changed{}, both, true},
+		"too long an outage":       {settings(), machine.Unreachable, nil, both, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connectedBy(t, tt.settings)
+			c.wait(3*s, machine.Command{Do: machine.Probe})
+			c.miss(tt.kind, machine.Command{})
+			c.wait(s, machine.Command{Do: machine.Check})
+			c.miss(tt.kind, machine.Command{})
+			if tt.event != nil {
+				c.on(tt.event, attempt(1, s, true))
+			} else {
+				c.wait(s, attempt(1, s, true))
+			}
+			want := machine.Command{}
+			if tt.build {
+				want = machine.Command{Do: machine.Build, Fresh: true, Number: 1}
+			}
+			c.on(tt.answer, want)
+			require.Equal(t, !tt.build, c.m.View(c.now).State == machine.Connected)
+		})
+	}
+}

@@ -14,8 +14,8 @@
 // One operation is under way at a time. Until its end is reported the machine asks for nothing, wants no tick, and remembers
 // what events ask for. After a call that returned Nothing, and with nothing under way, Deadline lies after the call's time.
 //
-// While up, a miss is confirmed before the connection counts as down, and a loss that was long enough for pollers to be deep in
-// their back-off ends with a Build. While down, attempts back off, a sign of life cuts the back-off short, and after many
+// While up, a miss is confirmed before the connection counts as down. An outage ends with a Build where the current client
+// cannot go on: its connection is dead, its pollers were refused and are in their back-off, or have waited for too long. While down, attempts back off, a sign of life cuts the back-off short, and after many
 // failures a breaker slows them. Probes go on all the while, but never where one would delay an attempt: that holds as long as
 // the manager bounds a probe by Settings.ProbeEvery.
 //
@@ -156,7 +156,7 @@ func (m *Machine) plan() (main step, probe time.Time) {
 // begin starts an operation, which answers what was remembered until now.
 func (m *Machine) begin(now time.Time, do Command) Command {
 	if do.Do == Attempt {
-		do.Fresh = m.renewal.outdated() || now.Sub(m.retry.outageAt) >= m.settings.RebuildAfter
+		do.Fresh = m.renewal.outdated() || now.Sub(m.retry.outageAt) >= m.settings.FreshAfter
 	}
 	m.running, m.started = do, now
 	switch do.Do {
@@ -198,7 +198,7 @@ func (m *Machine) checked(now time.Time, e Checked) {
 	case m.up():
 		m.missed(now, e.Kind)
 	case ended.Do == Attempt && e.Kind == None:
-		m.attemptAnswered(now, ended, e.Took)
+		m.attemptAnswered(now, ended, e)
 	case ended.Do == Attempt:
 		m.failed(now, e.Kind, ended.Fresh)
 	case e.Kind == None:

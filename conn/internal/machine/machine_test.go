@@ -20,7 +20,7 @@ var errRefused = errors.New("connection refused")
 // settings are the defaults of the product, without chance.
 func settings() machine.Settings {
 	return machine.Settings{
-		CheckEvery: 15 * s, ProbeEvery: 3 * s, ConfirmAfter: s, SlowAfter: s, RebuildAfter: 2 * s,
+		CheckEvery: 15 * s, ProbeEvery: 3 * s, ConfirmAfter: s, SlowAfter: s, FreshAfter: 2 * s, RebuildAfter: 2 * s,
 		BackoffFirst: s, BackoffMost: 30 * s, BreakerAfter: 10, BreakerEvery: 5 * time.Minute,
 		Random: func() float64 { return 0 },
 	}
@@ -44,7 +44,13 @@ func begin(t *testing.T, set machine.Settings) *script {
 // connected is a script whose machine has just connected, at its start.
 func connected(t *testing.T) *script {
 	t.Helper()
-	c := begin(t, settings())
+	return connectedBy(t, settings())
+}
+
+// connectedBy is connected with settings of the test's own.
+func connectedBy(t *testing.T, set machine.Settings) *script {
+	t.Helper()
+	c := begin(t, set)
 	c.tick(machine.Command{Do: machine.Attempt, Fresh: true, Number: 1})
 	c.on(machine.Checked{Took: ms}, machine.Command{Do: machine.Build, Fresh: true, Number: 1})
 	c.on(machine.Built{}, machine.Command{})

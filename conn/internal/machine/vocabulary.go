@@ -45,7 +45,8 @@ type Settings struct {
 	ProbeEvery   time.Duration // between light probes, up or down
 	ConfirmAfter time.Duration // from a miss to the check that confirms or refutes it
 	SlowAfter    time.Duration // an answer that took longer is slow
-	RebuildAfter time.Duration // an outage of this length ends with a new client; a shorter one keeps the old
+	FreshAfter   time.Duration // attempts in an outage of this length try a new client too; a dead connection needs one
+	RebuildAfter time.Duration // an outage of this length ends with a new client, even if the old one is well again
 
 	BackoffFirst time.Duration // before the second attempt of an outage; doubled for each further one
 	BackoffMost  time.Duration // what doubling ends at
@@ -64,6 +65,8 @@ type Checked struct {
 	Kind Kind // None: it answered; else one of the kinds of Down
 	Took time.Duration
 	Err  error
+	// Current tells, at the end of a fresh Attempt that was answered, that the current client was answered as well.
+	Current bool
 }
 
 // Built is the end of a Build: workers run on the new client and everybody uses it, or Err says why not.
