@@ -15,11 +15,12 @@
 //
 // # Generations
 //
-// A client and its workers are one generation, replaced as a whole and behind one pointer. A short outage is left to gRPC
-// and to the workers themselves. After a longer one, and when address, credentials, namespace or the server's capabilities
-// are others, a new generation is made before the old one is broken: a new client is checked, new workers are started on
-// it, everybody gets the new client, hooks are told, and only then do the old workers stop, finish what they have begun,
-// and is their client closed. A failure on the way leaves the old generation serving.
+// A client and its workers are one generation, replaced as a whole and behind one pointer. Most outages replace nothing: gRPC
+// connects again, and the workers' polls, which have waited for that, go on. When only a new client gets through, when
+// pollers were refused, after a very long outage, and when address, credentials, namespace or the server's capabilities are
+// others, a new generation is made before the old one is broken: a new client is checked, new workers are started on it,
+// everybody gets the new client, hooks are told, and only then do the old workers stop, finish what they have begun, and is
+// their client closed. A failure on the way leaves the old generation serving.
 //
 // # What is guaranteed
 //

@@ -44,7 +44,7 @@ type Temporal struct {
 	CheckInterval time.Duration `yaml:"check_interval" default:"15s" doc:"How often the namespace is asked for while connected."`
 	CheckTimeout  time.Duration `yaml:"check_timeout" default:"3s" doc:"How long one check may take before it counts as missed. A server that hangs is noticed only so."`
 	ProbeInterval time.Duration `yaml:"probe_interval" default:"3s" doc:"How often the frontend's health is asked for between two checks, and files of credentials are looked at for a rotation."`
-	RebuildAfter  time.Duration `yaml:"rebuild_after" default:"2s" doc:"Outages longer than this end with a new client and new workers, because pollers then wait longer than a new start takes. Shorter ones touch no worker."`
+	RebuildAfter  time.Duration `yaml:"rebuild_after" default:"1m" doc:"Outages longer than this end with a new client and new workers in any case. After a shorter one they are replaced only if their own connection is dead, they were refused, or the settings changed; otherwise they go on without a gap."`
 	DrainTimeout  time.Duration `yaml:"drain_timeout" default:"10s" doc:"How long workers that were replaced by new ones may finish what they have begun."`
 	Breaker       Breaker       `yaml:"breaker" doc:"The circuit breaker slows down the attempts to connect to a Temporal that stays away. Any sign of life, and an operator's signalbox system reset-breaker, lets it try at once."`
 

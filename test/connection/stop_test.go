@@ -58,7 +58,7 @@ func TestStopIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			frontend := before(t, conntest.Options{})
-			s := newSubject(t, to(frontend.Addr()))
+			s := newSubject(t, renewing(frontend.Addr()))
 			bring(t, s, frontend)
 			ctx, cancel := context.WithTimeout(t.Context(), budget)
 			defer cancel()

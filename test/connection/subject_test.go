@@ -425,6 +425,13 @@ func to(address string, namespace ...string) conn.Options {
 	return conn.Options{Client: client.Options{HostPort: address, Namespace: strings.Join(namespace, "")}}
 }
 
+// renewing are options with which every outage of two seconds ends with new workers.
+func renewing(address string) conn.Options {
+	options := to(address)
+	options.RebuildAfter = 2 * time.Second
+	return options
+}
+
 // after waits, as an outage lasts.
 func after(t *testing.T, d time.Duration) {
 	t.Helper()

@@ -29,10 +29,14 @@ func Kind(err error) machine.Kind {
 	}
 	switch code(err) {
 	case codes.Unavailable:
-		if secured(err) {
+		switch {
+		case secured(err):
 			return machine.TLSError
+		case silent(err):
+			return machine.Hung
+		default:
+			return machine.Unreachable
 		}
-		return machine.Unreachable
 	case codes.Unimplemented: // something answers, and it is no Temporal frontend
 		return machine.Unreachable
 	case codes.DeadlineExceeded:
@@ -76,6 +80,14 @@ func code(err error) codes.Code {
 		return s.Code()
 	}
 	return serviceerror.ToStatus(err).Code()
+}
+
+// silent tells whether a connection was made and the client gave up waiting for the server's first word: gRPC then closes it
+// under its own read, as a process that was frozen makes it do.
+func silent(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "server preface") &&
+		(strings.Contains(text, "use of closed network connection") || strings.Contains(text, "i/o timeout"))
 }
 
 // secured tells whether TLS is at fault. gRPC passes the handshake's error on as text only.

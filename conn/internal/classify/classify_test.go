@@ -34,6 +34,7 @@ func TestKind(t *testing.T) {
 		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), machine.Unreachable},
 		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), machine.TLSError},
 		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), machine.TLSError},
+		"no first word":       {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), machine.Hung},
 		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), machine.Hung},
 		"late, plain":         {context.DeadlineExceeded, machine.Hung},
 		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), machine.NamespaceMissing},

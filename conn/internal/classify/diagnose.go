@@ -32,9 +32,6 @@ func Diagnose(ctx context.Context, address string, secure bool, kind machine.Kin
 		_ = conn.Close() // nothing was said on it
 		return machine.Hung, err
 	case machine.Unreachable:
-		if silent(err) {
-			return machine.Hung, err
-		}
 		if secure || !cut(err) {
 			return kind, err
 		}
@@ -45,14 +42,6 @@ func Diagnose(ctx context.Context, address string, secure bool, kind machine.Kin
 	default:
 		return kind, err
 	}
-}
-
-// silent tells whether a connection was made and the client gave up waiting for the server's first word: gRPC then closes it
-// under its own read, as a process that was frozen makes it do.
-func silent(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "server preface") &&
-		(strings.Contains(text, "use of closed network connection") || strings.Contains(text, "i/o timeout"))
 }
 
 // cut tells whether a connection was made and ended before the server said anything.

@@ -12,6 +12,7 @@ const (
 // watch is what is remembered of a connection that is up.
 type watch struct {
 	missedAt     time.Time // of a miss that is not confirmed yet
+	confirmAt    time.Time // when that is to be confirmed
 	lostAt       time.Time // when gRPC lost the connection, until an answer proves it back
 	regainedAt   time.Time // when gRPC had one again after lostAt
 	suspectedAt  time.Time // when a check that events ask for is due
@@ -41,7 +42,7 @@ func (r renewal) outdated() bool { return !r.exists || r.current != r.identity }
 func (m *Machine) planUp() (step, time.Time) {
 	w := m.watch
 	if !w.missedAt.IsZero() {
-		return step{Command{Do: Check}, w.missedAt.Add(m.settings.ConfirmAfter)}, time.Time{}
+		return step{Command{Do: Check}, w.confirmAt}, time.Time{}
 	}
 	main, probe := step{Command{Do: Check}, earliest(m.nextCheck, w.suspectedAt)}, m.nextProbe
 	if w.slow > 0 {
@@ -94,7 +95,7 @@ func (m *Machine) missed(now time.Time, kind Kind) {
 	w := &m.watch
 	w.suspectedAt = time.Time{} // the confirmation answers it
 	if w.missedAt.IsZero() {
-		w.missedAt = now
+		w.missedAt, w.confirmAt = now, now.Add(m.settings.spread(m.settings.ConfirmAfter, attemptSpread))
 		return
 	}
 	m.fall(now, m.outageStart(), kind)

@@ -54,7 +54,7 @@ type Settings struct {
 	BreakerAfter int           // consecutive failed attempts that open the breaker
 	BreakerEvery time.Duration // between attempts while it is open
 
-	Random func() float64 // in [0,1): lengthens a back-off by up to 20 % and a probe's pace by up to 10 %
+	Random func() float64 // in [0,1): lengthens a back-off and a confirmation by up to 20 %, a probe's pace by up to 10 %
 }
 
 // Event is what happened; see Machine.On.
