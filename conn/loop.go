@@ -64,7 +64,7 @@ func newLoop(m *Manager) *loop {
 
 func (l *loop) run(ctx context.Context) {
 	l.log.Info("Starting Temporal health monitor", "address", l.opts.Client.HostPort, "namespace", l.opts.Client.Namespace,
-		"check_every", l.opts.CheckEvery, "probe_every", l.opts.ProbeEvery)
+		"check_every", l.opts.CheckEvery.String(), "probe_every", l.opts.ProbeEvery.String())
 	tend := time.NewTicker(tendEvery)
 	defer tend.Stop()
 	watch := time.NewTicker(l.opts.ProbeEvery)

@@ -307,7 +307,6 @@ func TestBounds(t *testing.T) {
 		"--temporal-breaker-interval=10ms":               "is too short; give at least 1s",
 		"--runs-answer-within=0s":                        "is too short; give at least 50ms",
 		"--runs-answer-within=11s":                       "is over runs.start_timeout (10s)",
-		"--runs-reconcile-interval=0s":                   "is too short; give at least 1s",
 		"--runs-queue-when-unavailable-max-runs=0":       "is too few; give at least 1",
 		"--runs-queue-when-unavailable-ttl=0s":           "is too short; give at least 1s",
 		"--runs-queue-when-unavailable-rate=-1":          "is too few",

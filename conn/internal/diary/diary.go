@@ -34,7 +34,7 @@ func (d *Diary) Attempt(now time.Time, c machine.Command) {
 		return
 	}
 	d.attempted = now
-	d.log.Info("Attempting Temporal reconnection", "attempt", c.Number, "backoff", c.Backoff)
+	d.log.Info("Attempting Temporal reconnection", "attempt", c.Number, "backoff", rounded(c.Backoff))
 }
 
 // Note writes what changed.
@@ -61,9 +61,9 @@ func (d *Diary) change(before, after machine.View, p Place) {
 	case up && !was && !d.connected:
 		d.connected = true
 		d.log.Info("Initial Temporal connection successful", "address", p.Address, "namespace", p.Namespace,
-			"after", after.Statistics.Downtime, "attempts", after.Attempts)
+			"after", rounded(after.Statistics.Downtime), "attempts", after.Attempts)
 	case up && !was:
-		d.log.Info("Temporal reconnected successfully", "address", p.Address, "outage", after.Statistics.LastOutage,
+		d.log.Info("Temporal reconnected successfully", "address", p.Address, "outage", rounded(after.Statistics.LastOutage),
 			"generation", p.Generation, "attempts", after.Attempts)
 	case !up && was:
 		d.log.Warn("Temporal connection unhealthy, initiating reconnection", "kind", after.Kind, "error", after.LastErr)
@@ -77,3 +77,6 @@ func (d *Diary) change(before, after machine.View, p Place) {
 		d.log.Info("Temporal connection is well again")
 	}
 }
+
+// rounded is a duration as people write it, whatever the log's format makes of numbers.
+func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }
