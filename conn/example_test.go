@@ -31,7 +31,7 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 
-	m, err := conn.New(conn.Options{Client: client.Options{HostPort: frontend.Addr()}, Logger: slog.New(slog.DiscardHandler)})
+	m, err := conn.New(conn.Options{Client: client.Options{HostPort: frontend.Addr()}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -106,7 +106,7 @@ func ExampleManager_Borrow() {
 	defer frontend.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m, err := conn.New(conn.Options{Client: client.Options{HostPort: frontend.Addr()}, Logger: slog.New(slog.DiscardHandler)})
+	m, err := conn.New(conn.Options{Client: client.Options{HostPort: frontend.Addr()}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -57,7 +57,7 @@ type result struct {
 
 func newLoop(m *Manager) *loop {
 	return &loop{
-		Manager: m, machine: machine.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1), //nolint:gosec // spreads
+		Manager: m, machine: machine.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1),
 		diary: diary.New(m.log),
 	}
 }
@@ -75,11 +75,11 @@ func (l *loop) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			l.shut()
+			l.shut() //nolint:contextcheck // what it drains has the time that Stop gives, which ctx has not
 			return
 		case r := <-l.results:
 			l.busy = false
-			l.settle(r)
+			l.settle(r) //nolint:contextcheck // hooks have the life of the manager
 		case <-l.signals.woken:
 			l.heed()
 		case <-tend.C:

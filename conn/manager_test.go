@@ -285,7 +285,7 @@ func TestKindsOfDown(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    conn.Kind
 		text    string
-		break_  func(*conntest.Frontend)
+		harm    func(*conntest.Frontend)
 		restore func(*conntest.Frontend) error
 	}{
 		"namespace removed": {
@@ -331,7 +331,7 @@ func TestKindsOfDown(t *testing.T) {
 			r.connect(t)
 			r.until(t, polling)
 			accepted := r.frontend.Accepted()
-			test.break_(r.frontend)
+			test.harm(r.frontend)
 			begin := time.Now()
 			s := r.until(t, is(conn.Down, test.kind))
 			took := time.Since(begin)
@@ -473,10 +473,7 @@ func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
 	after := r.Status()
 	require.Equal(t, int32(1), told.Load(), "the hook of its own is called as well")
 	require.Equal(t, 1, after.Generation)
-	require.Equal(t, before.Workers[1], conn.WorkerStatus{
-		Name: "orders", TaskQueues: []string{"orders"}, Running: true, Polling: true, Generation: 1,
-		Since: after.Workers[1].Since, LastPoll: before.Workers[1].LastPoll,
-	}, "the other one was not touched")
+	require.Equal(t, before.Workers[1].Since, after.Workers[1].Since, "the other one was not touched")
 	require.Equal(t, 1, r.log.count("Worker has died, replacing it"))
 }
 

@@ -66,7 +66,7 @@ const recheckFor = 500 * time.Millisecond
 // attempt checks a new client and, once that is answered, whether the current one, if there is one, is answered as well.
 func (m *Manager) attempt(ctx context.Context, current, fresh *generation, number int) result {
 	r := m.check(ctx, fresh, number)
-	checked := r.event.(machine.Checked) //nolint:forcetypeassert,errcheck // the end of a check
+	checked := r.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
 	if checked.Kind != machine.None || current == nil || r.used == current {
 		return r
 	}
@@ -84,7 +84,7 @@ func (m *Manager) build(ctx context.Context, g *generation, number int) result {
 	var r result
 	if g == nil || g.identity == nil {
 		c := m.check(ctx, g, number)
-		checked := c.event.(machine.Checked) //nolint:forcetypeassert,errcheck // the end of a check
+		checked := c.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
 		if r.made = c.made; c.used != nil {
 			g = c.used
 		}

@@ -23,7 +23,7 @@ type Options struct {
 	// Identity, where set, names what Reload would give now: a hash of the files that it reads, say. It is asked every
 	// ProbeEvery; another text means that the client must be replaced. It must be cheap. An error leaves things as they are.
 	Identity func() (string, error)
-	// Logger gets the manager's lines and the SDK's; nil: [slog.Default].
+	// Logger gets the manager's lines and the SDK's; nil: nothing is logged.
 	Logger *slog.Logger
 
 	// CheckEvery is the pace of the full check, DescribeNamespace; 15 s.
@@ -110,7 +110,7 @@ func (o Options) withDefaults() (Options, error) {
 		problems = append(problems, fmt.Errorf("SlowAfter (%s) is not below CheckTimeout (%s), so nothing would ever be slow", o.SlowAfter, o.CheckTimeout))
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Client = o.completed(o.Client)
 	if err := errors.Join(problems...); err != nil {

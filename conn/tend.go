@@ -18,7 +18,7 @@ func (l *loop) tend() {
 	all := true
 	for _, one := range l.sets.List() {
 		all = all && one.Status(true).Polling
-		died, wanting := one.Wanting(now, l.current.number)
+		wanting, died := one.Wanting(now, l.current.number)
 		if !wanting {
 			continue
 		}

@@ -22,10 +22,10 @@ const (
 	RunStartRefused   = "run.start_refused"
 	RunQueueExpired   = "run.queue_expired"
 	RunCancel         = "run.cancel"
-	// What was done to the platform as a whole; such entries have no project.
+	// SystemResetBreaker and SystemReconcile were done to the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"
 	SystemReconcile    = "system.reconcile"
-	// What the reconciler did about a run that differed from Temporal.
+	// RunHandOver and those below were done by the reconciler about a run that differed from Temporal.
 	RunHandOver         = "run.hand_over"
 	RunFinish           = "run.finish"
 	RunExecutionMissing = "run.execution_missing"

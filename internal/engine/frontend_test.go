@@ -182,12 +182,6 @@ func (c *clock) look() time.Time {
 	return c.now
 }
 
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // connect makes an engine over a frontend's address and waits until it is connected.

@@ -194,7 +194,7 @@ func (l *Link) capabilities(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the server's capabilities: %w", err)
 	}
-	l.known, l.asked = append(known, 0), readies // never nil
+	l.known, l.asked = append([]byte{0}, known...), readies // never nil
 	return l.known, nil
 }
 

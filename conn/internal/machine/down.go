@@ -10,7 +10,7 @@ const (
 	probeSpread   = 0.1
 )
 
-// A sign of life cuts a back-off short. The kinds:
+// A sign of life cuts a back-off short. These are its kinds.
 const (
 	ready   = iota // gRPC has a connection
 	changed        // the identity is another
@@ -124,7 +124,7 @@ func (m *Machine) pause(now time.Time) {
 // attemptAnswered takes an attempt that was answered.
 func (m *Machine) attemptAnswered(now time.Time, ended Command, e Checked) {
 	m.measure(now, e.Took)
-	if ended.Fresh && !(e.Current && m.wellAgain(now)) {
+	if ended.Fresh && (!e.Current || !m.wellAgain(now)) {
 		m.retry.answered = now
 		m.retry.signs[ready].due = time.Time{} // the answer is more than that
 		return

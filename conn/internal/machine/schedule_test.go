@@ -22,7 +22,7 @@ func TestSchedules(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) { // 100 each
 				schedule := phases().Draw(t, "phases")
-				random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "noise"), 0)) //nolint:gosec // a simulation
+				random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "noise"), 0))
 				newObserver(t, random).run(schedule)
 			})
 		})

@@ -175,17 +175,17 @@ func (s *Set) Failed(err error, now time.Time) int {
 
 // Wanting tells whether a worker of the set should be started now: there is none, it has died, and then also of what, or it
 // is left from an older generation.
-func (s *Set) Wanting(now time.Time, generation int) (died error, wanting bool) {
+func (s *Set) Wanting(now time.Time, generation int) (wanting bool, died error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.removed || now.Before(s.retryAt) {
-		return nil, false
+		return false, nil
 	}
 	if s.running == nil {
-		return nil, true
+		return true, nil
 	}
 	died = s.running.death()
-	return died, died != nil || s.running.generation < generation
+	return died != nil || s.running.generation < generation, died
 }
 
 // Status returns what is known of the set. Nothing polls over a connection that is not up.
