@@ -508,6 +508,29 @@ func TestStopWhileConnecting(t *testing.T) {
 	require.Error(t, r.Start(t.Context()))
 }
 
+// TestStopWhileAway stops workers whose polls wait for a connection, before and after the loss is known.
+func TestStopWhileAway(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"known": true, "not yet known": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, conntest.Options{})
+			require.NoError(t, r.Register("orders", idle("orders")))
+			r.connect(t)
+			r.until(t, polling)
+			r.frontend.Stop()
+			if known {
+				r.until(t, is(conn.Down, conn.Unreachable))
+			}
+			begin := time.Now()
+			require.NoError(t, r.Unregister(soon(t), "orders"))
+			require.Less(t, time.Since(begin), 2*time.Second)
+			require.NoError(t, r.Stop(soon(t)))
+			require.Less(t, time.Since(begin), 2*time.Second)
+		})
+	}
+}
+
 func TestStopWhileHung(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})

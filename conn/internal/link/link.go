@@ -70,6 +70,7 @@ type Link struct {
 	namespace string
 	hooks     Hooks
 	polls     *poll.Tracker
+	patience  *patience
 	conn      atomic.Pointer[grpc.ClientConn]
 	uses      atomic.Int64
 	plugin    *plugin
@@ -96,7 +97,7 @@ var errGrabbed = errors.New("the connection was looked at")
 // New makes a client and begins to watch and to keep up its connection. It does not wait for it. stopTimeout is given to
 // workers that have no WorkerStopTimeout of their own.
 func New(ctx context.Context, options client.Options, stopTimeout time.Duration, hooks Hooks) (*Link, error) {
-	l := &Link{namespace: options.Namespace, hooks: hooks, polls: poll.NewTracker(time.Now), plugin: &plugin{stopTimeout: stopTimeout}}
+	l := &Link{namespace: options.Namespace, hooks: hooks, polls: poll.NewTracker(time.Now), patience: newPatience(), plugin: &plugin{stopTimeout: stopTimeout}}
 	options.Plugins = append(slices.Clip(options.Plugins), l.plugin)
 	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
 	params.Backoff.BaseDelay, params.Backoff.MaxDelay = redialFirst, redialMost
@@ -256,13 +257,24 @@ func (l *Link) intercept(
 func (l *Link) poll(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
 ) error {
-	opts = append(slices.Clip(opts), grpc.WaitForReady(true))
-	err := l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
-	if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
-		return err
+	patiently := append(slices.Clip(opts), grpc.WaitForReady(true))
+	var err error
+	for range 2 {
+		waiting, done, ok := l.patience.wait(ctx, poll.Queue(req))
+		if !ok {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		err = l.suspect(waiting, invoke(waiting, method, req, reply, cc, patiently...))
+		done()
+		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+			break
+		}
 	}
-	return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
+	return err
 }
+
+// Leave keeps polls of the queues from waiting for the connection until back is called: their worker is being stopped.
+func (l *Link) Leave(queues []string) (back func()) { return l.patience.leave(queues, l.Connected()) }
 
 func (l *Link) suspect(ctx context.Context, err error) error {
 	if classify.Suspicious(err) && !errors.Is(ctx.Err(), context.Canceled) {

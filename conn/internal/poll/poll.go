@@ -137,6 +137,12 @@ func Is(req any) bool {
 	return ok
 }
 
+// Queue is the task queue of a poll.
+func Queue(req any) string {
+	l, _ := lineOf(req)
+	return l.queue
+}
+
 func lineOf(req any) (line, bool) {
 	switch poll := req.(type) {
 	case *workflowservice.PollWorkflowTaskQueueRequest:

@@ -138,6 +138,7 @@ func (r *Running) death() error {
 
 // Stop ends the worker; what it has begun goes on within its own stop timeout.
 func (r *Running) Stop() {
+	defer r.link.Leave(r.made.Queues)()
 	r.worker.Stop()
 	r.link.Release()
 }
