@@ -113,7 +113,6 @@ func (w *world) reset(t *testing.T, id string) string {
 	res, err := w.client.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
 		Reason: "behind our back", WorkflowTaskFinishEventId: first, RequestId: "reset-" + id,
-		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST},
 	})
 	require.NoError(t, err)
 	return res.GetRunId()
