@@ -174,6 +174,7 @@ func TestEndToEndOfTheConnection(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		temporal := platform.ReserveTemporal(t)
 		x := &site{temporal: temporal, options: options(t, temporal.Address, store)}
+		x.options.Args = append(x.options.Args, "--temporal-rebuild-after=2s") // so that the log shows how workers are replaced
 		x.Server = platform.LaunchServer(t, x.options)
 		x.AwaitAPI(t)
 		x.workflow = x.Publish(t, platform.Document("c9", hello))
