@@ -18,7 +18,7 @@ var errBuildTimeout = fmt.Errorf("the workers did not start within %s: %w", buil
 // probe asks a client's frontend for its health. It is given up sooner than a check, which confirms what it finds: so a
 // server that hangs is known within ten seconds.
 func (m *Manager) probe(ctx context.Context, g *generation) result {
-	ctx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout*2/3)
+	ctx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout*3/4)
 	defer cancel()
 	begin := time.Now()
 	err := g.link.Probe(ctx)

@@ -193,7 +193,7 @@ func TestSlowFrontend(t *testing.T) {
 	load := s.traffic(t, 200*time.Millisecond)
 	generation := s.Status().Generation
 	frontend.Slow(2 * time.Second)
-	slow := s.turns(t, 5*soonIdle, conn.Degraded, conn.Slow)
+	slow := s.turns(t, 2*soonBusy, conn.Degraded, conn.Slow)
 	_, err := s.Client()
 	require.NoError(t, err, "a slow Temporal is used")
 	require.Equal(t, generation, s.Status().Generation, "a slow Temporal is no reason for a new client")

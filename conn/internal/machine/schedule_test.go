@@ -129,7 +129,7 @@ func (o *observer) promise() time.Time {
 	if o.w.phase.traffic {
 		within = 10 * s
 		if o.w.phase.mode == slow {
-			within = 16 * s // no request fails, so nothing hastens the checks
+			within = 12 * s // no request fails, so nothing hastens the checks
 		}
 	}
 	if o.w.op.Do == machine.Build {

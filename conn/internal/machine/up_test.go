@@ -256,10 +256,10 @@ func TestSlow(t *testing.T) {
 	slow := machine.Checked{Took: 1200 * ms}
 	c.wait(3*s, machine.Command{Do: machine.Probe})
 	c.on(slow, machine.Command{})
-	c.wait(s, machine.Command{Do: machine.Check})
+	c.wait(s/4, machine.Command{Do: machine.Check})
 	c.on(slow, machine.Command{})
 	c.is(machine.Connected, machine.None)
-	c.wait(s, machine.Command{Do: machine.Check})
+	c.wait(s/4, machine.Command{Do: machine.Check})
 	c.on(slow, machine.Command{})
 	c.is(machine.Degraded, machine.Slow)
 	since := c.now
