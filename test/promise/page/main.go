@@ -46,11 +46,15 @@ func write(figures, out string, processors int) error {
 	return os.WriteFile(out, []byte(page(all, processors)), 0o644)
 }
 
-// page lists figures by promise. Those of short runs are left out: the page says that everything ran at full length.
+// page lists figures by promise. Those of short runs are left out: the page says that everything ran at full length. Of figures
+// that grow while a test goes on, the one with the most trials is listed.
 func page(all []promise.Figure, processors int) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
 	slices.SortStableFunc(all, func(a, b promise.Figure) int {
-		return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What))
+		return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(b.Trials, a.Trials))
+	})
+	all = slices.CompactFunc(all, func(a, b promise.Figure) bool {
+		return a.Promise == b.Promise && a.Test == b.Test && a.What == b.What
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, head, processors)
