@@ -67,8 +67,6 @@ type view struct {
 	generation *generation
 	address    string
 	namespace  string
-	// namespaceID is Temporal's own.
-	namespaceID string
 	// replaced is closed when there is a newer view.
 	replaced chan struct{}
 }
@@ -134,8 +132,8 @@ func (m *Manager) Unregister(ctx context.Context, name string) error {
 }
 
 // OnConnect adds a hook that is called with the current client whenever the connection has come up, and after every swap,
-// while the old generation still works: in the order of their registration, each within HookTimeout. A failing hook is logged and does not keep the others back.
-// Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
+// while the old generation still works: in the order of their registration, each within HookTimeout. A failing hook is
+// logged and does not keep the others back. Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
 func (m *Manager) OnConnect(name string, hook Hook) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,7 +218,7 @@ func (m *Manager) Status() Status {
 		s.LastError = v.machine.LastErr.Error()
 	}
 	if v.generation != nil {
-		s.Generation, s.NamespaceID = v.generation.number, v.namespaceID
+		s.Generation, s.NamespaceID = v.generation.number, v.generation.identity.NamespaceID
 	}
 	usable := v.down == nil
 	switch {
@@ -239,7 +237,7 @@ func (m *Manager) Status() Status {
 func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
 	if g != nil {
-		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
+		v.address, v.namespace = g.address, g.namespace
 	}
 	if up(known.State) {
 		v.client = g.link.Client()

@@ -95,7 +95,7 @@ func (e *Engine) temporal() (client.Client, error) {
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s)", down.Address, describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
-			f.Message = fmt.Sprintf("temporal at %s has no namespace %q; create it, or correct temporal.namespace", down.Address, down.Namespace)
+			f.Message = noNamespace(down.Address, down.Namespace, err).Message
 		}
 		f = f.WithRetry(down.RetryAfter).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind)).
 			WithFact("since", down.Since.UTC().Format(time.RFC3339))
@@ -153,6 +153,13 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	return "", startFault(err, e.address, e.namespace)
 }
 
+// noNamespace is the fault for a Temporal that is there, without the namespace.
+func noNamespace(address, namespace string, cause error) *fault.Fault {
+	return fault.New(fault.Unavailable, fault.EngineUnavailable,
+		"temporal at %s has no namespace %q; create it, or correct temporal.namespace", address, namespace).
+		WithRetry(retryAfter).WithCause(cause)
+}
+
 // startFault tells failures that prove that nothing was started from those that prove nothing.
 func startFault(err error, address, namespace string) error {
 	var (
@@ -166,9 +173,7 @@ func startFault(err error, address, namespace string) error {
 		return fault.New(fault.Refused, fault.EngineRefused,
 			"temporal at %s refused to start the run: %v", address, err).WithCause(err)
 	case errors.As(err, &missing):
-		return fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s has no namespace %q; create it, or correct temporal.namespace", address, namespace).
-			WithRetry(retryAfter).WithCause(err)
+		return noNamespace(address, namespace, err)
 	case errors.As(err, &exhausted):
 		return fault.New(fault.Exhausted, fault.EngineRefused,
 			"temporal at %s is over its limits and did not start the run: %v", address, err).WithRetry(retryAfter).WithCause(err)

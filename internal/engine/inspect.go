@@ -47,9 +47,7 @@ func (e *Engine) Place(ctx context.Context) (run.Place, error) {
 	}
 	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return run.Place{}, fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s has no namespace %q; create it, or correct temporal.namespace", e.address, e.namespace).
-			WithRetry(retryAfter).WithCause(err)
+		return run.Place{}, noNamespace(e.address, e.namespace, err)
 	}
 	if err != nil {
 		return run.Place{}, e.unanswered(err)
