@@ -67,6 +67,8 @@ type view struct {
 	generation *generation
 	address    string
 	namespace  string
+	// namespaceID is a copy: a generation may learn its own only after it was published.
+	namespaceID string
 	// replaced is closed when there is a newer view.
 	replaced chan struct{}
 }
@@ -218,7 +220,7 @@ func (m *Manager) Status() Status {
 		s.LastError = v.machine.LastErr.Error()
 	}
 	if v.generation != nil {
-		s.Generation, s.NamespaceID = v.generation.number, v.generation.identity.NamespaceID
+		s.Generation, s.NamespaceID = v.generation.number, v.namespaceID
 	}
 	usable := v.down == nil
 	switch {
@@ -237,7 +239,7 @@ func (m *Manager) Status() Status {
 func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
 	if g != nil {
-		v.address, v.namespace = g.address, g.namespace
+		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
 	}
 	if up(known.State) {
 		v.client = g.link.Client()

@@ -379,6 +379,19 @@ func TestRateLimitedIsNotDown(t *testing.T) {
 	require.Equal(t, conn.Connected, r.Status().State)
 }
 
+// TestRateLimitedAtFirst connects to a server that is too busy to say whose the namespace is. Whoever reads the status
+// meanwhile must not meet the answer halfway.
+func TestRateLimitedAtFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	r.frontend.Fail("DescribeNamespace", serviceerror.NewResourceExhausted(0, "too many requests"))
+	r.connect(t)
+	require.Empty(t, r.Status().NamespaceID)
+	r.frontend.Clear()
+	s := r.until(t, func(s conn.Status) bool { return s.NamespaceID != "" })
+	require.Equal(t, 1, s.Generation)
+}
+
 func TestGoAwayIsEveryday(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
