@@ -28,7 +28,7 @@ type Ban struct {
 // A package that no rule covers is a finding, so a new one is placed here before anything imports it.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/system"}
+	domain := []string{"internal/run", "internal/event", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/system"}
 	ambient := []string{"internal/logger", "internal/config"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
@@ -38,17 +38,20 @@ func Arrows() []Rule {
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter is pure; its driver is in the engine"},
 		{"conn", nil, "the connection knows nothing of what travels on it"},
 		{"conn/conntest", nil, "a stand-in for Temporal knows nothing of who is tested with it"},
+		{"lease", nil, "ownership knows nothing of what is owned"},
+		{"dispatch/inbox", nil, "where events wait knows nothing of who takes them"},
+		{"dispatch", []string{"lease", "dispatch/inbox"}, "a dispatcher knows its lease and its inbox"},
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
 		{"internal/telemetry", slices.Concat(ambient, []string{"internal/system"}), "metrics know nothing of what they measure, but what the platform tells of itself"},
 		{"internal/health", ambient, "asks through interfaces of its own"},
-		{"internal/store", slices.Concat(domain, ambient), "the database side of the domain's interfaces"},
-		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dsl/interp"}), "the Temporal side of the domain's interfaces"},
+		{"internal/store", slices.Concat(domain, ambient, []string{"dispatch/inbox"}), "the database side of the domain's interfaces"},
+		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp"}), "the Temporal side of the domain's interfaces"},
 		{"internal/rpc", slices.Concat(domain, ambient, language, []string{"api", "internal/rpc/jsoncodec"}), "the API side of the domain"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the exact JSON of the API, for its server and its clients"},
 		{"internal/cli", []string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec"}, "a client of the API like any other"},
-		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dsl/interp", "internal/engine", "internal/health",
+		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/engine", "internal/health",
 			"internal/rpc", "internal/store", "internal/telemetry"}), "composes one process"},
 		{"internal/app/command", slices.Concat(ambient, []string{"internal/app", "internal/cli", "internal/store"}), "the commands that are a process of their own"},
 		{"internal/hygiene", nil, "reads sources, imports none"},
@@ -57,7 +60,7 @@ func Arrows() []Rule {
 		{"examples/conn", []string{"conn"}, "somebody else's program, which has the library alone"},
 	}
 	for _, noun := range domain {
-		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language), "a domain noun owns the interfaces it needs"})
+		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language, []string{"dispatch/inbox"}), "a domain noun owns the interfaces it needs"})
 	}
 	return rules
 }
@@ -74,10 +77,12 @@ func Bans() []Ban {
 		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library on the Temporal SDK and gRPC alone"},
 		{"examples/conn", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
 			"whoever takes the library links nothing of the platform"},
+		{"lease", append([]string{temporal}, platform...), nil, "leases are a library without an engine"},
+		{"dispatch", append([]string{"go.temporal.io/server/..."}, platform...), nil, "dispatchers are a library on the Temporal SDK alone"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
 	}
-	for _, noun := range []string{"run", "workflow", "worker", "project", "audit", "auth", "fault", "system"} {
+	for _, noun := range []string{"run", "event", "workflow", "worker", "project", "audit", "auth", "fault", "system"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil, "the domain decides; it does no I/O"})
 	}
 	return bans
