@@ -1,0 +1,44 @@
+package event
+
+import (
+	"context"
+	"time"
+)
+
+// The event that the clock gives for a workflow with a timer. Its source is [TimerSource], its ID the time at which it was due
+// (RFC 3339), its subject the workflow.
+const ScheduleFired = "io.signalbox.schedule.fired"
+
+// TimerSource is the source of the events of a workflow's timer; name is "namespace/name".
+func TimerSource(project, name string) string {
+	return "/projects/" + project + "/workflows/" + name + "/schedule"
+}
+
+// TimerSpec is when a workflow is to be started by the clock: exactly one of its fields is set.
+type TimerSpec struct {
+	// Cron is an expression in UTC.
+	Cron string `json:"cron,omitempty"`
+	// Every is a period, counted from the publication.
+	Every time.Duration `json:"every,omitempty"`
+	// After is the pause between the end of one run and the start of the next.
+	After time.Duration `json:"after,omitempty"`
+}
+
+// Timer is what a published workflow's newest version wants of the clock.
+type Timer struct {
+	Project, Workflow, Version string
+	// Paused: the workflow is.
+	Paused bool
+	// Since is when the version was published.
+	Since time.Time
+	Spec  TimerSpec
+}
+
+// TimerCursor is a place in the list of timers, in the order of project and workflow.
+type TimerCursor struct{ Project, Workflow string }
+
+// TimerStore lists timers, which are written with the publication of their workflows.
+type TimerStore interface {
+	// ListTimers returns up to limit timers beyond the cursor.
+	ListTimers(ctx context.Context, after TimerCursor, limit int) ([]Timer, error)
+}
