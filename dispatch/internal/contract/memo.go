@@ -1,0 +1,147 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+)
+
+// Memo is what an open dispatcher tells of itself to whoever describes or lists it.
+type Memo struct {
+	Name inbox.Name
+	// Owner is the server ID of who owns it, Epoch the number of that ownership.
+	Owner string
+	Epoch int64
+	// Interpreter is the version of its workflow.
+	Interpreter int
+}
+
+// Fields are the memo's keys and values.
+func (m Memo) Fields() map[string]any {
+	return map[string]any{
+		"project": m.Name.Project, "task_queue": m.Name.TaskQueue,
+		"owner": m.Owner, "epoch": m.Epoch, "interpreter": m.Interpreter,
+	}
+}
+
+// ReadMemo reads a memo with the converter of the clients that wrote it; nil where there is none of ours.
+func ReadMemo(c converter.DataConverter, memo *commonpb.Memo) (*Memo, error) {
+	fields := memo.GetFields()
+	if fields["project"] == nil && fields["task_queue"] == nil {
+		return nil, nil
+	}
+	var m Memo
+	var problems []error
+	for key, into := range map[string]any{
+		"project": &m.Name.Project, "task_queue": &m.Name.TaskQueue,
+		"owner": &m.Owner, "epoch": &m.Epoch, "interpreter": &m.Interpreter,
+	} {
+		payload := fields[key]
+		if payload == nil {
+			problems = append(problems, fmt.Errorf("memo field %q: missing", key))
+			continue
+		}
+		if err := c.FromPayload(payload, into); err != nil {
+			problems = append(problems, fmt.Errorf("memo field %q: %w", key, err))
+		}
+	}
+	return &m, errors.Join(problems...)
+}
+
+// Execution is an open workflow as Temporal shows it.
+type Execution struct {
+	WorkflowID, RunID, Type, TaskQueue string
+	// Memo is nil where there is none of ours, Unread tells that there is one which could not be read.
+	Memo   *Memo
+	Unread bool
+}
+
+// Belonging is what an open workflow is to the dispatcher of a name.
+type Belonging string
+
+// The kinds of belonging.
+const (
+	// Mine: it is that dispatcher.
+	Mine Belonging = "mine"
+	// NotMine: another project's or queue's, or no dispatcher at all, or one that cannot be told. It is never touched.
+	NotMine Belonging = "not_mine"
+	// Legacy: it has the ID and the type but no memo, as early releases left it. It is replaced.
+	Legacy Belonging = "legacy"
+	// OlderScheme: a dispatcher of that name whose ID was made by an older rule. It is ended.
+	OlderScheme Belonging = "older_scheme"
+)
+
+// Belongs tells what an open workflow is to the dispatcher of a name. legacyIDs are the patterns of IDs of older schemes,
+// see [ValidatePattern].
+func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
+	if e.Type != WorkflowType || e.Unread {
+		return NotMine
+	}
+	exact := e.WorkflowID == ID(name)
+	switch {
+	case e.Memo != nil && e.Memo.Name != name:
+		return NotMine
+	case e.Memo != nil && exact:
+		return Mine
+	case exact && othersID(name, e):
+		return NotMine
+	case exact:
+		return Legacy
+	}
+	for _, pattern := range legacyIDs {
+		// An ID cannot tell project "a" from "a-b"; the queue it works on can.
+		if e.TaskQueue == name.TaskQueue && matches(expand(pattern, name), e.WorkflowID) {
+			return OlderScheme
+		}
+	}
+	return NotMine
+}
+
+// othersID tells whether the queue on which a workflow without a memo works says that its ID is to be read otherwise: since
+// dashes also join, ("a-b", "c") and ("a", "b-c") have one ID.
+func othersID(name inbox.Name, e Execution) bool {
+	project, ok := strings.CutSuffix(strings.TrimPrefix(e.WorkflowID, idPrefix), "-"+e.TaskQueue)
+	other := inbox.Name{Project: project, TaskQueue: e.TaskQueue}
+	return ok && other != name && Validate(other) == nil
+}
+
+// ValidatePattern returns what is wrong with a pattern of older IDs. In it, {project} and {task_queue} stand for the names,
+// and * for any text; {project} is obligatory, so that no other project's workflows match.
+func ValidatePattern(pattern string) error {
+	if !strings.Contains(pattern, "{project}") {
+		return fmt.Errorf("pattern %q: {project} is missing", pattern)
+	}
+	if rest := expand(pattern, inbox.Name{}); strings.ContainsAny(rest, "{}") {
+		return fmt.Errorf("pattern %q: only {project}, {task_queue} and * stand for something", pattern)
+	}
+	return nil
+}
+
+func expand(pattern string, name inbox.Name) string {
+	return strings.NewReplacer("{project}", name.Project, "{task_queue}", name.TaskQueue).Replace(pattern)
+}
+
+// matches compares a text with a pattern in which * stands for any text.
+func matches(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(s, part)
+		if at < 0 {
+			return false
+		}
+		s = s[at+len(part):]
+	}
+	return strings.HasSuffix(s, parts[len(parts)-1])
+}

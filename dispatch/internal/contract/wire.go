@@ -1,0 +1,100 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// Phase is what a dispatcher is doing.
+type Phase string
+
+// The phases.
+const (
+	Routing Phase = "routing"
+	Parked  Phase = "parked"
+)
+
+// Worker is a process that works for a dispatcher, as it registered.
+type Worker struct {
+	ServerID     string    `json:"serverId"`
+	TaskQueue    string    `json:"taskQueue"`
+	Build        string    `json:"build,omitempty"`
+	RegisteredAt time.Time `json:"registeredAt"`
+	// Missed counts the checks running that found no heartbeat of it.
+	Missed int `json:"missed,omitempty"`
+}
+
+// State is what a dispatcher answers to a query or an adoption.
+type State struct {
+	Name        inbox.Name `json:"name"`
+	Owner       string     `json:"owner"`
+	Epoch       int64      `json:"epoch"`
+	Phase       Phase      `json:"phase"`
+	Interpreter int        `json:"interpreter"`
+	// Workers are in the order of their server IDs.
+	Workers []Worker `json:"workers,omitempty"`
+}
+
+// Adoption is the argument of [AdoptUpdate]; it is answered with a [State], or refused with an error of type [FencedError].
+type Adoption struct {
+	ServerID string `json:"serverId"`
+	Epoch    int64  `json:"epoch"`
+}
+
+// Registration is the argument of [RegisterUpdate].
+type Registration struct {
+	ServerID  string `json:"serverId"`
+	TaskQueue string `json:"taskQueue"`
+	Build     string `json:"build,omitempty"`
+}
+
+// Late is the argument of [LateSignal].
+type Late struct {
+	ServerIDs []string `json:"serverIds"`
+}
+
+// Claim is the value of an owner's lease. Epoch is 0 until the inbox has handed it out.
+type Claim struct {
+	ServerID string `json:"serverId"`
+	Epoch    int64  `json:"epoch"`
+}
+
+// Beat is the value of a heartbeat.
+type Beat struct {
+	ServerID    string    `json:"serverId"`
+	Build       string    `json:"build,omitempty"`
+	Interpreter int       `json:"interpreter"`
+	StartedAt   time.Time `json:"startedAt"`
+	// Projects are those it works for, in order; the first of them where there are too many for the entry, of Serves in all.
+	Projects []string `json:"projects,omitempty"`
+	Serves   int      `json:"serves"`
+	// Facts are what else the process says of itself.
+	Facts map[string]string `json:"facts,omitempty"`
+}
+
+// Request is the value of a handover's entry: who asks the owner to give up, and why.
+type Request struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Encode returns the JSON of a beat, with as many of its projects as fit into an entry.
+func (b Beat) Encode() ([]byte, error) {
+	for {
+		value, err := json.Marshal(b)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("encode heartbeat: %w", err)
+		case len(value) <= lease.MaxValue:
+			return value, nil
+		case len(b.Projects) == 0:
+			return nil, fmt.Errorf("encode heartbeat: %d bytes, of which an entry holds %d; describe the process in fewer words", len(value), lease.MaxValue)
+		}
+		b.Projects = slices.Clip(b.Projects[:len(b.Projects)/2])
+	}
+}
