@@ -32,6 +32,15 @@ const (
 	RunFollowReset      = "run.follow_reset"
 	RunReopened         = "run.reopened_in_temporal"
 	RunAdopt            = "run.adopt"
+	EventRedeliver      = "event.redeliver"
+	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
+	DispatcherHandOver  = "dispatcher.hand_over"
+	DispatcherReconcile = "dispatcher.reconcile"
+	// DispatcherChangeOwner and those below were done by the workers themselves. The subject is the ID of the dispatcher's workflow,
+	// for WorkerEvict the worker's server ID.
+	DispatcherChangeOwner = "dispatcher.change_owner"
+	DispatcherTerminate   = "dispatcher.terminate"
+	WorkerEvict           = "worker.evict"
 )
 
 // Entry is one change. ID is given by the store and grows.

@@ -58,6 +58,14 @@ const (
 	QueueFull            = "QUEUE_FULL"
 	ContractMismatch     = "CONTRACT_MISMATCH"
 	StoreUnavailable     = "STORE_UNAVAILABLE"
+	EventNotFound        = "EVENT_NOT_FOUND"
+	EventAmbiguous       = "EVENT_AMBIGUOUS"
+	EventInvalid         = "EVENT_INVALID"
+	EventTooLarge        = "EVENT_TOO_LARGE"
+	DeliveryNotFound     = "DELIVERY_NOT_FOUND"
+	DispatcherNotFound   = "DISPATCHER_NOT_FOUND"
+	DispatcherNotOwned   = "DISPATCHER_NOT_OWNED"
+	LeasesUnavailable    = "LEASES_UNAVAILABLE"
 )
 
 // Field is one wrong part of a request.
