@@ -40,6 +40,10 @@ type WorkerOptions struct {
 	WorkflowTasks, Activities, LocalActivities int
 	// StopTimeout is how long activities may go on when the process stops.
 	StopTimeout time.Duration
+	// Extend adds what else the worker of a project's task queue does, each time one is made; may be nil.
+	Extend func(project string, r worker.Registry)
+	// Served is told of each project that is served from now on; may be nil. It must not block.
+	Served func(project string)
 }
 
 // Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts them,
@@ -153,6 +157,9 @@ func (w *Workers) refresh(ctx context.Context) {
 			continue
 		}
 		w.serving[name] = true
+		if w.opts.Served != nil {
+			w.opts.Served(name)
+		}
 	}
 }
 
@@ -187,5 +194,8 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
+	if w.opts.Extend != nil {
+		w.opts.Extend(name, fresh)
+	}
 	return fresh
 }

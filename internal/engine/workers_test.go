@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine"
@@ -121,6 +123,36 @@ func TestWorkersServeEveryProject(t *testing.T) {
 	projects.be(errors.New("the store is away"))
 	require.Eventually(t, func() bool { return w.Check(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
 	require.EqualError(t, w.Check(t.Context()), "the store is away")
+}
+
+// TestWorkersDoWhatElseThereIs has another part of the process put its own work on the workers of each project.
+func TestWorkersDoWhatElseThereIs(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	e, _ := connect(t, f.address, nil, &shelf{})
+	var mu sync.Mutex
+	var extended, served []string
+	note := func(list *[]string, name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, name)
+	}
+	w := engine.NewWorkers(e, &tenants{names: []string{"default", "team-7"}}, nil, engine.WorkerOptions{
+		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
+		Extend: func(name string, r worker.Registry) {
+			r.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "extra"})
+			note(&extended, name)
+		},
+		Served: func(name string) { note(&served, name) },
+	})
+	require.NoError(t, w.Start(t.Context()))
+	ctx := t.Context()
+	t.Cleanup(func() { require.NoError(t, w.Stop(context.WithoutCancel(ctx))) })
+	ready(t, w)
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(extended)
+	require.Equal(t, [][]string{{"default", "team-7"}, {"default", "team-7"}}, [][]string{slices.Compact(extended), served})
 }
 
 func TestWorkersServeOnlyWhatTheyAreToldTo(t *testing.T) {
