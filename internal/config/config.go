@@ -9,19 +9,23 @@ import (
 // the key's name (yaml), default, explanation (doc) and example text in the generated reference; the
 // flag and the variable follow from the name.
 type Config struct {
-	Listen    string    `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
-	Roles     []string  `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
-	Projects  []string  `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
-	Temporal  Temporal  `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
-	Store     Store     `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
-	Auth      Auth      `yaml:"auth" doc:"Who may call the API."`
-	API       API       `yaml:"api" doc:"The API listener."`
-	Runs      Runs      `yaml:"runs" doc:"Starting runs."`
-	Workflows Workflows `yaml:"workflows" doc:"Workflow definitions."`
-	Worker    Worker    `yaml:"worker" doc:"The worker role."`
-	Calls     Calls     `yaml:"calls" doc:"Calls that workflows make to other systems."`
-	Log       Log       `yaml:"log" doc:"The process's own log, written to standard error."`
-	Telemetry Telemetry `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
+	Listen     string     `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
+	Roles      []string   `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
+	Projects   []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
+	Temporal   Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
+	Store      Store      `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
+	Redis      Redis      `yaml:"redis" doc:"The Redis that holds leases and heartbeats, for platforms of several processes. Without it they are in memory, which is for one process on SQLite."`
+	Auth       Auth       `yaml:"auth" doc:"Who may call the API."`
+	API        API        `yaml:"api" doc:"The API listener."`
+	Runs       Runs       `yaml:"runs" doc:"Starting runs."`
+	Workflows  Workflows  `yaml:"workflows" doc:"Workflow definitions."`
+	Worker     Worker     `yaml:"worker" doc:"The worker role."`
+	Events     Events     `yaml:"events" doc:"Publishing events."`
+	Dispatch   Dispatch   `yaml:"dispatch" doc:"The dispatchers, which turn events into runs: when an owner or a worker counts as gone."`
+	Supervisor Supervisor `yaml:"supervisor" doc:"The supervisor, which ends what crashed dispatchers and owners leave behind."`
+	Calls      Calls      `yaml:"calls" doc:"Calls that workflows make to other systems."`
+	Log        Log        `yaml:"log" doc:"The process's own log, written to standard error."`
+	Telemetry  Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
 
 	// Warnings are problems that may heal without a restart, such as a client certificate that has expired: a server
 	// starts with them and tries again, check-config reports them.

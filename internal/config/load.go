@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"github.com/spf13/pflag"
 
@@ -152,19 +153,23 @@ func (l *loader) set(k key, text, source string) {
 	l.sources[k.path] = source
 }
 
-// secrets resolves the references in the DSN. A password written out is refused unless it came through
+// secrets resolves the references in connection texts. A password written out is refused unless it came through
 // the key's own variable: a file is committed and a command line is seen by every user of the machine.
 func (l *loader) secrets() {
-	const path = "store.dsn"
-	written := l.cfg.Store.DSN.Reveal()
-	if dsn.HasPlainPassword(written) && l.sources[path] != l.schema.byPath[path].variable() {
-		l.report(path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the DSN in "+l.schema.byPath[path].variable())
+	for _, k := range l.schema.keys {
+		secret, ok := reflect.TypeAssert[Secret](k.value)
+		if !ok {
+			continue
+		}
+		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.path] != k.variable() {
+			l.report(k.path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in "+k.variable())
+		}
+		resolved, problems := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
+		for _, problem := range problems {
+			l.report(k.path, problem)
+		}
+		k.value.SetString(resolved)
 	}
-	resolved, problems := dsn.Resolve(written, l.env.LookupEnv)
-	for _, problem := range problems {
-		l.report(path, problem)
-	}
-	l.cfg.Store.DSN = Secret(resolved)
 }
 
 // files makes paths absolute, so that a later change of the working directory cannot move them, and

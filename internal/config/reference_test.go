@@ -25,6 +25,7 @@ func TestExampleLoadsAndNamesEveryKey(t *testing.T) {
 	require.NoError(t, err)
 	want := config.Default()
 	want.Store.Driver, want.Store.DSN = "postgres", "postgres://signalbox:x@127.0.0.1:5432/signalbox"
+	want.Redis.URL = "redis://127.0.0.1:6379"
 	require.Equal(t, want, cfg)
 
 	content, err := os.ReadFile(path)

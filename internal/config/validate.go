@@ -23,19 +23,28 @@ func (c *Config) validate() Problems {
 	for _, concern := range []Problems{
 		c.Temporal.Validate().under("temporal"),
 		c.Store.Validate().under("store"),
+		c.Redis.Validate().under("redis"),
 		c.Auth.Validate().under("auth"),
 		c.API.Validate().under("api"),
 		c.Runs.Validate().under("runs"),
 		c.Workflows.Validate().under("workflows"),
 		c.Worker.Validate().under("worker"),
+		c.Events.Validate().under("events"),
+		c.Dispatch.Validate().under("dispatch"),
+		c.Supervisor.Validate().under("supervisor"),
 		c.Calls.Validate().under("calls"),
 		c.Log.Validate().under("log"),
 		c.Telemetry.Validate().under("telemetry"),
 	} {
 		ps = append(ps, concern...)
 	}
+	c.validateCleanup(&ps)
+	c.validateRenewal(&ps)
 	if c.API.MaxRequestBytes <= 0 {
 		return Problems(ps) // reported above; everything is over it
+	}
+	if c.Events.MaxDataBytes > c.API.MaxRequestBytes {
+		ps.add("events.max_data_bytes", "%v is over api.max_request_bytes (%v), so such an event could never arrive; lower it or raise the other", c.Events.MaxDataBytes, c.API.MaxRequestBytes)
 	}
 	if c.Runs.MaxInputBytes > c.API.MaxRequestBytes {
 		ps.add("runs.max_input_bytes", "%v is over api.max_request_bytes (%v), so such an input could never arrive; lower it or raise the other", c.Runs.MaxInputBytes, c.API.MaxRequestBytes)

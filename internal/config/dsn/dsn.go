@@ -1,5 +1,5 @@
-// Package dsn reads database connection texts: it tells Postgres's from paths of files, finds passwords that stand in
-// them openly, and fills in references to passwords kept elsewhere.
+// Package dsn reads connection texts of databases and of Redis: it tells Postgres's from paths of files, finds passwords that
+// stand in them openly, and fills in references to passwords kept elsewhere.
 //
 //	text, problems := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
 //
@@ -78,12 +78,9 @@ func escapeURL(value string) string {
 
 // HasPlainPassword reports whether the DSN, as it was written, holds a password that is no reference.
 func HasPlainPassword(dsn string) bool {
-	if !IsPostgres(dsn) {
-		return false
-	}
 	bare := reference.ReplaceAllString(dsn, "")
 	if !strings.Contains(bare, "://") {
-		return keyValueSecret.MatchString(bare)
+		return IsPostgres(dsn) && keyValueSecret.MatchString(bare)
 	}
 	u, err := url.Parse(bare)
 	if err != nil {
