@@ -4,23 +4,32 @@
 // later (renew, resign) is compared with it: who was slow and lost the lease changes nothing of its successor's. Entries outlive
 // their leases for a while, so that others can tell a holder that resigned from one that crashed.
 //
-//	got, before, err := store.Acquire(ctx, "dispatcher:shop:orders", serverID, nil, lease.Terms{TTL: 15 * time.Second, Retention: 10 * time.Minute})
+//	terms := lease.Terms{TTL: 15 * time.Second, Retention: 10 * time.Minute}
+//	sent := time.Now()
+//	got, before, err := store.Acquire(ctx, "dispatcher:shop:orders", serverID, nil, terms)
 //	if errors.Is(err, lease.ErrHeld) { … } // by somebody else, see [HeldError]
-//	held := lease.Keep(ctx, store, got, lease.Pace{Renew: 5 * time.Second})
+//	held := lease.Keep(ctx, store, got, sent, lease.Pace{Renew: 5 * time.Second, Terms: terms})
 //	defer held.Resign(ctx)
 //	<-held.Done() // from now on, somebody else may have it
 //
+// [Memory] is a store inside one process, redislease.Store one in Redis; leasetest.Run holds any other to the same.
+//
 // # What holds
 //
-// Times are the store's own: no clock of a host is compared with another. A [Held] stops trusting itself a margin before
-// its lease can run out.
+// Times are the store's own: no clock of a host is compared with another. A [Hold] stops trusting itself a margin before
+// its lease can run out, by the monotonic clock of its host and counted from before it asked.
+//
+// Whoever asks and gets no answer does not know the outcome. A renewal or resignation is asked for again. After an acquisition
+// the key may be held, under a token that nobody renews: the entry returned beside the error has that token, so the asker can tell
+// its own lease from another's in the [HeldError] that comes next, and keep it, or wait until it runs out.
 //
 // # What does not
 //
 // A lease alone does not keep two processes from acting at once: one that is frozen between looking at its lease and
 // acting does not know that the lease ran out meanwhile. What is acted on must refuse whoever comes late, by a number that
 // grows with each owner (an epoch); package dispatch takes it from its inbox. A store that loses its data grants
-// again what is still held.
+// again what is still held, and one whose clock is put forward ends leases early. The monotonic clock of most hosts stands still while
+// they are suspended, and so does the trust in a lease.
 package lease
 
 import (
@@ -41,9 +50,20 @@ const (
 	Expired  State = "expired"  // the holder did not renew it in time
 )
 
+// StateAt is the state of an entry at a time of the store's clock.
+func StateAt(now, expiresAt time.Time, resigned bool) State {
+	switch {
+	case resigned:
+		return Resigned
+	case now.Before(expiresAt):
+		return Held
+	}
+	return Expired
+}
+
 // Terms are how long things last.
 type Terms struct {
-	// TTL is how long an acquisition or a renewal counts.
+	// TTL is how long an acquisition or a renewal counts; at least a millisecond.
 	TTL time.Duration
 	// Retention is how long the entry stays readable after the last acquisition, renewal or resignation; at least TTL.
 	Retention time.Duration
@@ -55,7 +75,7 @@ type Entry struct {
 	Holder string
 	// Token identifies the acquisition. It is unique over all keys and times.
 	Token string
-	// Revision grows with every write of the key.
+	// Revision grows with every write of the key, also over its deletion.
 	Revision int64
 	State    State
 	// Value is what the holder has to say, at most [MaxValue] bytes.
@@ -125,15 +145,16 @@ func (*MalformedError) Unwrap() error { return ErrMalformed }
 type Store interface {
 	// Acquire gives the key to holder when nobody holds it, with a new token. before is the entry that it replaced, nil where
 	// there was none. It does not matter who the holder was: holding it already is [ErrHeld] too. What stands in its place and
-	// cannot be read is replaced, with before nil.
+	// cannot be read is replaced, with before nil. With an error that leaves the outcome unknown, got has the key, the
+	// holder and the token that were tried, and nothing else.
 	Acquire(ctx context.Context, key, holder string, value []byte, terms Terms) (got Entry, before *Entry, err error)
 	// Renew prolongs a lease that is held under the token, and replaces its value; nil keeps it. [ErrLost] otherwise: one
 	// that has run out is not renewed, even if nobody has taken it.
 	Renew(ctx context.Context, key, token string, value []byte, terms Terms) (Entry, error)
 	// Resign gives up a lease that is held under the token. Its entry stays readable until its retention ends. [ErrLost] otherwise.
 	Resign(ctx context.Context, key, token string) error
-	// Delete removes the entry if it is still the one with that token and revision; [ErrChanged] if it is another,
-	// [ErrNotFound] if there is none.
+	// Delete removes the entry, in whichever state, if it is still the one with that token and revision; [ErrChanged] if it is
+	// another, [ErrNotFound] if there is none, [ErrMalformed] if nobody can tell.
 	Delete(ctx context.Context, key, token string, revision int64) error
 	// Get returns the entry of a key, [ErrNotFound] or [ErrMalformed].
 	Get(ctx context.Context, key string) (Entry, error)
