@@ -1,9 +1,9 @@
 // Package event holds what happens to an event from its acceptance to its last delivery: the inbox that keeps it, the
 // triggers and listeners that it is matched with, and the deliveries that start runs and wake waiting ones.
 //
-// An event is committed before it is acknowledged. Positions number the events and listeners of a project in the order of
-// their commits, without gaps, so that "accepted before" has one meaning: an event is delivered to a listener only if its
-// position is higher than the listener's.
+// An event is committed before it is acknowledged. Positions number the events of a project in the order of their commits,
+// without gaps, so that "accepted before" has one meaning: an event is delivered to a listener only if its position is
+// higher than that of the newest event when the listener was committed.
 package event
 
 import (
@@ -77,7 +77,9 @@ type Delivery struct {
 	// Positions are the events to hand over, in order; more than one where a trigger asks for all.
 	Positions []int64
 	Status    DeliveryStatus
-	Attempts  int
+	// Attempts are those that were made.
+	Attempts int
+	// NextAt is when it is due; zero when it is settled, and while it waits for an earlier delivery of its run.
 	NextAt    time.Time
 	Reason    string
 	CreatedAt time.Time

@@ -41,44 +41,60 @@ type OwnerChange struct {
 	At               time.Time
 }
 
+// News is that something may be there for a project's dispatcher.
+type News struct {
+	Project string
+	// Head is the position of the project's newest event.
+	Head int64
+	// Due tells that a delivery has become due.
+	Due bool
+}
+
 // Store keeps events, triggers, listeners and deliveries. A project's dispatcher is named by the project.
 type Store interface {
-	// Publish commits events, in order, each with the project's next position; duplicates are told, not kept. wake tells that the
-	// project's dispatcher is parked.
+	// Publish commits events, in order, each with the project's next position; duplicates, also among themselves, are told and not
+	// kept. ReceivedAt is the store's own time, which never goes back along the positions. wake tells that the project's
+	// dispatcher is parked.
 	Publish(ctx context.Context, project string, events []Event) (accepted []Accepted, wake bool, err error)
 	GetEvent(ctx context.Context, project string, position int64) (Event, error)
 	ListEvents(ctx context.Context, f ListFilter) ([]Event, error)
 	// ListDeliveries returns the deliveries that an event is part of.
 	ListDeliveries(ctx context.Context, project string, position int64) ([]Delivery, error)
-	// Redeliver makes pending and dead deliveries of an event due at once, all where no IDs are given, and writes e. It returns those it changed.
+	// Redeliver makes pending and dead deliveries of an event due at once, all where no IDs are given, and writes e. It returns those
+	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run. An ID that the
+	// event does not have is [fault.DeliveryNotFound].
 	Redeliver(ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry) ([]Delivery, error)
 
-	// Listen commits a listener with the project's next position; one with the same ID is there already. Unlisten removes it. A
-	// run's listeners go with the end of the run too.
+	// Listen commits a listener, whose Since becomes the position of the newest event at that moment: it takes no position
+	// itself. One with the same ID stays as it is. The listener of a run that has ended is refused with [fault.RunEnded]. Unlisten
+	// removes it, whether or not it is there. A run's listeners go with the end of the run too.
 	Listen(ctx context.Context, l Listener) error
 	Unlisten(ctx context.Context, project, id string) error
-	// OpenListeners tells which of a run's listeners are there.
-	GetListener(ctx context.Context, project, id string) (Listener, error)
+	// GetListener returns a listener, if it is there.
+	GetListener(ctx context.Context, project, id string) (l Listener, found bool, err error)
 
-	// Fence, CommitRouting, Due, Settle, Park, Unpark answer [inbox.ErrFenced] to whoever is not the owner.
+	// CommitRouting, Due, Settle, Park, Unpark answer [inbox.ErrFenced] to whoever is not the owner that the last Fence made.
 	Fence(ctx context.Context, project, taskQueue, holder string, above int64) (inbox.Owner, error)
 	// Unrouted returns up to limit events behind the routed position, with what they may be for.
 	Unrouted(ctx context.Context, project string, limit int) (Batch, error)
 	// CommitRouting writes what matching made of the events that follow the routed position, in order, without a gap.
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
-	// Due claims up to limit deliveries that are due now, with their events, in order of position; of a run that is to be woken only
-	// its oldest pending deliveries in a row. They are not due again for the owner before visible is over.
+	// Due claims deliveries that are due now, those due longest first, and returns them with their events in order of position. Their
+	// Attempts count the coming attempt. Of a run that is to be woken come its oldest pending deliveries in a row, and no others before each of
+	// these is settled; because of them it may be a few more than limit. They are not due again for the owner before visible is
+	// over; for the next owner they are at once.
 	Due(ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration) ([]Delivery, error)
 	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
 	Park(ctx context.Context, project string, owner inbox.Owner) (bool, error)
 	Unpark(ctx context.Context, project string, owner inbox.Owner) error
 	Asleep(ctx context.Context, limit int) ([]inbox.Name, error)
 	Progress(ctx context.Context, names []inbox.Name) ([]inbox.Progress, error)
-	// News returns the projects with events or due deliveries that came after the mark, and the new mark: a cheap hint for all
-	// dispatchers of a process at once.
-	News(ctx context.Context, mark int64) (projects []string, next int64, err error)
+	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. The
+	// same head may be told several times in a row, because what is committed late must not be missed. From mark 0 it returns nothing but a mark.
+	News(ctx context.Context, mark int64) (news []News, next int64, err error)
 
-	// RecordOwner adds to the history of owners and commits the event that tells of it, in one.
+	// RecordOwner adds to the history of owners and commits the event that tells of it, in one. What is recorded already, by
+	// name, epoch and execution, stays as it is.
 	RecordOwner(ctx context.Context, c OwnerChange, tell Event, e audit.Entry) error
 	// OwnerHistory returns up to limit changes, newest first.
 	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]OwnerChange, error)

@@ -6,6 +6,7 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -60,7 +61,11 @@ type Version struct {
 	// Source is the document as it was given.
 	Source string
 	// Canonical is what runs.
-	Canonical   []byte
+	Canonical []byte
+	// Trigger and Timer are what starts the workflow while this is its newest version: the JSON of event.Spec and of
+	// event.TimerSpec, nil where there is none.
+	Trigger     json.RawMessage
+	Timer       json.RawMessage
 	Publisher   string
 	PublishedAt time.Time
 }
