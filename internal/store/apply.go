@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // ApplyUpdates implements [run.Store]. Late steps of a run that has ended are still written, and grow its sequence so
@@ -51,13 +52,13 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 // lockRuns reads the rows and keeps them from other writers until the transaction ends.
 func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates) (map[string]runRow, error) {
 	rows := make(map[string]runRow, len(groups))
-	for part := range chunks(groups) {
+	for part := range sqlrow.Chunks(groups) {
 		ids := make([]any, len(part))
 		for i, g := range part {
 			ids[i] = g.id
 		}
-		found, err := collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
-left_executions, created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+		found, err := sqlrow.Collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
+left_executions, created_at, started_at FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
 			ids, scanRow)
 		if err != nil {
 			return nil, err
@@ -69,9 +70,9 @@ left_executions, created_at, started_at FROM runs WHERE id IN `+tuples(s.db.Dial
 	return rows, nil
 }
 
-func scanRow(row scanner) (r runRow, err error) {
+func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	err = row.Scan(&r.id, &r.project, &r.status, &r.sequence, &r.position, &r.statePosition, &r.executionID, &r.left,
-		timeInto{&r.createdAt}, timeInto{&r.startedAt})
+		sqlrow.TimeInto(&r.createdAt), sqlrow.TimeInto(&r.startedAt))
 	return r, err
 }
 
@@ -99,7 +100,7 @@ func (s *Store) writeSteps(
 		}
 	}
 	touched := map[string]bool{}
-	for part := range chunks(steps) {
+	for part := range sqlrow.Chunks(steps) {
 		args := make([]any, 0, len(part)*stepColumns)
 		for _, n := range part {
 			values, err := n.values()
@@ -108,16 +109,16 @@ func (s *Store) writeSteps(
 			}
 			args = append(args, values...)
 		}
-		written, err := collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
+		written, err := sqlrow.Collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
 waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output)
-VALUES `+tuples(s.db.Dialect(), len(part), stepColumns)+`
+VALUES `+sqlrow.Tuples(s.db.Dialect(), 0, len(part), stepColumns)+`
 ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
 kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
 wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
 sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
 input = excluded.input, output = excluded.output
 WHERE steps.position < excluded.position
-RETURNING run_id`, args, scanText)
+RETURNING run_id`, args, sqlrow.ScanText)
 		if err != nil {
 			return nil, err
 		}
@@ -130,18 +131,18 @@ RETURNING run_id`, args, scanText)
 
 func (n newStep) values() ([]any, error) {
 	t := n.step
-	problem, err := asJSON(t.Error, t.Error == nil)
+	problem, err := sqlrow.AsJSON(t.Error, t.Error == nil)
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := asJSON(t.Attempts, len(t.Attempts) == 0)
+	attempts, err := sqlrow.AsJSON(t.Attempts, len(t.Attempts) == 0)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
-		n.run, t.Number, mended(t.Path), mended(t.Pointer), mended(t.Task), t.Kind, t.Status, t.WaitingKind,
-		micros(t.WaitUntil), micros(t.StartedAt), micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
-		mendedRaw(t.Input), mendedRaw(t.Output),
+		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
+		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
+		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output),
 	}, nil
 }
 
@@ -162,30 +163,30 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 		if o.after.status != o.before.status {
 			transitions = append(transitions, run.Transition{
 				RunID: o.after.id, Project: o.after.project, From: o.before.status, To: o.after.status,
-				CreatedAt: o.after.createdAt, StartedAt: kept(o.after.startedAt),
+				CreatedAt: o.after.createdAt, StartedAt: sqlrow.Kept(o.after.startedAt),
 			})
 		}
 	}
-	if err := updateMany(ctx, c, s.db.Dialect(), stateColumns(), states, stateValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", stateColumns(), states, stateValues); err != nil {
 		return nil, err
 	}
-	if err := updateMany(ctx, c, s.db.Dialect(), movedColumns(), moved, movedValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
 	return transitions, nil
 }
 
-func stateColumns() []column {
-	return []column{
-		{"id", text}, {"status", text}, {"queued_reason", text}, {"waiting_kind", text}, {"status_at", number},
-		{"started_at", number}, {"ended_at", number}, {"steps_total", number}, {"steps_done", number},
-		{"sequence", number}, {"position", number}, {"state_position", number}, {"execution_id", text},
-		{"error", text}, {"output", text},
+func stateColumns() []sqlrow.Column {
+	return []sqlrow.Column{
+		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text}, {Name: "queued_reason", Kind: sqlrow.Text}, {Name: "waiting_kind", Kind: sqlrow.Text}, {Name: "status_at", Kind: sqlrow.Number},
+		{Name: "started_at", Kind: sqlrow.Number}, {Name: "ended_at", Kind: sqlrow.Number}, {Name: "steps_total", Kind: sqlrow.Number}, {Name: "steps_done", Kind: sqlrow.Number},
+		{Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "state_position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text},
+		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text},
 	}
 }
 
 func stateValues(o outcome) ([]any, error) {
-	problem, err := asJSON(o.state.Error, o.state.Error == nil)
+	problem, err := sqlrow.AsJSON(o.state.Error, o.state.Error == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -195,16 +196,16 @@ func stateValues(o outcome) ([]any, error) {
 		reason = run.QueuedWorker
 	}
 	return []any{
-		o.after.id, o.state.Status, reason, o.state.WaitingKind, micros(o.state.Since), micros(o.after.startedAt),
-		micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
-		o.after.statePosition, o.after.executionID, problem, mendedRaw(o.state.Output),
+		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
+		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
+		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output),
 	}, nil
 }
 
-func movedColumns() []column {
-	return []column{{"id", text}, {"sequence", number}, {"position", number}, {"execution_id", text}, {"started_at", number}}
+func movedColumns() []sqlrow.Column {
+	return []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text}, {Name: "started_at", Kind: sqlrow.Number}}
 }
 
 func movedValues(o outcome) ([]any, error) {
-	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, micros(o.after.startedAt)}, nil
+	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, sqlrow.Micros(o.after.startedAt)}, nil
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 const (
@@ -33,7 +35,7 @@ func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.En
 		if err != nil || !made {
 			return err
 		}
-		total, err := count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
+		total, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
 		if err != nil {
 			return err
 		}
@@ -43,7 +45,7 @@ func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.En
 		if stored.QueuePosition, err = queuePosition(ctx, c, stored); err != nil {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	if err != nil {
 		return run.Run{}, false, err
@@ -56,13 +58,8 @@ func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) 
 	if r.Status != run.Queued || r.QueuedReason != run.QueuedEngine {
 		return 0, nil
 	}
-	return count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+waitsForEngine+` AND (created_at, id) <= ($1, $2)`,
+	return sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+waitsForEngine+` AND (created_at, id) <= ($1, $2)`,
 		r.CreatedAt.UnixMicro(), r.ID)
-}
-
-func count(ctx context.Context, c sqldb.Conn, query string, args ...any) (n int64, err error) {
-	err = c.QueryRowContext(ctx, query, args...).Scan(&n)
-	return n, err
 }
 
 // TakeQueued implements [run.Store].
@@ -78,8 +75,8 @@ func (s *Store) ReturnQueued(ctx context.Context, id string, at time.Time) (bool
 // moveQueued changes why a run of the queue is queued. One that an update has told of has started.
 func (s *Store) moveQueued(ctx context.Context, doing, id, from, to string, at time.Time) (moved bool, err error) {
 	err = s.db.Exec(ctx, doing, func(ctx context.Context, c sqldb.Conn) (err error) {
-		moved, err = affected(ctx, c, `UPDATE runs SET queued_reason = $3, status_at = $4, sequence = sequence + 1
-WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from, to, micros(at))
+		moved, err = sqlrow.Affected(ctx, c, `UPDATE runs SET queued_reason = $3, status_at = $4, sequence = sequence + 1
+WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from, to, sqlrow.Micros(at))
 		return err
 	})
 	return moved && err == nil, err
@@ -87,43 +84,43 @@ WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from
 
 // FinishQueued implements [run.Store].
 func (s *Store) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (finished bool, err error) {
-	if err := storable("reason", r.CancelReason); err != nil {
+	if err := sqlrow.Storable("reason", r.CancelReason); err != nil {
 		return false, err
 	}
-	problem, err := asJSON(r.Error, r.Error == nil)
+	problem, err := sqlrow.AsJSON(r.Error, r.Error == nil)
 	if err != nil {
 		return false, err
 	}
 	err = s.db.Write(ctx, "finish queued run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		finished, err = affected(ctx, c, `UPDATE runs
+		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
 sequence = sequence + 1
-WHERE id = $1 AND `+waitsForEngine, r.ID, r.Status, micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
+WHERE id = $1 AND `+waitsForEngine, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
 		if err != nil {
 			return err
 		}
 		if !finished {
 			return needRun(ctx, c, r.ID)
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return finished && err == nil, err
 }
 
 // ListQueued implements [run.Store].
 func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.Run, err error) {
-	var w where
-	w.conditions = []string{inQueue}
+	var w sqlrow.Where
+	w.Conditions = []string{inQueue}
 	if f.After != nil {
-		w.conditions = append(w.conditions,
-			"(created_at, id) > ("+w.arg(f.After.CreatedAt.UnixMicro())+", "+w.arg(f.After.ID)+")")
+		w.Conditions = append(w.Conditions,
+			"(created_at, id) > ("+w.Arg(f.After.CreatedAt.UnixMicro())+", "+w.Arg(f.After.ID)+")")
 	}
 	if !f.ExpiredAt.IsZero() {
-		w.conditions = append(w.conditions, "queued_reason = 'engine'")
-		w.is("expires_at", "<=", f.ExpiredAt.UnixMicro())
+		w.Conditions = append(w.Conditions, "queued_reason = 'engine'")
+		w.Is("expires_at", "<=", f.ExpiredAt.UnixMicro())
 	}
 	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, `SELECT `+runHead+` FROM runs`+w.String()+` ORDER BY created_at, id`+limited(f.Limit), w.args, scanHead)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
 		return err
 	})
 	return list, err

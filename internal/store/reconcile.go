@@ -7,14 +7,16 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // OpenRuns implements [run.ReconcileStore].
 func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND id > $1 ORDER BY id`+limited(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
@@ -24,9 +26,9 @@ func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []r
 // StartingRuns implements [run.ReconcileStore].
 func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list runs being started", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+
-			` AND status = $1 AND queued_reason = $2 AND status_at <= $3 AND id > $4 ORDER BY id`+limited(limit),
-			[]any{run.Queued, run.QueuedStarting, micros(until), after}, scanHead)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+
+			` AND status = $1 AND queued_reason = $2 AND status_at <= $3 AND id > $4 ORDER BY id`+sqlrow.Limit(limit),
+			[]any{run.Queued, run.QueuedStarting, sqlrow.Micros(until), after}, scanHead)
 		return err
 	})
 	return list, err
@@ -36,12 +38,12 @@ func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string,
 func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "find runs", func(ctx context.Context, c sqldb.Conn) error {
 		list = list[:0]
-		for part := range chunks(ids) {
+		for part := range sqlrow.Chunks(ids) {
 			args := make([]any, len(part))
 			for i, id := range part {
 				args[i] = id
 			}
-			found, err := collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE id IN `+tuples(s.db.Dialect(), 1, len(part)), args, scanHead)
+			found, err := sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
 			if err != nil {
 				return err
 			}
@@ -63,7 +65,7 @@ func (s *Store) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (c
 		if !changed || e == nil {
 			return nil
 		}
-		return writeAudit(ctx, c, *e)
+		return ledger.Add(ctx, c, *e)
 	})
 	return changed && err == nil, err
 }
@@ -98,7 +100,7 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		if _, err := c.ExecContext(ctx, `UPDATE runs SET left_executions = $2 WHERE id = $1`, u.RunID, all); err != nil {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return followed && err == nil, err
 }
@@ -106,7 +108,7 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 // RunsHome implements [run.ReconcileStore].
 func (s *Store) RunsHome(ctx context.Context) (h run.Home, err error) {
 	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanHome)
+		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanHome)
 		if err == nil && len(list) > 0 {
 			h = list[0]
 		}
@@ -115,21 +117,21 @@ func (s *Store) RunsHome(ctx context.Context) (h run.Home, err error) {
 	return h, err
 }
 
-func scanHome(row scanner) (h run.Home, err error) {
-	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, timeInto{&h.Since})
+func scanHome(row sqlrow.Scanner) (h run.Home, err error) {
+	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, sqlrow.TimeInto(&h.Since))
 	return h, err
 }
 
 // MoveHome implements [run.ReconcileStore].
 func (s *Store) MoveHome(ctx context.Context, from run.Place, to run.Home) (moved bool, err error) {
 	err = s.db.Write(ctx, "record where the runs are", func(ctx context.Context, c sqldb.Conn) (err error) {
-		values := []any{to.Address, to.Namespace, to.NamespaceID, micros(to.Since)}
+		values := []any{to.Address, to.Namespace, to.NamespaceID, sqlrow.Micros(to.Since)}
 		if from == (run.Place{}) {
-			moved, err = affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
+			moved, err = sqlrow.Affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
 ON CONFLICT (one) DO NOTHING`, values...)
 			return err
 		}
-		moved, err = affected(ctx, c, `UPDATE runs_home SET address = $1, namespace = $2, namespace_id = $3, since = $4
+		moved, err = sqlrow.Affected(ctx, c, `UPDATE runs_home SET address = $1, namespace = $2, namespace_id = $3, since = $4
 WHERE address = $5 AND namespace = $6 AND namespace_id = $7`, append(values, from.Address, from.Namespace, from.NamespaceID)...)
 		return err
 	})
@@ -139,7 +141,7 @@ WHERE address = $5 AND namespace = $6 AND namespace_id = $7`, append(values, fro
 // WorkerPlaces implements [run.ReconcileStore].
 func (s *Store) WorkerPlaces(ctx context.Context) (list []run.Place, err error) {
 	err = s.db.Read(ctx, "list the places of workers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, `SELECT DISTINCT address, namespace, namespace_id FROM workers
+		list, err = sqlrow.Collect(ctx, c, `SELECT DISTINCT address, namespace, namespace_id FROM workers
 WHERE namespace_id <> '' AND beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY address, namespace, namespace_id`,
 			[]any{worker.AliveFor.Microseconds()}, scanPlace)
 		return err
@@ -147,12 +149,12 @@ WHERE namespace_id <> '' AND beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY add
 	return list, err
 }
 
-func scanPlace(row scanner) (p run.Place, err error) {
+func scanPlace(row sqlrow.Scanner) (p run.Place, err error) {
 	err = row.Scan(&p.Address, &p.Namespace, &p.NamespaceID)
 	return p, err
 }
 
 // WriteAudit implements [run.ReconcileStore].
 func (s *Store) WriteAudit(ctx context.Context, e audit.Entry) error {
-	return s.db.Exec(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return writeAudit(ctx, c, e) })
+	return s.db.Exec(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return ledger.Add(ctx, c, e) })
 }

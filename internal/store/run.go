@@ -8,7 +8,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // openStatuses are those that a run can still leave.
@@ -27,19 +29,19 @@ CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`
 func headInto(r *run.Run) []any {
 	return []any{
 		&r.ID, &r.Project, &r.Workflow, &r.Version, &r.DocumentHash, &r.Status, &r.QueuedReason, &r.WaitingKind,
-		timeInto{&r.StatusAt}, &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
-		timeInto{&r.CreatedAt}, timeInto{&r.StartedAt}, timeInto{&r.EndedAt}, &r.StepsTotal, &r.StepsDone, &r.Sequence,
-		&r.Position, &r.Interpreter, &r.ExecutionID, jsonInto[*run.Problem]{&r.Error}, timeInto{&r.ExpiresAt},
+		sqlrow.TimeInto(&r.StatusAt), &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
+		sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.StartedAt), sqlrow.TimeInto(&r.EndedAt), &r.StepsTotal, &r.StepsDone, &r.Sequence,
+		&r.Position, &r.Interpreter, &r.ExecutionID, sqlrow.JSONInto(&r.Error), sqlrow.TimeInto(&r.ExpiresAt),
 	}
 }
 
-func scanHead(row scanner) (r run.Run, err error) {
+func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 	err = row.Scan(headInto(&r)...)
 	return r, err
 }
 
-func scanRun(row scanner) (r run.Run, err error) {
-	err = row.Scan(append(headInto(&r), rawInto{&r.Input}, rawInto{&r.Output})...)
+func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
+	err = row.Scan(append(headInto(&r), sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output))...)
 	return r, err
 }
 
@@ -61,7 +63,7 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 		if err != nil || !made {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	if err != nil {
 		return run.Run{}, false, err
@@ -70,25 +72,25 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 }
 
 func storableRun(r run.Run) error {
-	if err := storable("input", string(r.Input)); err != nil {
+	if err := sqlrow.Storable("input", string(r.Input)); err != nil {
 		return err
 	}
-	return storable("request_id", r.RequestID)
+	return sqlrow.Storable("request_id", r.RequestID)
 }
 
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
 	for {
-		made, err := affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
-			r.QueuedReason, micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
-			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, rawText(r.Input), micros(r.ExpiresAt))
+		made, err := sqlrow.Affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
+			r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
+			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt))
 		if err != nil {
 			return r, false, err
 		}
 		if made {
-			r.CreatedAt, r.StatusAt, r.ExpiresAt = kept(r.CreatedAt), kept(r.StatusAt), kept(r.ExpiresAt)
+			r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
 			return r, true, nil
 		}
-		earlier, err := collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
+		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
 			[]any{r.Project, r.RequestID}, scanRun)
 		if err != nil {
 			return r, false, err
@@ -96,7 +98,7 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 		if len(earlier) > 0 {
 			return earlier[0], false, nil
 		}
-		if err := needProject(ctx, c, r.Project); err != nil {
+		if err := ledger.NeedProject(ctx, c, r.Project); err != nil {
 			return r, false, err
 		}
 		// The run with this request ID was removed between the two statements: the ID is free again.
@@ -114,7 +116,7 @@ func textOrNull(text string) any {
 // RemoveUnstarted implements [run.Store]. A run that an update has told of has started, whatever its status says.
 func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (removed bool, err error) {
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		removed, err = affected(ctx, c,
+		removed, err = sqlrow.Affected(ctx, c,
 			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0 AND NOT told`,
 			id, run.Queued, run.QueuedStarting)
 		if err != nil {
@@ -123,7 +125,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return removed && err == nil, err
 }
@@ -131,10 +133,10 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 // MarkHandedOver implements [run.Store].
 func (s *Store) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
 	return s.db.Exec(ctx, "mark run as handed over", func(ctx context.Context, c sqldb.Conn) error {
-		changed, err := affected(ctx, c, `UPDATE runs
+		changed, err := sqlrow.Affected(ctx, c, `UPDATE runs
 SET queued_reason = $2, status_at = $3, execution_id = $4, sequence = sequence + 1
 WHERE id = $1 AND status = $5 AND queued_reason = $6`,
-			id, run.QueuedWorker, micros(at), executionID, run.Queued, run.QueuedStarting)
+			id, run.QueuedWorker, sqlrow.Micros(at), executionID, run.Queued, run.QueuedStarting)
 		if err != nil || changed {
 			return err
 		}
@@ -152,9 +154,9 @@ func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err 
 }
 
 func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
-	r, err := one(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
+	r, err := sqlrow.One(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
 		func() error {
-			if err := needProject(ctx, c, project); err != nil {
+			if err := ledger.NeedProject(ctx, c, project); err != nil {
 				return err
 			}
 			return noRun(id)
@@ -171,7 +173,7 @@ func noRun(id string) error {
 }
 
 func needRun(ctx context.Context, c sqldb.Conn, id string) error {
-	ok, err := exists(ctx, c, `SELECT 1 FROM runs WHERE id = $1`, id)
+	ok, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE id = $1`, id)
 	if err == nil && !ok {
 		return noRun(id)
 	}
@@ -182,11 +184,11 @@ func needRun(ctx context.Context, c sqldb.Conn, id string) error {
 func (s *Store) MarkCancelRequested(
 	ctx context.Context, project, id, reason string, e audit.Entry,
 ) (r run.Run, err error) {
-	if err := storable("reason", reason); err != nil {
+	if err := sqlrow.Storable("reason", reason); err != nil {
 		return r, err
 	}
 	err = s.db.Write(ctx, "request cancellation", func(ctx context.Context, c sqldb.Conn) error {
-		changed, err := affected(ctx, c, `UPDATE runs
+		changed, err := sqlrow.Affected(ctx, c, `UPDATE runs
 SET cancel_requested = TRUE, cancel_reason = $3, sequence = sequence + 1
 WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled' OR status IN `+openStatuses+`)`, id, project, reason)
 		if err != nil {
@@ -195,7 +197,7 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 		if r, err = getRun(ctx, c, project, id); err != nil || !changed {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return r, err
 }
@@ -204,14 +206,14 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 func (s *Store) FinishMissing(
 	ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry,
 ) (finished bool, err error) {
-	problem, err := asJSON(p, p == nil)
+	problem, err := sqlrow.AsJSON(p, p == nil)
 	if err != nil {
 		return false, err
 	}
 	err = s.db.Write(ctx, "finish run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		finished, err = affected(ctx, c, `UPDATE runs
+		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, sequence = sequence + 1
-WHERE id = $1 AND status IN `+openStatuses, id, status, micros(at), problem)
+WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem)
 		if err != nil {
 			return err
 		}
@@ -221,11 +223,11 @@ WHERE id = $1 AND status IN `+openStatuses, id, status, micros(at), problem)
 		_, err = c.ExecContext(ctx, `UPDATE steps
 SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
 sequence = (SELECT sequence FROM runs WHERE id = $1)
-WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, micros(at))
+WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err != nil {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return finished && err == nil, err
 }
@@ -234,9 +236,9 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, micros(at))
 func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
 	query, args := listQuery(f)
 	err = s.db.Read(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, query, args, scanHead)
+		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
-			err = needProject(ctx, c, f.Project)
+			err = ledger.NeedProject(ctx, c, f.Project)
 		}
 		return err
 	})
@@ -255,33 +257,33 @@ func listQuery(f run.Filter) (string, []any) {
 	if f.OldestFirst {
 		order = ` ORDER BY created_at, id`
 	}
-	var w where
+	var w sqlrow.Where
 	conditions(&w, f)
-	page := order + limited(f.Limit)
+	page := order + sqlrow.Limit(f.Limit)
 	if len(statuses) == 0 {
-		return `SELECT ` + runHead + ` FROM runs` + w.String() + page, w.args
+		return `SELECT ` + runHead + ` FROM runs` + w.String() + page, w.Args
 	}
 	parts := make([]string, len(statuses))
 	for i, status := range statuses {
 		// Parameters are shared by the parts.
-		part := where{conditions: append([]string{}, w.conditions...), args: w.args}
-		part.is("status", "=", status)
-		w.args = part.args
+		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
+		part.Is("status", "=", status)
+		w.Args = part.Args
 		parts[i] = `SELECT id AS hit FROM (SELECT id FROM runs` + part.String() + page + `) AS s`
 	}
-	return `SELECT ` + runHead + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.args
+	return `SELECT ` + runHead + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
 }
 
-func conditions(w *where, f run.Filter) {
-	w.isText("project", f.Project)
-	w.isText("workflow", f.Workflow)
-	w.isText("version", f.Version)
-	w.isText("request_id", f.RequestID)
+func conditions(w *sqlrow.Where, f run.Filter) {
+	w.IsText("project", f.Project)
+	w.IsText("workflow", f.Workflow)
+	w.IsText("version", f.Version)
+	w.IsText("request_id", f.RequestID)
 	if !f.Since.IsZero() {
-		w.is("created_at", ">=", f.Since.UnixMicro())
+		w.Is("created_at", ">=", f.Since.UnixMicro())
 	}
 	if !f.Until.IsZero() {
-		w.is("created_at", "<", f.Until.UnixMicro())
+		w.Is("created_at", "<", f.Until.UnixMicro())
 	}
 	if f.After == nil {
 		return
@@ -290,6 +292,6 @@ func conditions(w *where, f run.Filter) {
 	if f.OldestFirst {
 		op = ">"
 	}
-	w.conditions = append(w.conditions,
-		"(created_at, id) "+op+" ("+w.arg(f.After.CreatedAt.UnixMicro())+", "+w.arg(f.After.ID)+")")
+	w.Conditions = append(w.Conditions,
+		"(created_at, id) "+op+" ("+w.Arg(f.After.CreatedAt.UnixMicro())+", "+w.Arg(f.After.ID)+")")
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -14,17 +16,17 @@ const selectVersion = `SELECT v.project, v.workflow, v.version, v.hash, v.title,
 v.source, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
 WHERE v.project = $1 AND v.workflow = $2 AND v.version = $3`
 
-func scanVersion(row scanner) (v workflow.Version, err error) {
+func scanVersion(row sqlrow.Scanner) (v workflow.Version, err error) {
 	var canonical string
 	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
-		timeInto{&v.PublishedAt}, &v.Source, &canonical)
+		sqlrow.TimeInto(&v.PublishedAt), &v.Source, &canonical)
 	v.Canonical = []byte(canonical)
 	return v, err
 }
 
-func scanVersionHead(row scanner) (v workflow.Version, err error) {
+func scanVersionHead(row sqlrow.Scanner) (v workflow.Version, err error) {
 	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
-		timeInto{&v.PublishedAt})
+		sqlrow.TimeInto(&v.PublishedAt))
 	return v, err
 }
 
@@ -32,7 +34,7 @@ func scanVersionHead(row scanner) (v workflow.Version, err error) {
 func (s *Store) Publish(
 	ctx context.Context, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
 ) (stored workflow.Version, made bool, err error) {
-	if err := errors.Join(storable("source", v.Source), storable("document", string(v.Canonical))); err != nil {
+	if err := errors.Join(sqlrow.Storable("source", v.Source), sqlrow.Storable("document", string(v.Canonical))); err != nil {
 		return stored, false, err
 	}
 	err = s.db.Write(ctx, "publish workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -51,7 +53,7 @@ func publish(
 	if err := lockWorkflow(ctx, c, v.Project, v.Workflow, v.PublishedAt); err != nil {
 		return v, false, err
 	}
-	published, err := collect(ctx, c, selectVersion, []any{v.Project, v.Workflow, v.Version}, scanVersion)
+	published, err := sqlrow.Collect(ctx, c, selectVersion, []any{v.Project, v.Workflow, v.Version}, scanVersion)
 	if err != nil {
 		return v, false, err
 	}
@@ -78,12 +80,12 @@ func publish(
 	}
 	_, err = c.ExecContext(ctx, `UPDATE workflows
 SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 WHERE project = $1 AND name = $2`,
-		v.Project, v.Workflow, mended(v.Title), mended(v.Summary), w.State, w.LatestVersion, v.PublishedAt.UnixMicro())
+		v.Project, v.Workflow, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), w.State, w.LatestVersion, v.PublishedAt.UnixMicro())
 	if err != nil {
 		return v, false, err
 	}
-	v.PublishedAt = kept(v.PublishedAt)
-	return v, true, writeAudit(ctx, c, e)
+	v.PublishedAt = sqlrow.Kept(v.PublishedAt)
+	return v, true, ledger.Add(ctx, c, e)
 }
 
 // insertVersion adds the version with its document, which other versions may share, and drops the draft that it is of.
@@ -96,7 +98,7 @@ func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error 
 	_, err = c.ExecContext(ctx, `INSERT INTO versions
 (project, workflow, version, hash, title, summary, publisher, published_at, source)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		v.Project, v.Workflow, v.Version, v.Hash, mended(v.Title), mended(v.Summary), v.Publisher,
+		v.Project, v.Workflow, v.Version, v.Hash, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), v.Publisher,
 		v.PublishedAt.UnixMicro(), v.Source)
 	if err != nil {
 		return err
@@ -109,7 +111,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 // GetVersion implements [workflow.Store].
 func (s *Store) GetVersion(ctx context.Context, project, name, version string) (v workflow.Version, err error) {
 	err = s.db.Read(ctx, "get version", func(ctx context.Context, c sqldb.Conn) (err error) {
-		v, err = one(ctx, c, selectVersion, []any{project, name, version}, scanVersion, func() error {
+		v, err = sqlrow.One(ctx, c, selectVersion, []any{project, name, version}, scanVersion, func() error {
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
 			}
@@ -125,17 +127,17 @@ func (s *Store) GetVersion(ctx context.Context, project, name, version string) (
 func (s *Store) ListVersions(
 	ctx context.Context, project, name string, after *workflow.VersionCursor, limit int,
 ) (list []workflow.Version, err error) {
-	var w where
-	w.is("project", "=", project)
-	w.is("workflow", "=", name)
+	var w sqlrow.Where
+	w.Is("project", "=", project)
+	w.Is("workflow", "=", name)
 	if after != nil {
-		w.conditions = append(w.conditions,
-			"(published_at, version) < ("+w.arg(after.PublishedAt.UnixMicro())+", "+w.arg(after.Version)+")")
+		w.Conditions = append(w.Conditions,
+			"(published_at, version) < ("+w.Arg(after.PublishedAt.UnixMicro())+", "+w.Arg(after.Version)+")")
 	}
 	query := `SELECT project, workflow, version, hash, title, summary, publisher, published_at FROM versions` +
-		w.String() + ` ORDER BY published_at DESC, version DESC` + limited(limit)
+		w.String() + ` ORDER BY published_at DESC, version DESC` + sqlrow.Limit(limit)
 	err = s.db.Read(ctx, "list versions", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, query, w.args, scanVersionHead)
+		list, err = sqlrow.Collect(ctx, c, query, w.Args, scanVersionHead)
 		if err == nil && len(list) == 0 {
 			_, err = getWorkflow(ctx, c, project, name, "")
 		}

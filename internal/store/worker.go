@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // BeatWorker implements [worker.Store].
 func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Duration) error {
-	projects, err := asJSON(w.Projects, false)
+	projects, err := sqlrow.AsJSON(w.Projects, false)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Dur
 VALUES ($1, $2, $3, $4, $5, $6, $7, `+now+`)
 ON CONFLICT (server_id) DO UPDATE SET contract = excluded.contract, address = excluded.address, namespace = excluded.namespace,
 namespace_id = excluded.namespace_id, projects = excluded.projects, started_at = excluded.started_at, beat_at = excluded.beat_at`,
-			mended(w.ServerID), mended(f.Contract), mended(f.Address), mended(f.Namespace), mended(f.NamespaceID), projects, w.StartedAt.UnixMicro())
+			sqlrow.Mended(w.ServerID), sqlrow.Mended(f.Contract), sqlrow.Mended(f.Address), sqlrow.Mended(f.Namespace), sqlrow.Mended(f.NamespaceID), projects, w.StartedAt.UnixMicro())
 		return err
 	})
 }
@@ -40,16 +41,16 @@ func (s *Store) LeaveWorker(ctx context.Context, serverID string) error {
 // ListWorkers implements [worker.Store].
 func (s *Store) ListWorkers(ctx context.Context, within time.Duration, limit int) (list []worker.Worker, err error) {
 	err = s.db.Read(ctx, "list workers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at
-FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+limited(limit), []any{within.Microseconds()}, scanWorker)
+		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at
+FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
 		return err
 	})
 	return list, err
 }
 
-func scanWorker(row scanner) (w worker.Worker, err error) {
+func scanWorker(row sqlrow.Scanner) (w worker.Worker, err error) {
 	f := &w.Fingerprint
-	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, jsonInto[[]string]{&w.Projects},
-		timeInto{&w.StartedAt}, timeInto{&w.BeatAt})
+	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, sqlrow.JSONInto(&w.Projects),
+		sqlrow.TimeInto(&w.StartedAt), sqlrow.TimeInto(&w.BeatAt))
 	return w, err
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -19,9 +21,9 @@ const hasDraft = `EXISTS (SELECT 1 FROM drafts d WHERE d.project = w.project AND
 const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version, ` + hasDraft +
 	`, w.pause_reason, w.created_at, w.updated_at FROM workflows w`
 
-func scanWorkflow(row scanner) (w workflow.Workflow, err error) {
+func scanWorkflow(row sqlrow.Scanner) (w workflow.Workflow, err error) {
 	err = row.Scan(&w.Project, &w.Name, &w.Title, &w.Summary, &w.State, &w.LatestVersion, &w.HasDraft,
-		&w.PauseReason, timeInto{&w.CreatedAt}, timeInto{&w.UpdatedAt})
+		&w.PauseReason, sqlrow.TimeInto(&w.CreatedAt), sqlrow.TimeInto(&w.UpdatedAt))
 	return w, err
 }
 
@@ -36,13 +38,13 @@ func (s *Store) GetWorkflow(ctx context.Context, project, name string) (w workfl
 
 // getWorkflow reads a workflow's row; lock is empty or the dialect's suffix for rows that are going to change.
 func getWorkflow(ctx context.Context, c sqldb.Conn, project, name, lock string) (workflow.Workflow, error) {
-	return one(ctx, c, selectWorkflow+` WHERE w.project = $1 AND w.name = $2`+lock, []any{project, name},
+	return sqlrow.One(ctx, c, selectWorkflow+` WHERE w.project = $1 AND w.name = $2`+lock, []any{project, name},
 		scanWorkflow, func() error { return noWorkflow(ctx, c, project, name) })
 }
 
 // noWorkflow says what of project and workflow is missing.
 func noWorkflow(ctx context.Context, c sqldb.Conn, project, name string) error {
-	if err := needProject(ctx, c, project); err != nil {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
 	return fault.New(fault.NotFound, fault.WorkflowNotFound,
@@ -52,41 +54,36 @@ func noWorkflow(ctx context.Context, c sqldb.Conn, project, name string) error {
 // FindByShortName implements [workflow.Store].
 func (s *Store) FindByShortName(ctx context.Context, project, short string, limit int) (names []string, err error) {
 	err = s.db.Read(ctx, "find workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
-		names, err = collect(ctx, c,
-			`SELECT name FROM workflows WHERE project = $1 AND short_name = $2 ORDER BY name`+limited(limit),
-			[]any{project, short}, scanText)
+		names, err = sqlrow.Collect(ctx, c,
+			`SELECT name FROM workflows WHERE project = $1 AND short_name = $2 ORDER BY name`+sqlrow.Limit(limit),
+			[]any{project, short}, sqlrow.ScanText)
 		return err
 	})
 	return names, err
 }
 
-func scanText(row scanner) (text string, err error) {
-	err = row.Scan(&text)
-	return text, err
-}
-
 // ListWorkflows implements [workflow.Store].
 func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []workflow.Workflow, err error) {
-	var w where
-	w.isText("w.project", f.Project)
+	var w sqlrow.Where
+	w.IsText("w.project", f.Project)
 	if f.After != "" {
-		w.is("w.name", ">", f.After)
+		w.Is("w.name", ">", f.After)
 	}
 	if f.Text != "" {
 		// SQLite's LIKE takes letters of either case for equal and Postgres' does not; names are ASCII.
-		w.conditions = append(w.conditions, "lower(w.name) LIKE "+w.arg(contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
+		w.Conditions = append(w.Conditions, "lower(w.name) LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
 	}
 	if len(f.States) > 0 {
 		marks := make([]string, len(f.States))
 		for i, state := range f.States {
-			marks[i] = w.arg(state)
+			marks[i] = w.Arg(state)
 		}
-		w.conditions = append(w.conditions, "w.state IN ("+strings.Join(marks, ", ")+")")
+		w.Conditions = append(w.Conditions, "w.state IN ("+strings.Join(marks, ", ")+")")
 	}
 	err = s.db.Read(ctx, "list workflows", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.name`+limited(f.Limit), w.args, scanWorkflow)
+		list, err = sqlrow.Collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.name`+sqlrow.Limit(f.Limit), w.Args, scanWorkflow)
 		if err == nil && len(list) == 0 {
-			err = needProject(ctx, c, f.Project)
+			err = ledger.NeedProject(ctx, c, f.Project)
 		}
 		return err
 	})
@@ -95,7 +92,7 @@ func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []wo
 
 // SaveDraft implements [workflow.Store].
 func (s *Store) SaveDraft(ctx context.Context, d workflow.Draft, e audit.Entry) (w workflow.Workflow, err error) {
-	if err := storable("source", d.Source); err != nil {
+	if err := sqlrow.Storable("source", d.Source); err != nil {
 		return w, err
 	}
 	err = s.db.Write(ctx, "save draft", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -104,7 +101,7 @@ func (s *Store) SaveDraft(ctx context.Context, d workflow.Draft, e audit.Entry) 
 		}
 		_, err = c.ExecContext(ctx,
 			`UPDATE workflows SET title = $3, summary = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
-			d.Project, d.Workflow, mended(d.Title), mended(d.Summary), d.SavedAt.UnixMicro())
+			d.Project, d.Workflow, sqlrow.Mended(d.Title), sqlrow.Mended(d.Summary), d.SavedAt.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -112,14 +109,14 @@ func (s *Store) SaveDraft(ctx context.Context, d workflow.Draft, e audit.Entry) 
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (project, workflow) DO UPDATE
 SET title = excluded.title, summary = excluded.summary, source = excluded.source, saved_at = excluded.saved_at`,
-			d.Project, d.Workflow, mended(d.Title), mended(d.Summary), d.Source, d.SavedAt.UnixMicro())
+			d.Project, d.Workflow, sqlrow.Mended(d.Title), sqlrow.Mended(d.Summary), d.Source, d.SavedAt.UnixMicro())
 		if err != nil {
 			return err
 		}
 		if w, err = getWorkflow(ctx, c, d.Project, d.Workflow, ""); err != nil {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return w, err
 }
@@ -127,7 +124,7 @@ SET title = excluded.title, summary = excluded.summary, source = excluded.source
 // lockWorkflow makes the workflow when it is new. Either way its row is locked until the transaction ends, so that
 // drafts, publications and deletions of one workflow come one after the other.
 func lockWorkflow(ctx context.Context, c sqldb.Conn, project, name string, at time.Time) error {
-	if err := needProject(ctx, c, project); err != nil {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
 	short := name[strings.LastIndexByte(name, '/')+1:]
@@ -142,7 +139,7 @@ ON CONFLICT (project, name) DO UPDATE SET short_name = excluded.short_name`,
 // GetDraft implements [workflow.Store].
 func (s *Store) GetDraft(ctx context.Context, project, name string) (d workflow.Draft, err error) {
 	err = s.db.Read(ctx, "get draft", func(ctx context.Context, c sqldb.Conn) (err error) {
-		d, err = one(ctx, c, `SELECT project, workflow, title, summary, source, saved_at FROM drafts
+		d, err = sqlrow.One(ctx, c, `SELECT project, workflow, title, summary, source, saved_at FROM drafts
 WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() error {
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
@@ -155,8 +152,8 @@ WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() e
 	return d, err
 }
 
-func scanDraft(row scanner) (d workflow.Draft, err error) {
-	err = row.Scan(&d.Project, &d.Workflow, &d.Title, &d.Summary, &d.Source, timeInto{&d.SavedAt})
+func scanDraft(row sqlrow.Scanner) (d workflow.Draft, err error) {
+	err = row.Scan(&d.Project, &d.Workflow, &d.Title, &d.Summary, &d.Source, sqlrow.TimeInto(&d.SavedAt))
 	return d, err
 }
 
@@ -164,7 +161,7 @@ func scanDraft(row scanner) (d workflow.Draft, err error) {
 func (s *Store) SetPaused(
 	ctx context.Context, project, name string, paused bool, reason string, e audit.Entry,
 ) (w workflow.Workflow, err error) {
-	if err := storable("reason", reason); err != nil {
+	if err := sqlrow.Storable("reason", reason); err != nil {
 		return w, err
 	}
 	err = s.db.Write(ctx, "pause workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -176,7 +173,7 @@ func (s *Store) SetPaused(
 			return fault.New(fault.Refused, fault.WorkflowNotPublished,
 				"workflow %q has no published version, so there is nothing to pause", name)
 		}
-		w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", kept(e.Time)
+		w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", sqlrow.Kept(e.Time)
 		if paused {
 			w.State, w.PauseReason = workflow.StatePaused, reason
 		}
@@ -186,7 +183,7 @@ func (s *Store) SetPaused(
 		if err != nil {
 			return err
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 	return w, err
 }
@@ -225,7 +222,7 @@ func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audi
 				return err
 			}
 		}
-		return writeAudit(ctx, c, e)
+		return ledger.Add(ctx, c, e)
 	})
 }
 

@@ -1,0 +1,43 @@
+// Package ledger is what every change in the store does beside its own rows: it makes sure of its project, and adds the audit
+// entry that tells of it, in the same transaction.
+//
+// Reading the audit log is for package store.
+package ledger
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Add writes e in the transaction of the change that it tells of.
+func Add(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
+	if err := sqlrow.Storable("reason", e.Reason); err != nil {
+		return err
+	}
+	_, err := c.ExecContext(ctx, `INSERT INTO audit (at, actor_kind, actor_name, action, project, subject, reason, detail)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		e.Time.UnixMicro(), e.Actor.Kind, e.Actor.Name, e.Action, e.Project, e.Subject, e.Reason, sqlrow.Raw(e.Detail))
+	return err
+}
+
+// NeedProject returns [NoProject] unless the project is there. An empty name means all projects.
+func NeedProject(ctx context.Context, c sqldb.Conn, name string) error {
+	if name == "" {
+		return nil
+	}
+	ok, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM projects WHERE name = $1`, name)
+	if err == nil && !ok {
+		return NoProject(name)
+	}
+	return err
+}
+
+// NoProject is the fault of a project that does not exist.
+func NoProject(name string) error {
+	return fault.New(fault.NotFound, fault.ProjectNotFound,
+		"project %q does not exist: `signalbox project list` shows those that do", name)
+}
