@@ -75,7 +75,7 @@ func New(options Options) (*Telemetry, error) {
 			attribute.String("service.name", options.ServiceName),
 			attribute.String("service.version", options.Version),
 		)),
-		sdkmetric.WithView(temporalLatencies()),
+		sdkmetric.WithView(temporalLatencies(), dispatchers()),
 	)
 	if t.Runs, err = newRuns(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of runs: %w", err)
@@ -124,12 +124,15 @@ func (t *Telemetry) Handler() http.Handler {
 func (t *Telemetry) Meter(name string) metric.Meter { return t.provider.Meter(name) }
 
 // Temporal is the SDK's metrics handler: its own temporal_* metrics appear beside ours.
-func (t *Telemetry) Temporal() client.MetricsHandler {
+func (t *Telemetry) Temporal() client.MetricsHandler { return t.handler("temporal-sdk-go") }
+
+// handler measures what whoever has the SDK's interface measures.
+func (t *Telemetry) handler(scope string) client.MetricsHandler {
 	return temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{
-		Meter:                t.provider.Meter("temporal-sdk-go"),
+		Meter:                t.provider.Meter(scope),
 		UseMonotonicCounters: true,
 		OnError: func(err error) {
-			t.log.Warn("a metric of Temporal's SDK cannot be made", "error", err)
+			t.log.Warn("a metric in the form of Temporal's SDK cannot be made", "error", err)
 		},
 	})
 }

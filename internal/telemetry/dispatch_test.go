@@ -1,0 +1,79 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	shop := tel.Dispatch().WithTags(map[string]string{"project": "shop"})
+	tagged := func(name, value string) map[string]string { return map[string]string{name: value} }
+	shop.Gauge("dispatcher_active").Update(1)
+	shop.Gauge("dispatcher_stale").Update(2)
+	shop.Gauge("dispatcher_duplicates").Update(3)
+	shop.Gauge("dispatcher_inbox_lag_seconds").Update(4.5)
+	tel.Dispatch().Gauge("dispatcher_supervisor_last_cycle_timestamp_seconds").Update(1.75e9)
+	shop.WithTags(tagged("reason", "stale")).Counter("dispatcher_terminations_total").Inc(5)
+	shop.WithTags(tagged("outcome", "takeover")).Counter("dispatcher_takeovers_total").Inc(6)
+	shop.WithTags(tagged("outcome", "done")).Counter("dispatcher_deliveries_total").Inc(7)
+	shop.Counter("dispatcher_cleanup_errors_total").Inc(8)
+	shop.Counter("dispatcher_stale_cleanups_total").Inc(9)
+	shop.Counter("dispatcher_worker_evictions_total").Inc(10)
+	shop.Counter("dispatcher_terminate_errors_total").Inc(11)
+	tel.Dispatch().WithTags(tagged("result", "ok")).Counter("dispatcher_supervisor_cycles_total").Inc(12)
+	for _, name := range []string{"dispatcher_takeover_seconds", "dispatcher_cleanup_seconds"} {
+		shop.Timer(name).Record(90 * time.Second)
+	}
+	tel.Dispatch().Timer("dispatcher_supervisor_cycle_seconds").Record(20 * time.Millisecond)
+	page := scrape(t, tel)
+	require.Equal(t, []string{
+		`dispatcher_active{project="shop"} 1`,
+		`dispatcher_cleanup_errors_total{project="shop"} 8`,
+		`dispatcher_deliveries_total{outcome="done",project="shop"} 7`,
+		`dispatcher_duplicates{project="shop"} 3`,
+		`dispatcher_inbox_lag_seconds{project="shop"} 4.5`,
+		`dispatcher_stale_cleanups_total{project="shop"} 9`,
+		`dispatcher_stale{project="shop"} 2`,
+		`dispatcher_supervisor_cycles_total{result="ok"} 12`,
+		`dispatcher_supervisor_last_cycle_timestamp_seconds 1.75e+09`,
+		`dispatcher_takeovers_total{outcome="takeover",project="shop"} 6`,
+		`dispatcher_terminate_errors_total{project="shop"} 11`,
+		`dispatcher_terminations_total{project="shop",reason="stale"} 5`,
+		`dispatcher_worker_evictions_total{project="shop"} 10`,
+	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
+		"dispatcher_supervisor_last", "dispatcher_takeovers", "dispatcher_te", "dispatcher_w"))
+	for _, sample := range []string{
+		`dispatcher_takeover_seconds_bucket{project="shop",le="60"} 0`,
+		`dispatcher_takeover_seconds_bucket{project="shop",le="120"} 1`,
+		`dispatcher_takeover_seconds_sum{project="shop"} 90`,
+		`dispatcher_cleanup_seconds_bucket{project="shop",le="120"} 1`,
+		`dispatcher_supervisor_cycle_seconds_bucket{le="0.01"} 0`,
+		`dispatcher_supervisor_cycle_seconds_bucket{le="0.025"} 1`,
+	} {
+		require.Contains(t, page, sample+"\n")
+	}
+	for _, name := range regexp.MustCompile(`(?m)^# HELP (dispatcher_\w+) *$`).FindAllString(page, -1) {
+		require.Fail(t, "no description", name)
+	}
+	for _, name := range regexp.MustCompile(`(?m)^# HELP dispatcher_\w+ `).FindAllString(page, -1) {
+		require.NotContains(t, name, "_ratio")
+	}
+	require.Len(t, regexp.MustCompile(`(?m)^# HELP dispatcher_\w+ `).FindAllString(page, -1), 16, "the whole family")
+}
+
+// The SDK tags the handler of a workflow with the workflow's names, and somebody may be careless: none of that becomes a label.
+func TestDispatcherSeriesDoNotGrowWithRestarts(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	for i := range 20 {
+		handler := tel.Dispatch().WithTags(map[string]string{"project": "old", "server_id": fmt.Sprint(i), "workflow_id": fmt.Sprint(i)})
+		handler.WithTags(map[string]string{"project": "shop", "run_id": fmt.Sprint(i)}).Counter("dispatcher_worker_evictions_total").Inc(1)
+	}
+	require.Equal(t, []string{`dispatcher_worker_evictions_total{project="shop"} 20`}, lines(scrape(t, tel), "dispatcher_"))
+}
