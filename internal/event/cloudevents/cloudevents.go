@@ -1,0 +1,154 @@
+// Package cloudevents reads and writes events as CloudEvents 1.0 defines them: the HTTP binding (structured, binary and batch) and
+// the JSON form that runs and expressions see.
+//
+//	events, err := cloudevents.Parse(request.Header, body, event.DefaultLimits())
+//
+// Payloads that are JSON keep every digit, attributes keep their spelling; that is why no SDK of CloudEvents is between: the official one
+// turns numbers into floating point, writes URIs anew and stops at the first mistake. Parse reports all mistakes of a
+// request at once, each with the event and the attribute that it is about.
+//
+// The package does not know HTTP's methods, codes or paths, and keeps nothing.
+package cloudevents
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// Media types of the HTTP binding.
+const (
+	Structured = "application/cloudevents+json"
+	Batch      = "application/cloudevents-batch+json"
+)
+
+const (
+	version = "1.0"
+	family  = "application/cloudevents"
+)
+
+// Parse reads the events of one HTTP request, in order. Its errors are faults: [fault.EventInvalid] with a field for each mistake, and
+// [fault.EventTooLarge] where nothing but a limit was passed.
+//
+// What identifies an event is up to whoever gives it: an event without an ID is refused, as a repetition could not be told
+// from a new one.
+func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event, error) {
+	contentType := header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(contentType)
+	if err != nil && contentType != "" && !isBinary(header) {
+		return nil, invalid("the Content-Type %q is no media type: %v", contentType, err).WithField("Content-Type", "%v", err)
+	}
+	if charset := params["charset"]; strings.HasPrefix(media, family) && charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, invalid("a CloudEvent in JSON has the charset UTF-8, not %q", charset).WithField("Content-Type", "has another charset than UTF-8")
+	}
+	switch {
+	case media == Structured:
+		e, found := readJSON("", body)
+		return finish([]event.Event{e}, found, limits)
+	case media == Batch:
+		return parseBatch(body, limits)
+	case strings.HasPrefix(media, family):
+		return nil, invalid("events of the type %q are not read; send %s, %s, or the binary form with ce-* headers", media, Structured, Batch).
+			WithField("Content-Type", "is not a form that is read")
+	case isBinary(header):
+		e, found := readBinary(header, media, body)
+		return finish([]event.Event{e}, found, limits)
+	}
+	return nil, invalid("this is no CloudEvent: send one as %s, several as %s, or any content with the headers "+
+		"ce-specversion, ce-id, ce-source and ce-type", Structured, Batch).
+		WithField("Content-Type", "%q needs the headers ce-specversion, ce-id, ce-source and ce-type", contentType)
+}
+
+func parseBatch(body []byte, limits event.Limits) ([]event.Event, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(body, &items); err != nil || items == nil {
+		f := invalid("a batch of events is a JSON array of CloudEvents")
+		if err != nil {
+			f = f.WithField("events", "%v", err)
+		}
+		return nil, f
+	}
+	if err := limits.CheckBatch(len(items)); err != nil {
+		return nil, err
+	}
+	var found []fault.Field
+	events := make([]event.Event, 0, len(items))
+	for i, item := range items {
+		e, problems := readJSON(fmt.Sprintf("events[%d].", i), item)
+		found = append(found, problems...)
+		events = append(events, e)
+	}
+	return finish(events, found, limits)
+}
+
+// finish adds what is wrong with the values of the events to what was wrong with their form.
+func finish(events []event.Event, found []fault.Field, limits event.Limits) ([]event.Event, error) {
+	if len(found) > 0 {
+		// A wrong form leaves attributes empty; telling that they are missing would be misleading.
+		return nil, event.Refusal(found)
+	}
+	if err := limits.Validate(events); err != nil {
+		return nil, err
+	}
+	return events, nil
+}
+
+func invalid(format string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, fault.EventInvalid, format, args...)
+}
+
+// JSON is an event in the JSON form of CloudEvents: what runs get as input and what expressions see. Its time is in UTC.
+func JSON(e event.Event) json.RawMessage {
+	var b strings.Builder
+	member(&b, "{", "specversion", version)
+	member(&b, ",", "id", e.ID)
+	member(&b, ",", "source", e.Source)
+	member(&b, ",", "type", e.Type)
+	if e.Subject != "" {
+		member(&b, ",", "subject", e.Subject)
+	}
+	if !e.Time.IsZero() {
+		member(&b, ",", "time", e.Time.UTC().Format(time.RFC3339Nano))
+	}
+	if e.DataContentType != "" {
+		member(&b, ",", "datacontenttype", e.DataContentType)
+	}
+	if e.DataSchema != "" {
+		member(&b, ",", "dataschema", e.DataSchema)
+	}
+	var extensions map[string]json.RawMessage
+	if len(e.Extensions) > 0 && json.Unmarshal(e.Extensions, &extensions) == nil {
+		for _, name := range slices.Sorted(maps.Keys(extensions)) {
+			raw(&b, ",", name, extensions[name])
+		}
+	}
+	switch {
+	case e.DataBase64:
+		raw(&b, ",", "data_base64", e.Data)
+	case e.Data != nil:
+		raw(&b, ",", "data", e.Data)
+	}
+	b.WriteByte('}')
+	return json.RawMessage(b.String())
+}
+
+func member(b *strings.Builder, before, name, value string) {
+	text, _ := json.Marshal(value) //nolint:errchkjson // strings always encode
+	raw(b, before, name, text)
+}
+
+func raw(b *strings.Builder, before, name string, value json.RawMessage) {
+	quoted, _ := json.Marshal(name) //nolint:errchkjson // strings always encode
+	b.WriteString(before)
+	b.Write(quoted)
+	b.WriteByte(':')
+	b.Write(value)
+}

@@ -1,0 +1,159 @@
+package cloudevents
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// reader takes one event apart.
+type reader struct {
+	prefix string
+	found  []fault.Field
+}
+
+func (r *reader) add(name, format string, args ...any) {
+	r.found = append(r.found, fault.Field{Path: r.prefix + name, Message: fmt.Sprintf(format, args...)})
+}
+
+// readJSON reads an event in the JSON form, and tells what is wrong with the form.
+func readJSON(prefix string, body []byte) (event.Event, []fault.Field) {
+	r := &reader{prefix: prefix}
+	members, err := object(body)
+	if err != nil {
+		r.add("event", "%v", err)
+		return event.Event{}, r.found
+	}
+	var e event.Event
+	extensions := map[string]json.RawMessage{}
+	seen := map[string]bool{}
+	for _, m := range members {
+		if seen[m.name] {
+			r.add(m.name, "is given twice")
+			continue
+		}
+		seen[m.name] = true
+		// A payload may be null, an attribute that is null is not there.
+		if m.name != "data" && string(m.value) == "null" {
+			delete(seen, m.name)
+			continue
+		}
+		switch m.name {
+		case "data":
+			e.Data = m.value
+		case "data_base64":
+			e.Data, e.DataBase64 = m.value, true
+		default:
+			if !r.attribute(&e, m) {
+				extensions[m.name] = m.value
+			}
+		}
+	}
+	if !seen["specversion"] {
+		r.add("specversion", "is required: %q", version)
+	}
+	if seen["data"] && seen["data_base64"] {
+		r.add("data_base64", "is given together with data; one of them is the payload")
+	}
+	if len(extensions) > 0 {
+		e.Extensions, _ = json.Marshal(extensions) //nolint:errchkjson // what was read as JSON always encodes
+	}
+	return e, r.found
+}
+
+// attribute takes one of CloudEvents' own attributes and tells whether it is one.
+func (r *reader) attribute(e *event.Event, m namedValue) bool {
+	var target *string
+	switch m.name {
+	case "specversion", "time":
+		target = new(string)
+	case "id":
+		target = &e.ID
+	case "source":
+		target = &e.Source
+	case "type":
+		target = &e.Type
+	case "subject":
+		target = &e.Subject
+	case "datacontenttype":
+		target = &e.DataContentType
+	case "dataschema":
+		target = &e.DataSchema
+	default:
+		return false
+	}
+	if json.Unmarshal(m.value, target) != nil {
+		r.add(m.name, "is no string")
+		return true
+	}
+	r.value(e, m.name, *target)
+	return true
+}
+
+// value looks at what an attribute was given as.
+func (r *reader) value(e *event.Event, name, text string) {
+	switch {
+	case name == "specversion":
+		if text != version {
+			r.add(name, "is %q; %q is read", text, version)
+		}
+	case text == "":
+		r.add(name, "is empty; leave it out or say what it is")
+	case name == "time":
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			r.add(name, "%q is no time as RFC 3339 writes it, such as 2026-03-01T12:00:00Z", text)
+			return
+		}
+		e.Time = at.UTC()
+	}
+}
+
+type namedValue struct {
+	name  string
+	value json.RawMessage
+}
+
+// object reads a JSON object's members in order, with those that are there twice, and their values without space between tokens.
+func object(body []byte) ([]namedValue, error) {
+	if !utf8.Valid(body) {
+		return nil, errors.New("is no UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if start, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	} else if start != json.Delim('{') {
+		return nil, errors.New("is no JSON object")
+	}
+	var members []namedValue
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("is no JSON: %w", err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, fmt.Errorf("is no JSON: %w", err)
+		}
+		text, _ := name.(string)
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, value); err != nil {
+			return nil, fmt.Errorf("is no JSON: %w", err)
+		}
+		members = append(members, namedValue{text, compact.Bytes()})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has something after its end")
+	}
+	return members, nil
+}
