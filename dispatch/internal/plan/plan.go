@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// Make judges a reading.
+func Make(reading Reading, rules Rules) Plan {
+	w := survey(reading, rules)
+	p := Plan{Verdicts: make([]Verdict, 0, len(reading.Open)), Duplicates: map[string]int{}}
+	for i := range reading.Open {
+		p.Verdicts = append(p.Verdicts, w.attribute(reading.Open[i]))
+	}
+	slices.SortStableFunc(p.Verdicts, func(a, b Verdict) int {
+		return cmp.Or(cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID))
+	})
+	w.count(p.Verdicts)
+	for i := range p.Verdicts {
+		v := &p.Verdicts[i]
+		w.judge(v)
+		if v.Class == Stale {
+			p.Terminate = append(p.Terminate, *v)
+		}
+	}
+	slices.SortStableFunc(p.Terminate, func(a, b Verdict) int { return cmp.Compare(b.Quiet, a.Quiet) })
+	p.Delete = w.dead()
+	p.alert(w)
+	if len(p.Terminate) > rules.Most {
+		p.Terminate, p.Postponed = p.Terminate[:rules.Most:rules.Most], p.Terminate[rules.Most:]
+		p.Alerts = append(p.Alerts, Alert{
+			Trouble: Masses, Subject: fmt.Sprintf("%d dispatchers", len(p.Terminate)+len(p.Postponed)),
+			Text: fmt.Sprintf("are stale at once; %d are ended now, %d wait for the next cycle", len(p.Terminate), len(p.Postponed)),
+		})
+	}
+	p.Next = w.next
+	return p
+}
+
+// world is a reading, indexed.
+type world struct {
+	rules     Rules
+	owners    map[inbox.Name]*lease.Entry
+	workers   map[string]*lease.Entry
+	progress  map[inbox.Name]*inbox.Progress
+	malformed map[string]bool
+	// names are those that are known for sure, by workflow ID and by task queue.
+	names   map[inbox.Name]bool
+	byID    map[string][]inbox.Name
+	byQueue map[string][]inbox.Name
+	// horizon is how far the store's memory reaches back for certain. empty tells that it has no keys at all.
+	horizon time.Duration
+	empty   bool
+	// open are the workflow IDs of each name's open dispatchers, current tells which names have one under today's ID.
+	open    map[inbox.Name][]string
+	current map[inbox.Name]bool
+	next    time.Duration
+}
+
+func survey(r Reading, rules Rules) *world {
+	w := &world{
+		rules: rules, owners: map[inbox.Name]*lease.Entry{}, workers: map[string]*lease.Entry{}, progress: map[inbox.Name]*inbox.Progress{},
+		malformed: map[string]bool{}, names: map[inbox.Name]bool{}, byID: map[string][]inbox.Name{}, byQueue: map[string][]inbox.Name{},
+		open: map[inbox.Name][]string{}, current: map[inbox.Name]bool{}, empty: len(r.Entries)+len(r.Malformed) == 0,
+	}
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		w.horizon = max(w.horizon, e.ReadAt.Sub(e.AcquiredAt))
+		if name, ok := contract.NameOf(e.Key); ok && e.Key == contract.OwnerKey(name) {
+			w.owners[name] = newest(w.owners[name], e)
+			w.know(name)
+		} else if server, ok := contract.ServerOf(e.Key); ok {
+			w.workers[server] = newest(w.workers[server], e)
+		}
+	}
+	for _, key := range r.Malformed {
+		w.malformed[key] = true
+	}
+	for i := range r.Progress {
+		w.progress[r.Progress[i].Name] = &r.Progress[i]
+		w.know(r.Progress[i].Name)
+	}
+	for _, o := range r.Open {
+		if o.Memo != nil && !o.Unread && o.WorkflowID == contract.ID(o.Memo.Name) {
+			w.know(o.Memo.Name)
+		}
+	}
+	return w
+}
+
+// newest: a store may list an entry more than once, of which the last revision counts.
+func newest(a, b *lease.Entry) *lease.Entry {
+	if a != nil && a.Revision > b.Revision {
+		return a
+	}
+	return b
+}
+
+func (w *world) know(name inbox.Name) {
+	if w.names[name] {
+		return
+	}
+	w.names[name] = true
+	id := contract.ID(name)
+	w.byID[id] = append(w.byID[id], name)
+	w.byQueue[name.TaskQueue] = append(w.byQueue[name.TaskQueue], name)
+}
+
+// attribute tells whose dispatcher a workflow is. One that fits several names is nobody's.
+func (w *world) attribute(o Open) Verdict {
+	v := Verdict{Open: o, Belongs: contract.NotMine}
+	candidates := slices.Concat(w.byID[o.WorkflowID], w.byQueue[o.TaskQueue])
+	if o.Memo != nil {
+		candidates = []inbox.Name{o.Memo.Name}
+	}
+	fits := map[inbox.Name]contract.Belonging{}
+	for _, name := range candidates {
+		if b := contract.Belongs(name, o.Execution, w.rules.LegacyIDs); b != contract.NotMine {
+			fits[name] = b
+		}
+	}
+	if len(fits) == 1 {
+		for name, b := range fits {
+			v.Name, v.Belongs, v.Entry = name, b, w.owners[name]
+		}
+	}
+	return v
+}
+
+// count notes which names have open dispatchers.
+func (w *world) count(verdicts []Verdict) {
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.Belongs == contract.NotMine {
+			continue
+		}
+		// Two runs of one ID are a list that is behind: Temporal has one of them closed.
+		if ids := w.open[v.Name]; !slices.Contains(ids, v.WorkflowID) {
+			w.open[v.Name] = append(ids, v.WorkflowID)
+		}
+		w.current[v.Name] = w.current[v.Name] || v.Belongs == contract.Mine
+	}
+}
+
+// dead returns the entries of owners that are gone, whose dispatchers are not open: those that a crash between a termination
+// and the deletion left behind. What was resigned tells the next owner something, and goes with its retention.
+func (w *world) dead() []Deletion {
+	var out []Deletion
+	for name, e := range w.owners {
+		if e.State == lease.Expired && e.Age() >= w.rules.StaleAfter && len(w.open[name]) == 0 && w.ownerGone(e.Holder) == 0 {
+			out = append(out, deletion(name, e))
+		}
+	}
+	slices.SortFunc(out, func(a, b Deletion) int { return cmp.Compare(a.Key, b.Key) })
+	return out[:min(len(out), w.rules.Most)]
+}
+
+func deletion(name inbox.Name, e *lease.Entry) Deletion {
+	return Deletion{Name: name, Key: e.Key, Holder: e.Holder, Token: e.Token, Revision: e.Revision}
+}
+
+// Cleanup returns the entry that goes with a stale dispatcher once it is terminated, and whether there is one.
+func (v Verdict) Cleanup() (Deletion, bool) {
+	if v.Entry == nil || v.Entry.State == lease.Held || v.Belongs == contract.OlderScheme {
+		return Deletion{}, false
+	}
+	return deletion(v.Name, v.Entry), true
+}
+
+// alert collects what people should look at.
+func (p *Plan) alert(w *world) {
+	if w.empty && len(p.Verdicts) > 0 {
+		p.Alerts = append(p.Alerts, Alert{
+			Trouble: NoKeys, Subject: fmt.Sprintf("%d dispatchers", len(p.Verdicts)), Text: "are open and the store of leases is empty: nothing is concluded from that",
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.malformed)) {
+		name, _ := contract.NameOf(key)
+		p.Alerts = append(p.Alerts, Alert{Trouble: Malformed, Project: name.Project, Subject: key, Text: "cannot be read; the next owner replaces it"})
+	}
+	for i := range p.Verdicts {
+		v := &p.Verdicts[i]
+		if v.Belongs == contract.NotMine {
+			p.Alerts = append(p.Alerts, Alert{Trouble: NotMine, Subject: v.WorkflowID, Text: v.Why})
+			continue
+		}
+		if row := w.progress[v.Name]; v.Memo != nil && v.Belongs == contract.Mine && row != nil && v.Memo.Epoch > row.Owner.Epoch {
+			p.Alerts = append(p.Alerts, Alert{
+				Trouble: Ahead, Project: v.Name.Project, Subject: v.WorkflowID,
+				Text: fmt.Sprintf("has epoch %d, and the inbox has handed out %d only: it lost its memory, or the dispatcher is another installation's", v.Memo.Epoch, row.Owner.Epoch),
+			})
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(w.open), func(a, b inbox.Name) int {
+		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.TaskQueue, b.TaskQueue))
+	})
+	for _, name := range names {
+		ids := w.open[name]
+		p.Duplicates[name.Project] += len(ids) - 1
+		if len(ids) > 1 {
+			p.Alerts = append(p.Alerts, Alert{
+				Trouble: Duplicate, Project: name.Project, Subject: contract.ID(name), Text: fmt.Sprintf("is open more than once, as %q", ids),
+			})
+		}
+	}
+}
+
+// sooner is the shorter of two times to wait, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
