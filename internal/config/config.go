@@ -1,8 +1,21 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
+)
+
+// Prefix begins every variable of ours.
+const Prefix = schema.Prefix
+
+type (
+	// Size is a number of bytes.
+	Size = schema.Size
+	// Secret is a value that must not be shown.
+	Secret = schema.Secret
 )
 
 // Config is everything an operator can set, one struct per concern. The tags are the single source of
@@ -30,6 +43,17 @@ type Config struct {
 	// Warnings are problems that may heal without a restart, such as a client certificate that has expired: a server
 	// starts with them and tries again, check-config reports them.
 	Warnings Problems `yaml:"-"`
+}
+
+// Default returns the configuration of a process that was told nothing.
+func Default() *Config {
+	cfg := &Config{}
+	for _, k := range schema.Of(cfg).Keys {
+		if err := k.Set(k.Default); err != nil {
+			panic(fmt.Sprintf("default of %s: %v", k.Path, err)) // a wrong tag; the package's tests load every default
+		}
+	}
+	return cfg
 }
 
 // Roles a process can carry.

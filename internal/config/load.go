@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // FileFlag names the flag, and FileVariable the variable, that point at the YAML file.
@@ -54,11 +55,11 @@ func (v *flagValue) Set(text string) error {
 // BindFlags adds --config and one flag for each key.
 func BindFlags(flags *pflag.FlagSet) {
 	flags.String(FileFlag, "", "YAML `file` to read ("+FileVariable+")")
-	for _, k := range schemaOf(Default()).keys {
-		value := &flagValue{text: k.def, kind: k.typeName()}
-		flag := flags.VarPF(value, k.flag(), "", fmt.Sprintf("%s (%s)", k.doc, k.variable()))
-		flag.Annotations = map[string][]string{KeyAnnotation: {k.path}}
-		if k.typeName() == "bool" {
+	for _, k := range schema.Of(Default()).Keys {
+		value := &flagValue{text: k.Default, kind: k.TypeName()}
+		flag := flags.VarPF(value, k.Flag(), "", fmt.Sprintf("%s (%s)", k.Doc, k.Variable()))
+		flag.Annotations = map[string][]string{KeyAnnotation: {k.Path}}
+		if k.TypeName() == "bool" {
 			flag.NoOptDefVal = "true"
 		}
 	}
@@ -68,7 +69,7 @@ func BindFlags(flags *pflag.FlagSet) {
 // without a restart, it returns the configuration with them as its Warnings.
 func Load(options Options) (*Config, error) {
 	cfg := Default()
-	l := &loader{cfg: cfg, schema: schemaOf(cfg), env: options.Env, sources: map[string]string{}}
+	l := &loader{cfg: cfg, schema: schema.Of(cfg), env: options.Env, sources: map[string]string{}}
 	l.layers(options.Layers)
 	l.file(filePath(options))
 	l.variables()
@@ -95,7 +96,7 @@ func filePath(options Options) string {
 
 type loader struct {
 	cfg      *Config
-	schema   *schema
+	schema   *schema.Schema
 	env      Environment
 	sources  map[string]string // where each key's final value came from
 	problems Problems
@@ -121,15 +122,17 @@ func (l *loader) file(path string) {
 		l.problems = append(l.problems, Problem{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
 		return
 	}
-	layer := &fileLayer{name: path, schema: l.schema, sources: l.sources}
-	layer.load(content)
-	l.problems = append(l.problems, layer.problems...)
+	sources, faults := l.schema.ReadFile(path, content)
+	maps.Copy(l.sources, sources)
+	for _, f := range faults {
+		l.problems = append(l.problems, Problem{Path: f.Path, Source: f.Source, Message: f.Message})
+	}
 }
 
 func (l *loader) variables() {
-	for _, k := range l.schema.keys {
-		if text, ok := l.env.LookupEnv(k.variable()); ok {
-			l.set(k, text, k.variable())
+	for _, k := range l.schema.Keys {
+		if text, ok := l.env.LookupEnv(k.Variable()); ok {
+			l.set(k, text, k.Variable())
 		}
 	}
 }
@@ -138,56 +141,56 @@ func (l *loader) flags(flags *pflag.FlagSet) {
 	if flags == nil {
 		return
 	}
-	for _, k := range l.schema.keys {
-		if flag := flags.Lookup(k.flag()); flag != nil && flag.Changed {
-			l.set(k, flag.Value.String(), "--"+k.flag())
+	for _, k := range l.schema.Keys {
+		if flag := flags.Lookup(k.Flag()); flag != nil && flag.Changed {
+			l.set(k, flag.Value.String(), "--"+k.Flag())
 		}
 	}
 }
 
-func (l *loader) set(k key, text, source string) {
-	if err := setText(k.value, text); err != nil {
-		l.problems = append(l.problems, Problem{Path: k.path, Source: source, Message: err.Error()})
+func (l *loader) set(k schema.Key, text, source string) {
+	if err := k.Set(text); err != nil {
+		l.problems = append(l.problems, Problem{Path: k.Path, Source: source, Message: err.Error()})
 		return
 	}
-	l.sources[k.path] = source
+	l.sources[k.Path] = source
 }
 
 // secrets resolves the references in connection texts. A password written out is refused unless it came through
 // the key's own variable: a file is committed and a command line is seen by every user of the machine.
 func (l *loader) secrets() {
-	for _, k := range l.schema.keys {
-		secret, ok := reflect.TypeAssert[Secret](k.value)
+	for _, k := range l.schema.Keys {
+		secret, ok := reflect.TypeAssert[Secret](k.Value)
 		if !ok {
 			continue
 		}
-		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.path] != k.variable() {
-			l.report(k.path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in "+k.variable())
+		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.Path] != k.Variable() {
+			l.report(k.Path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in "+k.Variable())
 		}
 		resolved, problems := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
 		for _, problem := range problems {
-			l.report(k.path, problem)
+			l.report(k.Path, problem)
 		}
-		k.value.SetString(resolved)
+		k.Value.SetString(resolved)
 	}
 }
 
 // files makes paths absolute, so that a later change of the working directory cannot move them, and
 // reports those that cannot be read.
 func (l *loader) files() {
-	for _, k := range l.schema.keys {
-		name := k.value.String()
-		if k.kind != "file" || name == "" {
+	for _, k := range l.schema.Keys {
+		name := k.Value.String()
+		if k.Kind != "file" || name == "" {
 			continue
 		}
 		file, err := os.Open(name)
 		if err != nil {
-			l.report(k.path, fmt.Sprintf("the file cannot be read: %v; check its path and permissions", err))
+			l.report(k.Path, fmt.Sprintf("the file cannot be read: %v; check its path and permissions", err))
 			continue
 		}
 		_ = file.Close() // opened for reading only
 		if absolute, err := filepath.Abs(name); err == nil {
-			k.value.SetString(absolute)
+			k.Value.SetString(absolute)
 		}
 	}
 }

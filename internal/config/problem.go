@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // Problem is one fault in the configuration.
@@ -50,7 +52,7 @@ func (f *found) add(path, format string, args ...any) {
 func (ps Problems) under(section string) Problems {
 	out := make(Problems, len(ps))
 	for i, p := range ps {
-		p.Path = join(section, p.Path)
+		p.Path = schema.Join(section, p.Path)
 		out[i] = p
 	}
 	return out

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // Reference renders every key as a page in Markdown: its three spellings, type, default and meaning.
@@ -26,28 +28,28 @@ what to do. Unknown keys are problems.
   a client certificate outside its validity, also at start; ` + "`check-config`" + ` reports that too.
 - Secrets stand neither in the file nor on the command line: ` + "`${env:NAME}`" + ` and ` + "`${file:/path}`" + ` refer to them.
 `)
-	schema := schemaOf(Default())
-	writeKeys(&page, schema, "")
-	for _, section := range schema.sections {
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n", section.path, section.doc)
-		writeKeys(&page, schema, section.path)
+	keys := schema.Of(Default())
+	writeKeys(&page, keys, "")
+	for _, section := range keys.Sections {
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n", section.Path, section.Doc)
+		writeKeys(&page, keys, section.Path)
 	}
 	return page.String()
 }
 
-func writeKeys(page *strings.Builder, schema *schema, section string) {
+func writeKeys(page *strings.Builder, keys *schema.Schema, section string) {
 	header := "\n| key | flag | variable | type | default | meaning |\n|---|---|---|---|---|---|\n"
-	for _, name := range schema.names[section] {
-		k, ok := schema.byPath[join(section, name)]
+	for _, name := range keys.Names[section] {
+		k, ok := keys.ByPath[schema.Join(section, name)]
 		if !ok {
 			continue
 		}
 		def := "none"
-		if k.def != "" {
-			def = "`" + k.def + "`"
+		if k.Default != "" {
+			def = "`" + k.Default + "`"
 		}
 		page.WriteString(header)
 		header = ""
-		fmt.Fprintf(page, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", k.path, k.flag(), k.variable(), k.typeName(), def, k.doc)
+		fmt.Fprintf(page, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", k.Path, k.Flag(), k.Variable(), k.TypeName(), def, k.Doc)
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package schema
 
 import (
 	"errors"
@@ -83,8 +83,9 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText hides the value from JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// setText parses text into the field, by the field's type.
-func setText(field reflect.Value, text string) error {
+// Set parses text into the key's field, by the field's type.
+func (k Key) Set(text string) error {
+	field := k.Value
 	switch field.Interface().(type) {
 	case string:
 		field.SetString(text)
@@ -132,12 +133,12 @@ func splitList(text string) []string {
 	return items
 }
 
-// typeName is how the reference and the flags call the field's type.
-func typeName(field reflect.Value, kind string) string {
-	if kind == "file" {
+// TypeName is how the reference and the flags call the field's type.
+func (k Key) TypeName() string {
+	if k.Kind == "file" {
 		return "file"
 	}
-	switch field.Interface().(type) {
+	switch k.Value.Interface().(type) {
 	case bool:
 		return "bool"
 	case int:

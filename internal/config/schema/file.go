@@ -1,4 +1,4 @@
-package config
+package schema
 
 import (
 	"errors"
@@ -15,12 +15,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
-// fileLayer reads one YAML document into the schema's keys, noting where each value stands.
+// Fault is what is wrong with a file at one place.
+type Fault struct {
+	Path    string // the key; empty where the whole file is at fault
+	Source  string // "signalbox.yaml:12"
+	Message string
+}
+
+// ReadFile reads one YAML document into the schema's keys. It returns where each value that it set stands, by the key's path,
+// and everything that is wrong.
+func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, faults []Fault) {
+	f := &fileLayer{name: name, schema: s, sources: map[string]string{}}
+	f.load(content)
+	return f.sources, f.faults
+}
+
+// fileLayer is one file being read.
 type fileLayer struct {
-	name     string
-	schema   *schema
-	sources  map[string]string
-	problems Problems
+	name    string
+	schema  *Schema
+	sources map[string]string
+	faults  []Fault
 }
 
 func (f *fileLayer) load(content []byte) {
@@ -33,7 +48,7 @@ func (f *fileLayer) load(content []byte) {
 		return // an empty file sets nothing
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		f.problems = append(f.problems, Problem{Source: f.name, Message: "holds more than one YAML document; keep the first"})
+		f.faults = append(f.faults, Fault{Source: f.name, Message: "holds more than one YAML document; keep the first"})
 	}
 	f.mapping(document.Content[0], "")
 }
@@ -44,7 +59,7 @@ func (f *fileLayer) syntax(err error) {
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		source, message = f.name+":"+m[1], strings.TrimPrefix(message, m[0])
 	}
-	f.problems = append(f.problems, Problem{Source: source, Message: "is not YAML: " + message})
+	f.faults = append(f.faults, Fault{Source: source, Message: "is not YAML: " + message})
 }
 
 func (f *fileLayer) at(node *yaml.Node) string {
@@ -52,7 +67,7 @@ func (f *fileLayer) at(node *yaml.Node) string {
 }
 
 func (f *fileLayer) fault(node *yaml.Node, path, format string, args ...any) {
-	f.problems = append(f.problems, Problem{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
+	f.faults = append(f.faults, Fault{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
 }
 
 func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
@@ -67,13 +82,13 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
-		path := join(prefix, name.Value)
+		path := Join(prefix, name.Value)
 		if line, twice := seen[path]; twice {
 			f.fault(name, path, "stands here and in line %d; keep one", line)
 			continue
 		}
 		seen[path] = name.Line
-		k, isKey := f.schema.byPath[path]
+		k, isKey := f.schema.ByPath[path]
 		switch {
 		case isKey:
 			f.assign(k, name, target(value))
@@ -87,23 +102,23 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 
 // suggest looks among the siblings first, then for a key of that name elsewhere.
 func (f *fileLayer) suggest(prefix, name string) string {
-	if near := spelling.DidYouMean(name, f.schema.names[prefix]); near != "" {
+	if near := spelling.DidYouMean(name, f.schema.Names[prefix]); near != "" {
 		return near
 	}
-	for _, k := range f.schema.keys {
-		if strings.HasSuffix(k.path, "."+name) {
-			return fmt.Sprintf(" here, did you mean %q?", k.path)
+	for _, k := range f.schema.Keys {
+		if strings.HasSuffix(k.Path, "."+name) {
+			return fmt.Sprintf(" here, did you mean %q?", k.Path)
 		}
 	}
-	known := slices.Sorted(slices.Values(f.schema.names[prefix]))
+	known := slices.Sorted(slices.Values(f.schema.Names[prefix]))
 	return "; known here: " + strings.Join(known, ", ")
 }
 
-func (f *fileLayer) assign(k key, name, value *yaml.Node) {
+func (f *fileLayer) assign(k Key, name, value *yaml.Node) {
 	if isNull(value) {
 		return
 	}
-	_, wantsList := reflect.TypeAssert[[]string](k.value)
+	_, wantsList := reflect.TypeAssert[[]string](k.Value)
 	text := value.Value
 	switch {
 	case value.Kind == yaml.SequenceNode && wantsList:
@@ -111,21 +126,21 @@ func (f *fileLayer) assign(k key, name, value *yaml.Node) {
 		for _, item := range value.Content {
 			item = target(item)
 			if item.Kind != yaml.ScalarNode {
-				f.fault(item, k.path, "holds something that is not a plain value; write a list of texts")
+				f.fault(item, k.Path, "holds something that is not a plain value; write a list of texts")
 				return
 			}
 			items = append(items, item.Value)
 		}
 		text = strings.Join(items, ",")
 	case value.Kind != yaml.ScalarNode:
-		f.fault(value, k.path, "is a %s where a %s belongs", nodeKind(value), k.typeName())
+		f.fault(value, k.Path, "is a %s where a %s belongs", nodeKind(value), k.TypeName())
 		return
 	}
-	if err := setText(k.value, text); err != nil {
-		f.fault(value, k.path, "%v", err)
+	if err := k.Set(text); err != nil {
+		f.fault(value, k.Path, "%v", err)
 		return
 	}
-	f.sources[k.path] = f.at(name)
+	f.sources[k.Path] = f.at(name)
 }
 
 func target(node *yaml.Node) *yaml.Node {

@@ -1,0 +1,91 @@
+// Package schema reads settings into a struct: it knows the struct's keys by their tags, the three spellings of each, how a text
+// becomes its value, and how a YAML file is laid over it.
+//
+//	s := schema.Of(cfg) // a pointer to a struct of structs
+//	err := s.ByPath["store.dsn"].Set("signalbox.db")
+//	sources, problems := s.ReadFile("signalbox.yaml", content)
+//
+// The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ("file" for a path that must be readable). The
+// package knows nothing of what the keys mean.
+package schema
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Prefix begins every variable of ours.
+const Prefix = "SIGNALBOX_"
+
+// Key is one setting: a leaf of the struct with its three spellings.
+type Key struct {
+	Path    string // temporal.tls.cert_file
+	Default string
+	Doc     string
+	Kind    string // "file" for a path that must be readable
+	Value   reflect.Value
+}
+
+// Flag is the key as a flag, without dashes before it.
+func (k Key) Flag() string {
+	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Path)
+}
+
+// Variable is the key as a variable of the environment.
+func (k Key) Variable() string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(k.Path, ".", "_"))
+}
+
+// Section is an inner struct: a mapping in the file.
+type Section struct {
+	Path string
+	Doc  string
+}
+
+// Schema is every key and section of one struct, in the order of its fields; the keys' values point into that struct.
+type Schema struct {
+	Keys     []Key
+	ByPath   map[string]Key
+	Sections []Section
+	Names    map[string][]string // section path -> names of its children
+}
+
+// Of returns the schema of the struct that cfg points to.
+func Of(cfg any) *Schema {
+	s := &Schema{ByPath: map[string]Key{}, Names: map[string][]string{}}
+	s.walk(reflect.ValueOf(cfg).Elem(), "")
+	return s
+}
+
+func (s *Schema) walk(structure reflect.Value, prefix string) {
+	for i := range structure.NumField() {
+		tag := structure.Type().Field(i).Tag
+		name := tag.Get("yaml")
+		if name == "-" {
+			continue
+		}
+		s.Names[prefix] = append(s.Names[prefix], name)
+		path := Join(prefix, name)
+		if field := structure.Field(i); field.Kind() == reflect.Struct {
+			s.Sections = append(s.Sections, Section{Path: path, Doc: tag.Get("doc")})
+			s.walk(field, path)
+			continue
+		}
+		k := Key{Path: path, Default: tag.Get("default"), Doc: tag.Get("doc"), Kind: tag.Get("kind"), Value: structure.Field(i)}
+		s.Keys = append(s.Keys, k)
+		s.ByPath[path] = k
+	}
+}
+
+func (s *Schema) isSection(path string) bool {
+	_, ok := s.Names[path]
+	return ok
+}
+
+// Join is the path of a name within a section; the whole is the empty section.
+func Join(section, name string) string {
+	if section == "" {
+		return name
+	}
+	return section + "." + name
+}
