@@ -65,6 +65,9 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 		case se.Variable != "":
 			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
 			problem.Suggestion = didYouMean(se.Variable, vars)
+			if len(vars) == 0 {
+				problem.Suggestion = "only the event can be seen here; what a run knows goes into correlate, as expect"
+			}
 		}
 	}
 	p.add(problem)

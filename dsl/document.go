@@ -39,7 +39,7 @@ func (p *parser) document(root value) *Document {
 		{"do", true, func(v value) { d.Do = p.taskList(v, base) }},
 		{"timeout", false, func(v value) { d.Timeout = p.timeout(v, base.at(slotWorkflowInput)) }},
 		{"output", false, func(v value) { d.Output = p.output(v, base.at(slotWorkflowOutput)) }},
-		{"schedule", false, nil},
+		{"schedule", false, func(v value) { d.Schedule = p.schedule(v) }},
 		{"evaluate", false, func(value) {}},
 	})
 	d.Use = p.finishUse()

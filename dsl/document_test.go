@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -39,6 +40,7 @@ use:
   retries: {slow: {delay: PT2S, backoff: {linear: {increment: PT1S}}, limit: {attempt: {count: 3, duration: PT9S}, duration: PT1M}, jitter: {from: PT0S, to: PT1S}, when: $problem.status == 503}}
   timeouts: {day: {after: P1D}}
 timeout: day
+schedule: {on: {all: [{with: {type: paid}, correlate: {order: {from: .data.order}}}, {with: {type: packed}, correlate: {order: {from: .data.order, expect: x}}}]}}
 do:
   - loop:
       for: {each: line, in: .lines}
@@ -66,6 +68,16 @@ do:
       then: continue
       timeout: {after: PT5S}
       metadata: {m: 1}
+  - hear:
+      listen:
+        to:
+          any:
+            - with: {type: t, source: /s, subject: '${ startswith("x") }', data: {id: '${ . > 3 }', kind: k}, room: 5}
+              correlate: {order: {from: .data.id, expect: '${ .id }'}, room: {from: .room}}
+          until: {all: [{with: {type: end, id: '1'}}, {with: {data: [1]}}]}
+        read: envelope
+      foreach: {item: event, at: i, do: [{note: {set: {e: '${ $event }'}}}], output: {as: '{i: $i, e: .}'}, export: {as: '$context + {e: .}'}}
+  - tell: {emit: {event: {with: {type: told, source: 'https://e.com/{id}', subject: '${ .s }', time: '2026-01-01T00:00:00Z', data: {n: '${ .n }'}, urgent: true}}}}
 output: {as: {total: '${ .t }'}}
 `
 
@@ -104,7 +116,66 @@ func TestModel(t *testing.T) {
 	fork := doc.Do[2]
 	require.Equal(t, []any{dsl.KindFork, 2, "both", "/do/2/both"}, []any{fork.Body.Kind(), fork.Index, fork.Name, fork.Pointer})
 	require.Equal(t, map[string]any{"m": 1}, fork.Metadata)
-	require.Equal(t, 31, fork.Pos.Line)
+	require.Equal(t, 32, fork.Pos.Line)
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	doc := parse(t, richDocument)
+	require.Equal(t, eventfilter.Envelope, doc.Schedule.Read)
+	require.Equal(t, eventfilter.Spec{Mode: eventfilter.All, Filters: []eventfilter.Filter{
+		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"paid"`)}}, Correlate: map[string]eventfilter.Key{"order": {From: ".data.order"}}},
+		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"packed"`)}}, Correlate: map[string]eventfilter.Key{"order": {From: ".data.order", Expect: []byte(`"x"`)}}},
+	}}, *doc.Schedule.On)
+
+	listen, ok := doc.Do[3].Body.(*dsl.Listen)
+	require.True(t, ok)
+	require.Equal(t, []any{dsl.KindListen, eventfilter.Any, eventfilter.Envelope}, []any{listen.Kind(), listen.To.Mode, listen.Read})
+	require.Nil(t, listen.To.Until)
+	require.Equal(t, eventfilter.All, listen.To.UntilEvents.Mode)
+	require.Len(t, listen.To.UntilEvents.Filters, 2)
+	require.Equal(t, []string{"event", "i"}, []string{listen.Each.Item, listen.Each.At})
+	require.Equal(t, "/do/3/hear/foreach/do/0/note", listen.Each.Tasks[0].Pointer)
+	filter := listen.To.Filters[0]
+	require.Equal(t, map[string]eventfilter.Value{
+		"type": {Literal: []byte(`"t"`)}, "source": {Literal: []byte(`"/s"`)}, "subject": {Expr: `startswith("x")`}, "room": {Literal: []byte(`5`)},
+		"data": {Members: map[string]eventfilter.Value{"id": {Expr: ". > 3"}, "kind": {Literal: []byte(`"k"`)}}},
+	}, filter.With)
+	require.Equal(t, []string{"order", "room"}, []string{filter.Correlate[0].Name, filter.Correlate[1].Name})
+	expect, err := filter.Correlate[0].Expect.Eval(map[string]any{"id": 7}, nil, nil)
+	require.NoError(t, err)
+	stored, err := filter.Filter(map[string]any{"order": expect})
+	require.NoError(t, err)
+	require.Equal(t, map[string]eventfilter.Key{"order": {From: ".data.id", Expect: []byte("7")}, "room": {From: ".room"}}, stored.Correlate)
+	event := map[string]any{"type": "t", "source": "/s", "subject": "xy", "room": 5, "data": map[string]any{"id": 7, "kind": "k"}}
+	require.True(t, filter.Matcher(map[string]any{"order": 7}).Match(event).OK)
+	require.Equal(t, "correlate.order", filter.Matcher(map[string]any{"order": 8}).Match(event).Missed)
+
+	emit, ok := doc.Do[4].Body.(*dsl.Emit)
+	require.True(t, ok)
+	require.Equal(t, dsl.KindEmit, emit.Kind())
+	got, err := emit.Event(map[string]any{"id": 5, "n": 1}, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"type": "told", "source": "https://e.com/5", "time": "2026-01-01T00:00:00Z", "data": map[string]any{"n": 1}, "urgent": true,
+	}, got, "what is null is absent")
+}
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"cron: '*/15 8-17 * * Mon-Fri'": "*/15 8-17 * * Mon-Fri", "cron: ' 0  0 1,15 jan-dec/3 *'": "0 0 1,15 jan-dec/3 *", "cron: '5/10 0 * * 7'": "5/10 0 * * 7",
+		"cron: 0 0 29 2 *": "0 0 29 2 *", "cron: '@daily'": "@daily",
+	} {
+		require.Equal(t, want, parse(t, header+"schedule: {"+source+"}\ndo: []\n").Schedule.Cron)
+	}
+	every, _ := parse(t, header+"schedule: {every: PT90S}\ndo: []\n").Schedule.Every.Fixed()
+	require.Equal(t, 90*time.Second, every)
+	after, _ := parse(t, header+"schedule: {after: {days: 1}}\ndo: []\n").Schedule.After.Fixed()
+	require.Equal(t, 24*time.Hour, after)
+	read := parse(t, header+"schedule: {on: {any: []}, read: data}\ndo: []\n").Schedule
+	require.Equal(t, []any{eventfilter.Data, eventfilter.Any, 0}, []any{read.Read, read.On.Mode, len(read.On.Filters)})
+	require.Nil(t, parse(t, header+"do: []\n").Schedule)
 }
 
 func TestSpellingsOfOneDocument(t *testing.T) {

@@ -15,7 +15,8 @@ type Document struct {
 	Output   *Output
 	Use      Use
 	Do       []*Task
-	Timeout  *Timeout // from the document or, by name, from use.timeouts
+	Timeout  *Timeout  // from the document or, by name, from use.timeouts
+	Schedule *Schedule // nil where runs are started on request only
 	Evaluate Evaluate
 
 	// Definition is the document as a plain JSON value: what $workflow.definition shows. It must not be changed.
@@ -108,9 +109,11 @@ const (
 	KindRaise  Kind = "raise"
 	KindTry    Kind = "try"
 	KindCall   Kind = "call"
+	KindListen Kind = "listen"
+	KindEmit   Kind = "emit"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try or *HTTPCall.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen or *Emit.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.

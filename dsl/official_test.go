@@ -117,7 +117,7 @@ func TestOfficialDocuments(t *testing.T) {
 		require.Equal(t, doc.Definition, again.Definition, name)
 	}
 	t.Logf("%d of 89 documents run in this version", accepted)
-	require.GreaterOrEqual(t, accepted, 34)
+	require.GreaterOrEqual(t, accepted, 53)
 }
 
 // TestAgainstOfficialSchema: what we accept, the official schema accepts, for all documents and seeded mutations of
@@ -190,7 +190,7 @@ func mutate(random *rand.Rand, v any) any {
 		case 2:
 			v["added"] = "x"
 		case 3:
-			v[[]string{"if", "then", "set", "do", "wait", "for", "output", "timeout"}[random.IntN(8)]] = oddValue(random)
+			v[[]string{"if", "then", "set", "do", "wait", "for", "output", "timeout", "until", "any", "all", "with", "read"}[random.IntN(13)]] = oddValue(random)
 		case 4:
 			v[key] = oddValue(random)
 		default:
@@ -209,6 +209,7 @@ func mutate(random *rand.Rand, v any) any {
 }
 
 func oddValue(random *rand.Rand) any {
-	odd := []any{nil, true, 0, -3, 1.5, "", "text", "${ .x }", ".x", "PT5S", "P", "end", "https://example.com/{a}", " https://e.com", []any{}, []any{"x"}, map[string]any{}, map[string]any{"seconds": 1}, map[string]any{"after": "PT1S"}, map[string]any{"as": ".x"}}
+	odd := []any{nil, true, 0, -3, 1.5, "", "text", "${ .x }", ".x", "PT5S", "P", "end", "https://example.com/{a}", " https://e.com", []any{}, []any{"x"}, map[string]any{}, map[string]any{"seconds": 1}, map[string]any{"after": "PT1S"}, map[string]any{"as": ".x"},
+		map[string]any{"any": []any{}}, map[string]any{"one": map[string]any{"with": map[string]any{"type": "t"}}}, map[string]any{"with": map[string]any{"type": "t"}}}
 	return odd[random.IntN(len(odd))]
 }

@@ -27,8 +27,8 @@ func taskKinds() []taskKind {
 		{"switch", nil, (*parser).switchTask},
 		{"try", []string{"catch"}, (*parser).tryTask},
 		{"wait", nil, (*parser).waitTask},
-		{"emit", nil, nil},
-		{"listen", []string{"foreach"}, nil},
+		{"emit", nil, (*parser).emitTask},
+		{"listen", []string{"foreach"}, (*parser).listenTask},
 		{"run", nil, nil},
 	}
 }

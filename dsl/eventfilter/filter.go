@@ -67,7 +67,7 @@ type Value struct {
 	Literal json.RawMessage `json:"literal,omitempty"`
 	// Expr is an expression in jq (without ${ }) on the attribute's value.
 	Expr string `json:"expr,omitempty"`
-	// Members are those that the attribute, an object, must have.
+	// Members are those that the attribute, an object, must have: at least one.
 	Members map[string]Value `json:"members,omitempty"`
 }
 
@@ -159,9 +159,7 @@ func attributes(values map[string]Value, c *jq.Compiler) ([]attribute, error) {
 		case v.Expr != "":
 			a.want.program, err = c.Compile(v.Expr, nil)
 		case v.Members != nil:
-			if a.want.members, err = attributes(v.Members, c); a.want.members == nil {
-				a.want.members = []attribute{} // any object
-			}
+			a.want.members, err = attributes(v.Members, c)
 		case v.Literal != nil:
 			a.want.literal, err = jq.DecodeJSON(v.Literal)
 		}

@@ -1,0 +1,122 @@
+package dsl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// Schedule is what starts runs of a workflow without a request. Exactly one of Every, Cron, After and On is set.
+type Schedule struct {
+	Every *Duration // between the starts of runs; fixed, at least a second
+	// Cron has five fields (minute, hour, day of the month, month, day of the week) or is a name such as @daily, in UTC.
+	Cron  string
+	After *Duration // between the end of a run and the start of the next one; fixed
+	// On are the events that start a run. Its input is the array of those events, in order of their acceptance, in the form Read.
+	On   *eventfilter.Spec
+	Read eventfilter.Form // Envelope where the document does not say
+}
+
+// Listen waits for events. Its output is the array of the events it consumed, in order, or of what Each made of them.
+type Listen struct {
+	To   Consumption
+	Read eventfilter.Form // Data where the document does not say
+	Each *Iterator        // nil where there is none
+}
+
+// Consumption says which events are consumed and when that is enough: with One after an event that meets the filter, with
+// All when each filter was met by an event, with Any after an event that meets one of the filters (any event where there
+// are none) or, where one of the two is set, when Until holds after an event or UntilEvents have been consumed.
+type Consumption struct {
+	Mode        eventfilter.Mode
+	Filters     []*EventFilter
+	Until       *Expr
+	UntilEvents *Consumption
+}
+
+// EventFilter is one filter of a listen task. With and From see the event only; Expect is evaluated when the task begins.
+type EventFilter struct {
+	With      map[string]eventfilter.Value
+	Correlate []Correlation // by name
+	Pos       Pos
+	matcher   *eventfilter.Matcher
+}
+
+// Correlation is a key by which events belong together. A nil Expect takes the value of the first event.
+type Correlation struct {
+	Name   string
+	From   string // jq, without ${ }
+	Expect *Template
+}
+
+// Iterator is what a listen task does with each event, one after another.
+type Iterator struct {
+	Item, At string // names of the variables, without "$"; "item" and "index" by default
+	Tasks    []*Task
+	Output   *Output
+	Export   *Export
+}
+
+// Emit publishes an event.
+type Emit struct {
+	with map[string]*Template
+}
+
+// Kind implements Body.
+func (*Listen) Kind() Kind { return KindListen }
+
+// Kind implements Body.
+func (*Emit) Kind() Kind { return KindEmit }
+
+// Matcher is the filter ready to match, with what its correlation keys must be.
+func (f *EventFilter) Matcher(expect map[string]any) *eventfilter.Matcher {
+	return f.matcher.Expecting(expect)
+}
+
+// Filter is the filter in the form in which it is stored.
+func (f *EventFilter) Filter(expect map[string]any) (eventfilter.Filter, error) {
+	out := eventfilter.Filter{With: f.With}
+	for _, c := range f.Correlate {
+		key := eventfilter.Key{From: c.From}
+		if value, given := expect[c.Name]; given {
+			text, err := jq.EncodeJSON(value)
+			if err != nil {
+				return eventfilter.Filter{}, fmt.Errorf("encode what the correlation key %q expects: %w", c.Name, err)
+			}
+			key.Expect = text
+		}
+		if out.Correlate == nil {
+			out.Correlate = map[string]eventfilter.Key{}
+		}
+		out.Correlate[c.Name] = key
+	}
+	return out, nil
+}
+
+// Event evaluates the attributes of the event. Those that are not given, or null, are absent. A literal source or
+// dataschema is a URI template over input, as the endpoint of a call is.
+func (e *Emit) Event(input any, vars map[string]any, fuel *jq.Fuel) (map[string]any, error) {
+	out := make(map[string]any, len(e.with))
+	for _, name := range slices.Sorted(maps.Keys(e.with)) {
+		value, err := e.with[name].Eval(input, vars, fuel)
+		if err != nil {
+			return nil, err
+		}
+		text, isText := value.(string)
+		if _, literal := e.with[name].Static(); literal && isText && isURIAttribute(name) {
+			if value, err = ExpandURI(text, input); err != nil {
+				return nil, err
+			}
+		}
+		if value != nil || name == "data" {
+			out[name] = value
+		}
+	}
+	return out, nil
+}
+
+// isURIAttribute tells the attributes of events that are URIs.
+func isURIAttribute(name string) bool { return name == "source" || name == "dataschema" }

@@ -1,0 +1,279 @@
+package dsl
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+func (p *parser) listenTask(task value, c taskContext) Body {
+	body := &Listen{Read: eventfilter.Data}
+	v, _ := task.member("listen")
+	p.object(v, "listen", fields{
+		{"to", true, func(v value) { body.To = p.consumption(v, c.scope.at(slotTask), "listen.to", "until") }},
+		{"read", false, func(v value) { body.Read = p.form(v) }},
+	})
+	if each, ok := task.member("foreach"); ok {
+		body.Each = p.iterator(each, c)
+	}
+	return body
+}
+
+func (p *parser) form(v value) eventfilter.Form {
+	return eventfilter.Form(p.oneOf(v, "read", string(eventfilter.Data), string(eventfilter.Envelope), string(eventfilter.Raw)))
+}
+
+// consumption reads a consumption strategy. vars are what its own expressions may use, nil where there is no run; extra
+// are the keys that it may have besides one of all, any and one.
+func (p *parser) consumption(v value, vars []string, what string, extra ...string) Consumption {
+	var out Consumption
+	var given []string
+	mode := func(m eventfilter.Mode, read func(value)) field {
+		return field{string(m), false, func(v value) {
+			given = append(given, string(m))
+			out.Mode = m
+			read(v)
+		}}
+	}
+	list := func(v value) { out.Filters = p.eventFilters(v, vars, what+"."+string(out.Mode)) }
+	fs := fields{
+		mode(eventfilter.All, func(v value) {
+			if list(v); v.node.Kind == tree.Array && len(v.node.Items) == 0 {
+				p.report(CodeValue, v, "give it at least one filter; any: [] takes every event", "%s.all must not be empty", what)
+			}
+		}),
+		mode(eventfilter.Any, list),
+		mode(eventfilter.One, func(v value) { out.Filters = []*EventFilter{p.eventFilter(v, vars)} }),
+	}
+	if slices.Contains(extra, "until") {
+		fs = append(fs, field{"until", false, func(v value) { p.until(v, &out, vars, what) }})
+	}
+	if !p.object(v, what, fs) {
+		return out
+	}
+	if len(given) != 1 {
+		p.report(CodeValue, v, "keep one of all, any, one", "%s must have exactly one of all, any and one, got %s", what, describeKeys(given))
+	} else if until, ok := v.member("until"); ok && out.Mode != eventfilter.Any && slices.Contains(extra, "until") {
+		p.report(CodeValue, until, "remove it, or listen to any", "until goes with any only, not with %s", out.Mode)
+	}
+	return out
+}
+
+func describeKeys(keys []string) string {
+	if len(keys) == 0 {
+		return "none"
+	}
+	return strings.Join(keys, ", ")
+}
+
+// until reads what ends the consumption of any: a condition or a strategy of its own.
+func (p *parser) until(v value, out *Consumption, vars []string, what string) {
+	if v.node.Kind == tree.Object {
+		strategy := p.consumption(v, vars, what+".until")
+		out.UntilEvents = &strategy
+		return
+	}
+	if v.node.Kind != tree.String {
+		p.report(CodeType, v, "", "%s.until must be an expression or an object of all, any or one, got %s", what, v.node.Kind)
+		return
+	}
+	out.Until = p.compile(v, vars)
+}
+
+func (p *parser) eventFilters(v value, vars []string, what string) []*EventFilter {
+	if !p.is(v, tree.Array, what) {
+		return nil
+	}
+	out := make([]*EventFilter, 0, len(v.node.Items))
+	for i := range v.node.Items {
+		out = append(out, p.eventFilter(v.item(i), vars))
+	}
+	return out
+}
+
+// eventFilter reads one filter. vars are what correlate.*.expect may use, nil where it must be constant.
+func (p *parser) eventFilter(v value, vars []string) *EventFilter {
+	f := &EventFilter{Pos: v.pos()}
+	p.object(v, "an event filter", fields{
+		{"with", true, func(v value) { f.With = p.eventPattern(v) }},
+		{"correlate", false, func(v value) { f.Correlate = p.correlations(v, vars) }},
+	})
+	stored := eventfilter.Filter{With: f.With, Correlate: map[string]eventfilter.Key{}}
+	for _, c := range f.Correlate {
+		stored.Correlate[c.Name] = eventfilter.Key{From: c.From}
+	}
+	// What does not compile has been reported where it stands.
+	f.matcher, _ = eventfilter.Compile(stored, p.jq)
+	return f
+}
+
+func (p *parser) correlations(v value, vars []string) []Correlation {
+	if !p.is(v, tree.Object, "correlate") {
+		return nil
+	}
+	var out []Correlation
+	for _, m := range v.node.Members {
+		c := Correlation{Name: m.Key}
+		p.object(v.child(m), fmt.Sprintf("the correlation key %q", m.Key), fields{
+			{"from", true, func(v value) {
+				if e := p.expr(v, "from", nil); e != nil {
+					c.From = e.Source
+				}
+			}},
+			{"expect", false, func(v value) { c.Expect = p.expectation(v, vars) }},
+		})
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b Correlation) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (p *parser) expectation(v value, vars []string) *Template {
+	if !p.is(v, tree.String, "expect") {
+		return nil
+	}
+	if vars == nil && p.isExpression(v, nil) {
+		p.report(CodeValue, v, "write a constant, or leave it out: then the first event says what the others must have",
+			"there is no run yet whose data expect could be evaluated on")
+		return nil
+	}
+	return p.template(v, vars)
+}
+
+// eventPattern reads what a filter's event must have.
+func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
+	out := map[string]eventfilter.Value{}
+	p.eventAttributes(v, "with", func(name string, v value) {
+		if literal := p.isLiteral(v); literal && isURIAttribute(name) && strings.ContainsAny(v.node.Text, "{}") {
+			p.report(CodeValue, v, "write an expression, for example ${ startswith(\"https://example.com/\") }",
+				"a filter compares the %s as it is, it cannot be a URI template", name)
+		}
+		out[name] = p.eventValue(v)
+	})
+	if v.node.Kind == tree.Object && len(v.node.Members) == 0 {
+		p.report(CodeValue, v, "any: [] takes every event", "the with of an event filter must not be empty")
+	}
+	return out
+}
+
+func (p *parser) isLiteral(v value) bool {
+	return v.node.Kind == tree.String && !p.isExpression(v, nil)
+}
+
+func (p *parser) eventValue(v value) eventfilter.Value {
+	switch {
+	case p.isExpression(v, nil):
+		return eventfilter.Value{Expr: p.compile(v, nil).Source}
+	case v.node.Kind == tree.Object && len(v.node.Members) == 0:
+		return eventfilter.Value{Expr: `type == "object"`}
+	case v.node.Kind == tree.Object:
+		members := make(map[string]eventfilter.Value, len(v.node.Members))
+		for _, m := range v.node.Members {
+			members[m.Key] = p.eventValue(v.child(m))
+		}
+		return eventfilter.Value{Members: members}
+	}
+	if _, static := p.template(v, nil).Static(); !static {
+		p.report(CodeValue, v, "write the whole array as one expression", "an array in a filter is compared as it is, it cannot hold expressions")
+	}
+	text, err := jq.EncodeJSON(v.node.Value())
+	if err != nil {
+		return eventfilter.Value{} // reported for the document as a whole
+	}
+	return eventfilter.Value{Literal: text}
+}
+
+// eventAttributes checks the attributes of an event or of a filter, and gives each to read.
+func (p *parser) eventAttributes(v value, what string, read func(name string, v value)) {
+	if !p.is(v, tree.Object, what) {
+		return
+	}
+	known := []string{"id", "source", "type", "time", "subject", "datacontenttype", "dataschema", "data"}
+	for _, m := range v.node.Members {
+		a, described := v.child(m), fmt.Sprintf("the %s of an event", m.Key)
+		switch {
+		case !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(m.Key):
+			p.add(Problem{
+				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: closest(m.Key, known),
+				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and digits", m.Key),
+			})
+			continue
+		case !slices.Contains(known, m.Key):
+			if a.node.Kind == tree.Object || a.node.Kind == tree.Array {
+				p.report(CodeType, a, "put it into data", "%s must be a string, a number or a boolean, got %s", described, a.node.Kind)
+				continue
+			}
+		case m.Key != "data":
+			if !p.is(a, tree.String, described) {
+				continue
+			}
+			p.literalAttribute(m.Key, a, described)
+		}
+		read(m.Key, a)
+	}
+}
+
+// literalAttribute checks the form of an attribute that is written out.
+func (p *parser) literalAttribute(name string, v value, described string) {
+	text := v.node.Text
+	switch {
+	case !p.isLiteral(v):
+	case text == "" && name != "subject":
+		p.report(CodeValue, v, "", "%s must not be empty", described)
+	case isURIAttribute(name):
+		if err := checkURITemplate(text); err != nil {
+			p.report(CodeValue, v, "write it as https://host/path or as /path", "%s is not a URI: %v", described, err)
+		}
+	case name == "time":
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			p.report(CodeValue, v, "write it as 2026-01-31T08:00:00Z", "%s must be a date and time, got %.80q", described, text)
+		}
+	}
+}
+
+func (p *parser) iterator(v value, c taskContext) *Iterator {
+	out := &Iterator{Item: "item", At: "index"}
+	if item, ok := v.member("item"); ok {
+		out.Item = p.variable(item, "foreach.item", out.Item)
+	}
+	if at, ok := v.member("at"); ok {
+		out.At = p.variable(at, "foreach.at", out.At)
+	}
+	if out.Item == out.At {
+		p.report(CodeValue, v, "rename one of them", "foreach.item and foreach.at must differ, both are %q", out.Item)
+	}
+	inner := c.scope.with(out.Item, out.At)
+	p.object(v, "foreach", fields{
+		{"item", false, func(value) {}},
+		{"at", false, func(value) {}},
+		{"do", false, func(v value) { out.Tasks = p.taskList(v, inner) }},
+		{"output", false, func(v value) { out.Output = p.output(v, inner.at(slotTaskOutput)) }},
+		{"export", false, func(v value) { out.Export = p.export(v, inner.at(slotTaskExport)) }},
+	})
+	return out
+}
+
+func (p *parser) emitTask(task value, c taskContext) Body {
+	body := &Emit{with: map[string]*Template{}}
+	v, _ := task.member("emit")
+	p.object(v, "emit", fields{{"event", true, func(v value) {
+		p.object(v, "emit.event", fields{{"with", true, func(v value) {
+			p.eventAttributes(v, "emit.event.with", func(name string, v value) {
+				if name == "specversion" {
+					p.report(CodeValue, v, "remove it", "the specversion of an event is set when it is emitted")
+				}
+				body.with[name] = p.template(v, c.scope.at(slotTask))
+			})
+			if _, typed := v.member("type"); !typed && v.node.Kind == tree.Object {
+				p.report(CodeMissingKey, v, "", "an event needs the key %q", "type")
+			}
+		}}})
+	}}})
+	return body
+}
