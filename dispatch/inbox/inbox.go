@@ -46,6 +46,8 @@ const (
 	Done  Result = "done"  // it is delivered, or need not be any more
 	Retry Result = "retry" // not now: again after Outcome.After
 	Dead  Result = "dead"  // never: it is kept with its reason, for people
+	// Released: no attempt was made. It is due at once, and the claim is not counted as an attempt.
+	Released Result = "released"
 )
 
 // Outcome is how an attempt went.
@@ -90,7 +92,7 @@ type Inbox interface {
 	// within each lane: of a lane whose oldest delivery is not due yet, none. It counts as progress. [ErrFenced] for anyone but the owner.
 	// One that was claimed and not settled is claimed again by the next Claim of a later owner, or after visible.
 	Claim(ctx context.Context, name Name, owner Owner, limit int, visible time.Duration) ([]Delivery, error)
-	// Deliver makes one attempt. It does not need the fence: an attempt that two owners make has one effect.
+	// Deliver makes one attempt, and returns soon after ctx ends. It does not need the fence: an attempt that two owners make has one effect.
 	Deliver(ctx context.Context, name Name, d Delivery) Outcome
 	// Settle writes what became of deliveries. [ErrFenced] for anyone but the owner.
 	Settle(ctx context.Context, name Name, owner Owner, settled []Settled) error
@@ -99,7 +101,8 @@ type Inbox interface {
 	Park(ctx context.Context, name Name, owner Owner) (bool, error)
 	// Unpark takes the mark away: the doorbell has rung. [ErrFenced] for anyone but the owner.
 	Unpark(ctx context.Context, name Name, owner Owner) error
-	// Await returns when there may be something new to claim, or ctx ends. It is a hint: whoever waits looks again from time to time.
+	// Await returns when there may be something new to claim, at once if there is already, or ctx ends. It is a hint: whoever waits
+	// looks again from time to time.
 	Await(ctx context.Context, name Name)
 	// Asleep returns the dispatchers that are parked although something is due: their doorbells must ring.
 	Asleep(ctx context.Context, limit int) ([]Name, error)
