@@ -1009,18 +1009,14 @@ type ReconcileDispatchersResponse struct {
 	// What was found to be wrong, and what is done about it.
 	Items []*PlanItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// Dispatchers that were looked at, and how many of them are healthy, stale, or not known to be either.
-	Dispatchers int64 `protobuf:"varint,2,opt,name=dispatchers,proto3" json:"dispatchers,omitempty"`
-	Healthy     int64 `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
-	Stale       int64 `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`
-	Unknown     int64 `protobuf:"varint,5,opt,name=unknown,proto3" json:"unknown,omitempty"`
-	// Terminations that are left for the next time, because one time may end only so many.
-	Deferred int64 `protobuf:"varint,6,opt,name=deferred,proto3" json:"deferred,omitempty"`
-	// Why nothing is terminated although something seems to be stale: there is too little to judge by. Empty otherwise.
-	WithheldBecause string               `protobuf:"bytes,7,opt,name=withheld_because,json=withheldBecause,proto3" json:"withheld_because,omitempty"`
-	Took            *durationpb.Duration `protobuf:"bytes,8,opt,name=took,proto3" json:"took,omitempty"`
-	DryRun          bool                 `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Dispatchers   int64                `protobuf:"varint,2,opt,name=dispatchers,proto3" json:"dispatchers,omitempty"`
+	Healthy       int64                `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	Stale         int64                `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`
+	Unknown       int64                `protobuf:"varint,5,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	Took          *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
+	DryRun        bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReconcileDispatchersResponse) Reset() {
@@ -1088,20 +1084,6 @@ func (x *ReconcileDispatchersResponse) GetUnknown() int64 {
 	return 0
 }
 
-func (x *ReconcileDispatchersResponse) GetDeferred() int64 {
-	if x != nil {
-		return x.Deferred
-	}
-	return 0
-}
-
-func (x *ReconcileDispatchersResponse) GetWithheldBecause() string {
-	if x != nil {
-		return x.WithheldBecause
-	}
-	return ""
-}
-
 func (x *ReconcileDispatchersResponse) GetTook() *durationpb.Duration {
 	if x != nil {
 		return x.Took
@@ -1119,21 +1101,25 @@ func (x *ReconcileDispatchersResponse) GetDryRun() bool {
 // PlanItem is one thing that the supervisor does, or would do.
 type PlanItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// terminate (a dispatcher in Temporal), delete_entry (of a lease that has run out) or alert (nothing can be done by itself).
-	Action     string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	Project    string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
-	TaskQueue  string `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
-	WorkflowId string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	// Temporal's run ID of what is terminated.
-	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// terminate (a stale dispatcher in Temporal), postpone (its termination: one time ends only so many), delete_entry (of a lease
+	// that has run out) or alert (for people: nothing is done by itself).
+	Action string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	// Why, in one word: owner_gone, no_progress, orphaned, legacy or older_scheme; of an alert not_mine, duplicate, malformed,
+	// ahead, no_keys or masses.
+	Kind       string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Project    string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
+	TaskQueue  string `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	WorkflowId string `protobuf:"bytes,5,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Temporal's run ID.
+	RunId string `protobuf:"bytes,6,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The owner that it had.
-	Owner *DispatcherOwner `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner *DispatcherOwner `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`
 	// One line for people.
-	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Whether it was done. False in a dry run, and when it failed.
-	Applied bool `protobuf:"varint,8,opt,name=applied,proto3" json:"applied,omitempty"`
+	Applied bool `protobuf:"varint,9,opt,name=applied,proto3" json:"applied,omitempty"`
 	// Why it failed.
-	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	Error         string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1171,6 +1157,13 @@ func (*PlanItem) Descriptor() ([]byte, []int) {
 func (x *PlanItem) GetAction() string {
 	if x != nil {
 		return x.Action
+	}
+	return ""
+}
+
+func (x *PlanItem) GetKind() string {
+	if x != nil {
+		return x.Kind
 	}
 	return ""
 }
@@ -1314,29 +1307,29 @@ const file_signalbox_v1_dispatcher_proto_rawDesc = "" +
 	"\x1aHandOverDispatcherResponse\x123\n" +
 	"\x05owner\x18\x01 \x01(\v2\x1d.signalbox.v1.DispatcherOwnerR\x05owner\"6\n" +
 	"\x1bReconcileDispatchersRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xc7\x02\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\x80\x02\n" +
 	"\x1cReconcileDispatchersResponse\x12,\n" +
 	"\x05items\x18\x01 \x03(\v2\x16.signalbox.v1.PlanItemR\x05items\x12 \n" +
 	"\vdispatchers\x18\x02 \x01(\x03R\vdispatchers\x12\x18\n" +
 	"\ahealthy\x18\x03 \x01(\x03R\ahealthy\x12\x14\n" +
 	"\x05stale\x18\x04 \x01(\x03R\x05stale\x12\x18\n" +
-	"\aunknown\x18\x05 \x01(\x03R\aunknown\x12\x1a\n" +
-	"\bdeferred\x18\x06 \x01(\x03R\bdeferred\x12)\n" +
-	"\x10withheld_because\x18\a \x01(\tR\x0fwithheldBecause\x12-\n" +
-	"\x04took\x18\b \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x17\n" +
-	"\adry_run\x18\t \x01(\bR\x06dryRun\"\x90\x02\n" +
+	"\aunknown\x18\x05 \x01(\x03R\aunknown\x12-\n" +
+	"\x04took\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"\xa4\x02\n" +
 	"\bPlanItem\x12\x16\n" +
-	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
-	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1d\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\aproject\x18\x03 \x01(\tR\aproject\x12\x1d\n" +
 	"\n" +
-	"task_queue\x18\x03 \x01(\tR\ttaskQueue\x12\x1f\n" +
-	"\vworkflow_id\x18\x04 \x01(\tR\n" +
+	"task_queue\x18\x04 \x01(\tR\ttaskQueue\x12\x1f\n" +
+	"\vworkflow_id\x18\x05 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
-	"\x06run_id\x18\x05 \x01(\tR\x05runId\x123\n" +
-	"\x05owner\x18\x06 \x01(\v2\x1d.signalbox.v1.DispatcherOwnerR\x05owner\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\x12\x18\n" +
-	"\aapplied\x18\b \x01(\bR\aapplied\x12\x14\n" +
-	"\x05error\x18\t \x01(\tR\x05error2\xcf\x04\n" +
+	"\x06run_id\x18\x06 \x01(\tR\x05runId\x123\n" +
+	"\x05owner\x18\a \x01(\v2\x1d.signalbox.v1.DispatcherOwnerR\x05owner\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x18\n" +
+	"\aapplied\x18\t \x01(\bR\aapplied\x12\x14\n" +
+	"\x05error\x18\n" +
+	" \x01(\tR\x05error2\xcf\x04\n" +
 	"\x11DispatcherService\x12z\n" +
 	"\x0fListDispatchers\x12$.signalbox.v1.ListDispatchersRequest\x1a%.signalbox.v1.ListDispatchersResponse\"\x1a\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/dispatchers\x90\x02\x01\x12\x86\x01\n" +
 	"\rGetDispatcher\x12\".signalbox.v1.GetDispatcherRequest\x1a#.signalbox.v1.GetDispatcherResponse\",\x82\xd3\xe4\x93\x02#\x12!/v1/projects/{project}/dispatcher\x90\x02\x01\x12\x9e\x01\n" +
