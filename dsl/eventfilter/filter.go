@@ -183,31 +183,33 @@ type Match struct {
 	Keys map[string]any
 	// Missed names what did not match: an attribute, or a correlation key as "correlate.NAME".
 	Missed string
+	// Problem says why an expression could not be evaluated, empty where each could.
+	Problem string
 	// Fuel is the compute that it took.
 	Fuel int64
 }
 
 // Match matches an event, a plain value that must not be changed meanwhile.
 func (m *Matcher) Match(event map[string]any) Match {
-	var used int64
+	var e evaluation
 	for _, a := range m.with {
-		if !a.want.accepts(attributeOf(event, a.name), a.name == "time", &used) {
-			return Match{Missed: a.name, Fuel: used}
+		if !a.want.accepts(attributeOf(event, a.name), a.name == "time", &e) {
+			return e.missed(a.name)
 		}
 	}
 	var keys map[string]any
 	for _, k := range m.keys {
-		value, err := run(k.from, event, &used)
+		value, err := e.run(k.from, event)
 		expected, bound := m.expect[k.name]
 		if err != nil || value == nil || bound && !Equal(expected, value) {
-			return Match{Missed: "correlate." + k.name, Fuel: used}
+			return e.missed("correlate." + k.name)
 		}
 		if keys == nil {
 			keys = map[string]any{}
 		}
 		keys[k.name] = value
 	}
-	return Match{OK: true, Keys: keys, Fuel: used}
+	return Match{OK: true, Keys: keys, Fuel: e.used}
 }
 
 // attributeOf is an attribute's value; the payload may be there as bytes.
@@ -219,10 +221,10 @@ func attributeOf(event map[string]any, name string) any {
 	return value
 }
 
-func (w want) accepts(value any, moment bool, used *int64) bool {
+func (w want) accepts(value any, moment bool, e *evaluation) bool {
 	switch {
 	case w.program != nil:
-		result, err := run(w.program, value, used)
+		result, err := e.run(w.program, value)
 		if verdict, decided := result.(bool); err != nil || decided || result == nil {
 			return verdict
 		}
@@ -233,7 +235,7 @@ func (w want) accepts(value any, moment bool, used *int64) bool {
 			return false
 		}
 		for _, a := range w.members {
-			if !a.want.accepts(object[a.name], false, used) {
+			if !a.want.accepts(object[a.name], false, e) {
 				return false
 			}
 		}
@@ -242,11 +244,28 @@ func (w want) accepts(value any, moment bool, used *int64) bool {
 	return Equal(w.literal, value) || moment && sameMoment(w.literal, value)
 }
 
-func run(p *jq.Program, input any, used *int64) (any, error) {
+// evaluation is what matching one event took, and the first expression that failed.
+type evaluation struct {
+	used    int64
+	problem error
+}
+
+func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	fuel := jq.NewFuel(Fuel)
 	value, err := p.Run(input, nil, fuel)
-	*used += fuel.Used()
+	e.used += fuel.Used()
+	if e.problem == nil {
+		e.problem = err
+	}
 	return value, err
+}
+
+func (e *evaluation) missed(name string) Match {
+	m := Match{Missed: name, Fuel: e.used}
+	if e.problem != nil {
+		m.Problem = fmt.Sprintf("cannot be evaluated for %q: %v", name, e.problem)
+	}
+	return m
 }
 
 func sameMoment(a, b any) bool {
