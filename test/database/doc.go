@@ -1,5 +1,5 @@
-// Package database gives a test a database that it may break: a Postgres server of its own, which it can freeze, crash
-// and start again, and a SQLite file that somebody else holds locked.
+// Package database gives a test a database that it may break: a Postgres or Redis server of its own, which it can freeze,
+// crash and start again, and a SQLite file that somebody else holds locked.
 //
 //	server := database.StartPostgres(t)
 //	s := platform.StartServer(t, platform.ServerOptions{Store: server.Store(), …})

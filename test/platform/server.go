@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,6 +117,7 @@ type Server struct {
 	*Process
 	Address string // host:port
 	URL     string
+	roles   []string // empty: both
 
 	Runs      signalboxv1connect.RunServiceClient
 	Workflows signalboxv1connect.WorkflowServiceClient
@@ -133,16 +135,28 @@ func SQLite(t T) Store {
 	return Store{Driver: "sqlite", DSN: filepath.Join(t.TempDir(), "signalbox.db")}
 }
 
+// NoRedis starts a server without a Redis although its database asks for one.
+const NoRedis = "none"
+
+// Roles of a server.
+const (
+	API    = "api"
+	Worker = "worker"
+)
+
 // ServerOptions say how to start a server.
 type ServerOptions struct {
 	Temporal string // address
 	Store    Store
-	Port     int // 0: a free one
-	Args     []string
-	Env      []string
+	// Redis is a URL. Empty: with Postgres the one that the tests share, with SQLite none; [NoRedis]: none.
+	Redis string
+	Roles []string // empty: both
+	Port  int      // 0: a free one
+	Args  []string
+	Env   []string
 }
 
-// StartServer starts `signalbox server` from the lean binary and waits until API and worker are ready.
+// StartServer starts `signalbox server` from the lean binary and waits until its roles are ready.
 func StartServer(t T, o ServerOptions) *Server {
 	t.Helper()
 	s := LaunchServer(t, o)
@@ -160,8 +174,13 @@ func LaunchServer(t T, o ServerOptions) *Server {
 		"server", "--listen", Address(o.Port), "--temporal-address", o.Temporal,
 		"--store-driver", o.Store.Driver, "--store-dsn", o.Store.DSN,
 	}, o.Args...)
-	env := append([]string{AllowLoopback}, o.Env...)
-	return newServer(StartProcess(t, "server", ServerBinary(t), env, args), Address(o.Port))
+	if len(o.Roles) > 0 {
+		args = append(args, "--roles", strings.Join(o.Roles, ","))
+	}
+	env := slices.Concat([]string{AllowLoopback}, o.redis(), o.Env)
+	s := newServer(StartProcess(t, "server", ServerBinary(t), env, args), Address(o.Port))
+	s.roles = o.Roles
+	return s
 }
 
 // StartDev starts `signalbox dev` on free ports and waits until it is ready.
@@ -194,11 +213,13 @@ func newServer(p *Process, address string) *Server {
 	return s
 }
 
-// AwaitReady waits until both roles are ready.
+// AwaitReady waits until all its roles are ready.
 func (s *Server) AwaitReady(t T) {
 	t.Helper()
 	s.await(t, func() string { return s.notReady(t.Context(), "") })
-	s.await(t, func() string { return s.notReady(t.Context(), "?role=worker") })
+	if len(s.roles) == 0 || slices.Contains(s.roles, Worker) {
+		s.await(t, func() string { return s.notReady(t.Context(), "?role=worker") })
+	}
 }
 
 // AwaitAPI waits until the API is ready; the worker need not be.
