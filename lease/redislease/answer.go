@@ -1,0 +1,78 @@
+package redislease
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// answer is what a script returned: a word, and after some words the server's time and the fields of one or two entries.
+type answer []string
+
+// fields is how many fields an entry has, in the order that shared.lua gives them.
+const fields = 9
+
+func (a answer) is(word string) bool { return len(a) > 0 && a[0] == word }
+
+// absence is the error for a key under which nothing can be read.
+func (a answer) absence(key string) error {
+	switch {
+	case a.is("none"):
+		return lease.ErrNotFound
+	case a.is("malformed") && len(a) == 2:
+		return &lease.MalformedError{Key: key, Why: a[1]}
+	}
+	return nil
+}
+
+// read is the entry, or the error for its absence.
+func (a answer) read(key string) (lease.Entry, error) {
+	if err := a.absence(key); err != nil {
+		return lease.Entry{}, err
+	}
+	return a.entry(key)
+}
+
+func (a answer) entry(key string) (lease.Entry, error) {
+	if len(a) < 2+fields {
+		return lease.Entry{}, fmt.Errorf("the script answered %q", a)
+	}
+	return parse(key, a[1], a[2:2+fields])
+}
+
+// before is the entry that was replaced by got, nil where there was none. It was read at the moment of the acquisition.
+func (a answer) before(got lease.Entry) (*lease.Entry, error) {
+	if len(a) != 2+2*fields {
+		return nil, nil
+	}
+	e, err := parse(got.Key, strconv.FormatInt(got.AcquiredAt.UnixMicro(), 10), a[2+fields:])
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// parse reads the fields of an entry. The script has looked at them: what fails here was answered by another script.
+func parse(key, now string, f []string) (lease.Entry, error) {
+	var numbers [6]int64
+	for i, text := range []string{now, f[2], f[3], f[4], f[5], f[7]} {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return lease.Entry{}, fmt.Errorf("the script answered with a number that is none: %w", err)
+		}
+		numbers[i] = n
+	}
+	e := lease.Entry{
+		Key: key, Holder: f[0], Token: f[1], Revision: numbers[1], AcquiredAt: instant(numbers[2]), RenewedAt: instant(numbers[3]),
+		ExpiresAt: instant(numbers[4]), ReadAt: instant(numbers[0]),
+	}
+	if value := f[8]; value != "" {
+		e.Value = []byte(value)
+	}
+	e.State = lease.StateAt(e.ReadAt, e.ExpiresAt, numbers[5] != 0)
+	return e, nil
+}
+
+func instant(microseconds int64) time.Time { return time.UnixMicro(microseconds).UTC() }

@@ -1,0 +1,127 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// batch is how many keys one SCAN goes through, and how many entries at most are read by one round trip.
+const batch = 1000
+
+// List is [lease.Store.List]: SCAN on each master, and the entries of each answer read together.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		nodes, err := s.masters(ctx)
+		if err != nil {
+			yield(lease.Entry{}, fmt.Errorf("list lease entries %q: %w", prefix, err))
+			return
+		}
+		for _, node := range nodes {
+			if more, err := s.listNode(ctx, node, prefix, yield); err != nil {
+				yield(lease.Entry{}, fmt.Errorf("list lease entries %q: %w", prefix, err))
+				return
+			} else if !more {
+				return
+			}
+		}
+	}
+}
+
+// masters are the servers that have keys of their own.
+func (s *Store) masters(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.client}, nil
+	}
+	var mu sync.Mutex
+	var nodes []redis.Cmdable
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes = append(nodes, node)
+		return nil
+	})
+	return nodes, err
+}
+
+// listNode yields what one server has and tells whether more is wanted.
+func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string, yield func(lease.Entry, error) bool) (more bool, err error) {
+	for cursor := uint64(0); ; {
+		keys, next, err := node.Scan(ctx, cursor, literal(s.prefix+prefix)+"*", batch).Result()
+		if err != nil {
+			return false, err
+		}
+		for start := 0; start < len(keys); start += batch {
+			more, err := s.listKeys(ctx, node, keys[start:min(start+batch, len(keys))], yield)
+			if err != nil || !more {
+				return more, err
+			}
+		}
+		if next == 0 {
+			return true, nil
+		}
+		cursor = next
+	}
+}
+
+// listKeys yields the entries of some keys. The first script goes as text, so that the server knows it for the others.
+func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
+	if len(keys) == 0 {
+		return true, nil
+	}
+	pipe := node.Pipeline()
+	answers := make([]*redis.Cmd, len(keys))
+	for i, key := range keys {
+		if i == 0 {
+			answers[i] = pipe.Eval(ctx, s.read.text, []string{key})
+		} else {
+			answers[i] = pipe.EvalSha(ctx, s.read.Hash(), []string{key})
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each answer has its own error
+	for i, full := range keys {
+		key := strings.TrimPrefix(full, s.prefix)
+		entry, err := s.listed(ctx, key, answers[i])
+		var malformed *lease.MalformedError
+		switch {
+		case errors.Is(err, lease.ErrNotFound): // since the scan
+			continue
+		case err != nil && !errors.As(err, &malformed):
+			return false, err
+		}
+		if !yield(entry, err) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// listed is the entry of a key from the answer of the server that was scanned.
+func (s *Store) listed(ctx context.Context, key string, cmd *redis.Cmd) (lease.Entry, error) {
+	if err := lease.CheckKey(key); err != nil {
+		return lease.Entry{}, &lease.MalformedError{Key: key, Why: err.Error()}
+	}
+	found, err := cmd.StringSlice()
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		// The key moved to another node meanwhile, or the first one did and so the server did not get to know the script.
+		return s.Get(ctx, key)
+	}
+	if err != nil {
+		return lease.Entry{}, err
+	}
+	return answer(found).read(key)
+}
+
+// literal takes the meaning from what SCAN would match as a pattern.
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}

@@ -1,0 +1,129 @@
+package redislease
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Options say where Redis is. Either URL or Addresses is needed; zero fields have the defaults given.
+type Options struct {
+	// URL is redis://user:password@host:port/database, or rediss:// for TLS. It has no parameters.
+	URL string
+	// Addresses are host:port of the server, of sentinels, or of some nodes of a cluster.
+	Addresses []string
+	// MasterName makes Addresses those of sentinels, and is how these know the master.
+	MasterName string
+	// Cluster tells that there is a cluster.
+	Cluster bool
+	// Username and Password, where set, count more than those of the URL. Password is asked for each connection.
+	Username string
+	Password func() (string, error)
+	// TLS, where set, is used towards servers and sentinels; with rediss:// there is TLS anyway.
+	TLS *tls.Config
+	// Timeout bounds each dial and each request; 1 s.
+	Timeout time.Duration
+	// Prefix begins every key; [DefaultPrefix].
+	Prefix string
+}
+
+// DefaultPrefix begins every key unless [Options] say otherwise.
+const DefaultPrefix = "signalbox:"
+
+const defaultTimeout = time.Second
+
+// Open makes a store with a client of its own. It connects when it is first used.
+func Open(o Options) (*Store, error) {
+	settings, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewUniversalClient(settings)
+	store, err := New(client, cmp.Or(o.Prefix, DefaultPrefix))
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	store.own = true
+	return store, nil
+}
+
+// client turns the options into those of the client.
+func (o Options) client() (*redis.UniversalOptions, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	timeout := cmp.Or(o.Timeout, defaultTimeout)
+	settings := &redis.UniversalOptions{
+		Addrs: o.Addresses, MasterName: o.MasterName, IsClusterMode: o.Cluster, Username: o.Username, TLSConfig: o.TLS,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
+		// Who keeps a lease asks again by itself, and within a time it knows. One retry bears a connection that broke while idle.
+		MaxRetries: 1, DialerRetries: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	var password string
+	if o.URL != "" {
+		u, err := redis.ParseURL(o.URL)
+		if err != nil {
+			return nil, fmt.Errorf("read the URL of Redis: %w", withoutURL(err))
+		}
+		settings.Addrs, settings.DB = []string{u.Addr}, u.DB
+		settings.Username, password = cmp.Or(o.Username, u.Username), u.Password
+		if u.TLSConfig != nil && o.TLS == nil {
+			// Without a server name, so that each node of a cluster is known by its own.
+			settings.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+	}
+	settings.CredentialsProviderContext = func(context.Context) (string, string, error) {
+		if o.Password == nil {
+			return settings.Username, password, nil
+		}
+		current, err := o.Password()
+		if err != nil {
+			return "", "", fmt.Errorf("password of Redis: %w", err)
+		}
+		return settings.Username, current, nil
+	}
+	return settings, nil
+}
+
+// validate reports all that is wrong at once.
+func (o Options) validate() error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf("redis: "+format, args...)) }
+	switch {
+	case o.URL == "" && len(o.Addresses) == 0:
+		add("neither a URL nor addresses are given")
+	case o.URL != "" && len(o.Addresses) > 0:
+		add("a URL and addresses are given; one of them is enough")
+	case o.URL != "" && !strings.HasPrefix(o.URL, "redis://") && !strings.HasPrefix(o.URL, "rediss://"):
+		add("the URL begins neither with redis:// nor with rediss://")
+	case strings.Contains(o.URL, "?"):
+		add("the URL has parameters; there are options instead")
+	case len(o.Addresses) > 1 && o.MasterName == "" && !o.Cluster:
+		add("%d addresses are given, but neither the sentinels' name of a master, nor that it is a cluster", len(o.Addresses))
+	}
+	if o.MasterName != "" && (o.Cluster || o.URL != "") {
+		add("the sentinels' name of a master %q goes with addresses of sentinels alone", o.MasterName)
+	}
+	if o.Timeout < 0 {
+		add("the timeout of %s is negative", o.Timeout)
+	}
+	return errors.Join(problems...)
+}
+
+// withoutURL keeps the password out of messages.
+func withoutURL(err error) error {
+	var parsing *url.Error
+	if errors.As(err, &parsing) {
+		return parsing.Err
+	}
+	return err
+}

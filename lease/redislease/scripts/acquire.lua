@@ -1,0 +1,28 @@
+-- ARGV: holder, token, value, TTL in microseconds, retention in milliseconds, channel, key without prefix.
+local before = entry()
+if before and before.token == ARGV[2] then
+  -- The same request again: the client did not see the answer and sent it once more. What was replaced was noted for this.
+  local reply = add({'granted', text(now)}, before)
+  for _, name in ipairs(names) do
+    local value = redis.call('HGET', key, 'before.' .. name)
+    if not value then break end
+    reply[#reply + 1] = value
+  end
+  return reply
+end
+if before and held(before) then
+  return add({'held', text(now)}, before)
+end
+redis.call('DEL', key)
+local e = {revision = before and before.revision or 0}
+put(e, {holder = ARGV[1], token = ARGV[2], value = ARGV[3], acquired = now, renewed = now,
+  expires = now + tonumber(ARGV[4]), retention = tonumber(ARGV[5]), resigned = 0})
+local reply = add({'granted', text(now)}, e)
+if before then
+  add(reply, before)
+  for i, name in ipairs(names) do
+    redis.call('HSET', key, 'before.' .. name, reply[#reply - #names + i])
+  end
+end
+tell(ARGV[6], ARGV[7])
+return reply
