@@ -1,0 +1,117 @@
+package match
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/event"
+)
+
+// compiler keeps compiled specs and shapes.
+type compiler struct {
+	jq      *jq.Compiler
+	targets *lru[targetKey, *compiled]
+	shapes  *lru[string, *shape]
+}
+
+// targetKey names what never changes its spec: a listener, or a workflow's trigger in one document and with one timer.
+type targetKey struct{ project, name, hash, timed string }
+
+// shape is a filter without what its correlation keys must be.
+type shape struct {
+	matcher *eventfilter.Matcher
+	// expects are the names of the keys that have an expectation, sorted.
+	expects []string
+	// typ is the only event type that it matches, empty where there is none such.
+	typ string
+	// broken is why it cannot be compiled.
+	broken error
+}
+
+// compiled is a spec ready to match.
+type compiled struct {
+	filters []compiledFilter
+	// hash is that of the filters, by which sets know what they were made for; only where the mode is all.
+	hash string
+}
+
+type compiledFilter struct {
+	shape *shape
+	// expect are the values of shape.expects, as [joined] writes them.
+	expect string
+}
+
+func newCompiler(targets, shapes int) *compiler {
+	return &compiler{jq: jq.NewCompiler(), targets: newLRU[targetKey, *compiled](targets), shapes: newLRU[string, *shape](shapes)}
+}
+
+func (c *compiler) compile(key targetKey, s event.Spec) *compiled {
+	return c.targets.get(key, func() *compiled {
+		out := &compiled{}
+		for _, f := range s.Filters {
+			out.filters = append(out.filters, c.filter(f))
+		}
+		if s.Mode == event.All {
+			text, _ := json.Marshal(s.Filters) //nolint:errchkjson // what was read as JSON always encodes
+			const enough = 8
+			out.hash = derive("filters", string(text))[:enough]
+		}
+		return out
+	})
+}
+
+func (c *compiler) filter(f event.Filter) compiledFilter {
+	bare := event.Filter{With: f.With}
+	expected := map[string]string{}
+	for name, k := range f.Correlate {
+		if bare.Correlate == nil {
+			bare.Correlate = map[string]event.Key{}
+		}
+		bare.Correlate[name] = event.Key{From: k.From}
+		if k.Expect != nil {
+			expected[name] = string(k.Expect)
+		}
+	}
+	names := slices.Sorted(maps.Keys(expected))
+	text, err := json.Marshal(struct {
+		Filter  event.Filter
+		Expects []string
+	}{bare, names})
+	if err != nil {
+		return compiledFilter{shape: &shape{broken: err}}
+	}
+	s := c.shapes.get(string(text), func() *shape {
+		s := &shape{expects: names}
+		s.matcher, s.broken = eventfilter.Compile(bare, c.jq)
+		if types := (eventfilter.Spec{Filters: []event.Filter{f}}).Types(); len(types) == 1 {
+			s.typ = types[0]
+		}
+		return s
+	})
+	values := make([]any, len(names))
+	for i, name := range names {
+		if values[i], err = jq.DecodeJSON([]byte(expected[name])); err != nil {
+			return compiledFilter{shape: &shape{broken: fmt.Errorf("what the correlation key %q expects: %w", name, err), typ: s.typ}}
+		}
+	}
+	return compiledFilter{shape: s, expect: joined(values)}
+}
+
+// joined writes values so that equal values, and only they, give equal text.
+func joined(values []any) string {
+	var b strings.Builder
+	for _, v := range values {
+		text, err := jq.EncodeJSON(v)
+		if err != nil {
+			text = []byte("!") // no JSON: equals nothing
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

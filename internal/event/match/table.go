@@ -1,0 +1,189 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/internal/event"
+)
+
+// target is a trigger or a listener of a batch.
+type target struct {
+	order    int
+	trigger  *event.Trigger
+	listener *event.Listener
+	spec     *event.Spec
+	since    int64
+	hash     string
+}
+
+// name is what people know it by.
+func (t *target) name() string {
+	if t.trigger != nil {
+		return fmt.Sprintf("workflow %q", t.trigger.Workflow)
+	}
+	return fmt.Sprintf("run %s", t.listener.RunID)
+}
+
+// ref is one filter of a target.
+type ref struct {
+	target *target
+	filter int
+}
+
+// table leads from an event to those that may want it.
+type table struct {
+	// shapes by the type that they match, those for any type under the empty one; in order of their first target.
+	shapes map[string][]*shaped
+	// every are the targets that take every event, timed those that take the events of a timer, by its source.
+	every []*target
+	timed map[string][]*target
+}
+
+// shaped are the filters of one shape, by what they expect of the correlation keys.
+type shaped struct {
+	shape *shape
+	refs  map[string][]ref
+}
+
+// table makes the table of a batch.
+func (c *compiler) table(b event.Batch) *table {
+	t := &table{shapes: map[string][]*shaped{}, timed: map[string][]*target{}}
+	seen := map[*shape]*shaped{}
+	for i := range b.Triggers {
+		trigger := &b.Triggers[i]
+		key := targetKey{trigger.Project, trigger.Workflow, trigger.DocumentHash, trigger.Spec.Timed}
+		t.add(seen, c.compile(key, trigger.Spec), &target{order: i, trigger: trigger, spec: &trigger.Spec, since: trigger.Since})
+	}
+	for i := range b.Listeners {
+		l := &b.Listeners[i]
+		t.add(seen, c.compile(targetKey{project: l.Project, name: l.ID}, l.Spec),
+			&target{order: len(b.Triggers) + i, listener: l, spec: &l.Spec, since: l.Since})
+	}
+	return t
+}
+
+func (t *table) add(seen map[*shape]*shaped, c *compiled, to *target) {
+	to.hash = c.hash
+	if to.spec.Timed != "" {
+		t.timed[to.spec.Timed] = append(t.timed[to.spec.Timed], to)
+	}
+	if to.spec.Mode == event.Any && len(to.spec.Filters) == 0 {
+		t.every = append(t.every, to)
+	}
+	for i, f := range c.filters {
+		group, ok := seen[f.shape]
+		if !ok {
+			group = &shaped{shape: f.shape, refs: map[string][]ref{}}
+			seen[f.shape] = group
+			t.shapes[f.shape.typ] = append(t.shapes[f.shape.typ], group)
+		}
+		group.refs[f.expect] = append(group.refs[f.expect], ref{to, i})
+	}
+}
+
+// hit is a target that wants an event.
+type hit struct {
+	target *target
+	timed  bool
+	// filters are those that match, in order, with the values of their correlation keys.
+	filters []met
+}
+
+type met struct {
+	index int
+	keys  map[string]any
+}
+
+// look is what the table says of one event.
+type look struct {
+	// hits in order of their targets: triggers, then listeners.
+	hits []hit
+	// near tells that somebody wants events of this type, and notes say what is wrong with those who do.
+	near  bool
+	notes []string
+}
+
+func (t *table) look(e *event.Event, plain map[string]any) look {
+	var l look
+	hits := map[*target]*hit{}
+	at := func(to *target) *hit {
+		if e.Position <= to.since {
+			return nil // it was accepted before
+		}
+		h, ok := hits[to]
+		if !ok {
+			h = &hit{target: to}
+			hits[to] = h
+		}
+		return h
+	}
+	for _, to := range t.every {
+		at(to)
+	}
+	if e.Type == event.ScheduleFired {
+		for _, to := range t.timed[e.Source] {
+			if h := at(to); h != nil {
+				h.timed = true
+			}
+		}
+	}
+	for _, typ := range []string{e.Type, ""} {
+		for _, group := range t.shapes[typ] {
+			l.near = l.near || typ != ""
+			if group.shape.broken != nil {
+				l.notes = append(l.notes, group.note("cannot be evaluated: "+group.shape.broken.Error()))
+				continue
+			}
+			match := group.shape.matcher.Match(plain)
+			if !match.OK {
+				if match.Problem != "" {
+					l.notes = append(l.notes, group.note(match.Problem))
+				}
+				continue
+			}
+			for _, ref := range group.refs[group.shape.expected(match)] {
+				if h := at(ref.target); h != nil {
+					h.filters = append(h.filters, met{ref.filter, match.Keys})
+				}
+			}
+		}
+	}
+	for _, h := range hits {
+		slices.SortFunc(h.filters, func(a, b met) int { return cmp.Compare(a.index, b.index) })
+		l.hits = append(l.hits, *h)
+	}
+	slices.SortFunc(l.hits, func(a, b hit) int { return cmp.Compare(a.target.order, b.target.order) })
+	return l
+}
+
+// expected is what a filter must expect of the correlation keys to get an event that matches its shape.
+func (s *shape) expected(m eventfilter.Match) string {
+	values := make([]any, len(s.expects))
+	for i, name := range s.expects {
+		values[i] = m.Keys[name]
+	}
+	return joined(values)
+}
+
+// note tells what is wrong with the filter of those who share it, naming the first of them.
+func (g *shaped) note(problem string) string {
+	var first *target
+	count := 0
+	for _, refs := range g.refs {
+		for _, r := range refs {
+			count++
+			if first == nil || r.target.order < first.order {
+				first = r.target
+			}
+		}
+	}
+	others := ""
+	if count > 1 {
+		others = fmt.Sprintf(" and %d more", count-1)
+	}
+	const longest = 200
+	return fmt.Sprintf("the filter of %s%s %.*s", first.name(), others, longest, problem)
+}
