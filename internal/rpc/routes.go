@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/rpc/binding"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
@@ -40,6 +41,13 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 		return nil, err
 	}
 	mux.Handle("/v1/", restPaths)
+	for _, s := range services {
+		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
+			mux.Handle(binding.Path, binding.New(binding.Options{
+				Events: s.Handler, Else: restPaths, Limits: o.EventLimits, MaxBytes: o.MaxRequestBytes,
+			}))
+		}
+	}
 
 	limited := connect.WithReadMaxBytes(int(o.MaxRequestBytes))
 	mux.Handle(grpchealth.NewHandler(checker{serving: o.Serving, names: names, stopping: stop}, limited))
@@ -82,6 +90,13 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
+	if o.Events != nil {
+		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events, o.Projects), options))
+	}
+	if o.Dispatchers != nil {
+		add(signalboxv1connect.NewDispatcherServiceHandler(handler.NewDispatchers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewWorkerServiceHandler(handler.NewWorkers(o.Dispatchers, o.Projects), options))
+	}
 	return services
 }
 

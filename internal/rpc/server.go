@@ -30,6 +30,7 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/net/netutil"
 
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 )
@@ -44,6 +45,10 @@ type Options struct {
 	Runs      handler.RunService
 	Projects  handler.ProjectService
 	Audit     handler.AuditLog
+	// Events and Dispatchers are served beside them where they are not nil; EventLimits bound what is posted as CloudEvents.
+	Events      handler.EventService
+	EventLimits event.Limits
+	Dispatchers handler.DispatcherService
 	// System is what every process says of itself, Platform what it knows of the whole.
 	System   handler.SystemInfo
 	Platform handler.SystemService

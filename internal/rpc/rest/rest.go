@@ -10,7 +10,6 @@ package rest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	"connectrpc.com/vanguard"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/body"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
@@ -90,48 +90,14 @@ func isJSON(r *http.Request) bool {
 
 // prepare reads the body within the limit and makes it plain.
 func (h *handler) prepare(r *http.Request) *connect.Error {
-	body, e := h.read(r)
+	raw, e := body.Read(r, h.limit)
 	if e != nil {
 		return e
 	}
 	r.Header.Del("Content-Encoding")
 	r.Header.Del("Content-Length")
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	return nil
-}
-
-func (h *handler) read(r *http.Request) ([]byte, *connect.Error) {
-	raw, e := h.bounded(r.Body)
-	if e != nil {
-		return nil, e
-	}
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
-		return raw, nil
-	case "gzip":
-		unzipped, err := gzip.NewReader(bytes.NewReader(raw))
-		if err != nil {
-			return nil, badBody("it is not gzip, as its Content-Encoding says: " + err.Error())
-		}
-		return h.bounded(unzipped)
-	default:
-		return nil, badBody(fmt.Sprintf("content encoding %q is not supported: use gzip or none", encoding))
-	}
-}
-
-func (h *handler) bounded(body io.Reader) ([]byte, *connect.Error) {
-	raw, err := io.ReadAll(io.LimitReader(body, h.limit+1))
-	if int64(len(raw)) > h.limit {
-		return nil, fail.TooLarge(h.limit)
-	}
-	if err != nil {
-		return nil, badBody("it could not be read to its end: " + err.Error())
-	}
-	return raw, nil
-}
-
-func badBody(why string) *connect.Error {
-	return fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request body: "+why)
 }
 
 func unknown(w http.ResponseWriter, r *http.Request) {
@@ -224,16 +190,16 @@ func unlessFailed(next http.Handler) http.Handler {
 			http.Error(w, errNoAnswer.Error(), http.StatusInternalServerError)
 			return
 		}
-		body, err := io.ReadAll(r.Body)
+		raw, err := io.ReadAll(r.Body)
 		if a.begun {
 			return
 		}
 		if err != nil {
-			fail.WriteREST(a, badBody(err.Error()), http.StatusBadRequest)
+			fail.WriteREST(a, body.Bad(err.Error()), http.StatusBadRequest)
 			return
 		}
 		a.reached = true
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 		next.ServeHTTP(w, r)
 	})
 }
