@@ -12,9 +12,11 @@ import (
 const (
 	// WorkflowType is the type of every dispatcher.
 	WorkflowType = "signalbox.dispatcher"
-	// RouteActivity takes events to where they go, CheckActivity reads the heartbeats of the registered workers.
+	// RouteActivity takes events to where they go, CheckActivity reads the heartbeats of the registered workers,
+	// EvictActivity tells who was struck off the list.
 	RouteActivity = "signalbox.dispatch.route"
 	CheckActivity = "signalbox.dispatch.check"
+	EvictActivity = "signalbox.dispatch.evict"
 	// AdoptUpdate gives the dispatcher another owner, RegisterUpdate adds a worker.
 	AdoptUpdate    = "adopt"
 	RegisterUpdate = "register"

@@ -1,0 +1,215 @@
+// Package remote is what a process does to dispatchers in Temporal: describe, start, adopt, terminate, ring. Every act says which
+// run it means where one could be hit by mistake, and every answer that somebody decides by is an error of this package.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+)
+
+// What Temporal answers. Any other error means that nobody knows.
+var (
+	// ErrGone: the run is not open any more, or there is none.
+	ErrGone = errors.New("the dispatcher is not open")
+	// ErrOpen: one is open already.
+	ErrOpen = errors.New("a dispatcher is open already")
+	// ErrTooSoon: the server starts no two runs of one ID within a second.
+	ErrTooSoon = errors.New("the server wants a pause before the next start")
+	// ErrFenced: the dispatcher has an owner of a higher epoch.
+	ErrFenced = errors.New("the dispatcher has a later owner")
+	// ErrUnanswered: the server answers, the dispatcher does not.
+	ErrUnanswered = errors.New("the dispatcher does not answer")
+)
+
+const (
+	// callTimeout bounds requests that the server answers by itself.
+	callTimeout = 5 * time.Second
+	// answerTimeout bounds those that the workflow answers: five seconds pass before a task that was meant for a process
+	// which is gone goes to another.
+	answerTimeout = 10 * time.Second
+)
+
+// Temporal is the other side.
+type Temporal struct {
+	// Client returns the client to use now, or why there is none.
+	Client func() (client.Client, error)
+	// Converter is that of the clients.
+	Converter converter.DataConverter
+	// CheckEvery is given to the dispatchers that are started.
+	CheckEvery time.Duration
+}
+
+// Describe returns the open workflow with the dispatcher's ID, nil where there is none.
+func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*contract.Execution, error) {
+	c, err := t.Client()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	d, err := c.DescribeWorkflow(ctx, contract.ID(name), "")
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe dispatcher %q: %w", contract.ID(name), err)
+	}
+	if d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
+		return nil, nil
+	}
+	memo, err := contract.ReadMemo(t.Converter, d.Memo)
+	return &contract.Execution{
+		WorkflowID: d.WorkflowExecution.ID, RunID: d.WorkflowExecution.RunID, Type: d.WorkflowType.Name, TaskQueue: d.TaskQueueName,
+		Memo: memo, Unread: err != nil,
+	}, nil
+}
+
+// Start starts the dispatcher with the workers that are known, and returns its run ID. [ErrOpen], [ErrTooSoon].
+func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []contract.Worker) (string, error) {
+	c, err := t.Client()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: contract.ID(name), TaskQueue: name.TaskQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		// Without it the SDK returns the run that is open as if it had been started.
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Memo: contract.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: contract.Interpreter}.Fields(),
+	}, contract.WorkflowType, flow.Input{
+		Version: contract.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
+	})
+	if err == nil {
+		return run.GetRunID(), nil
+	}
+	what := fmt.Sprintf("start dispatcher %q", contract.ID(name))
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return "", fmt.Errorf("%s: %w", what, ErrOpen)
+	}
+	if exhausted, ok := errors.AsType[*serviceerror.ResourceExhausted](err); ok && exhausted.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW {
+		return "", fmt.Errorf("%s: %w: %w", what, ErrTooSoon, err)
+	}
+	return "", fmt.Errorf("%s: %w", what, err)
+}
+
+// Adopt tells an open dispatcher who owns it. [ErrGone], [ErrFenced], [ErrUnanswered].
+func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (contract.State, error) {
+	var state contract.State
+	err := t.update(ctx, name, client.UpdateWorkflowOptions{
+		UpdateID: fmt.Sprintf("adopt-%d-%s", owner.Epoch, owner.Holder), RunID: runID,
+		UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
+	}, &state)
+	if err != nil {
+		err = fmt.Errorf("adopt dispatcher %q: %w", contract.ID(name), err)
+	}
+	return state, err
+}
+
+// Register tells the dispatcher, whichever run is open, that a process works for it. [ErrGone], [ErrUnanswered].
+func (t *Temporal) Register(ctx context.Context, name inbox.Name, r contract.Registration) error {
+	err := t.update(ctx, name, client.UpdateWorkflowOptions{
+		UpdateName: contract.RegisterUpdate, Args: []any{r},
+	}, nil)
+	if err != nil {
+		err = fmt.Errorf("register with dispatcher %q: %w", contract.ID(name), err)
+	}
+	return err
+}
+
+func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateWorkflowOptions, into any) error {
+	c, err := t.Client()
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	o.WorkflowID, o.WaitForStage = contract.ID(name), client.WorkflowUpdateStageCompleted
+	handle, err := c.UpdateWorkflow(within, o)
+	if err == nil {
+		err = handle.Get(within, into)
+	}
+	application, refused := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+		return nil
+	case refused && application.Type() == contract.FencedError:
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	case gone(err):
+		return ErrGone
+	case ctx.Err() == nil && within.Err() != nil:
+		// Had the server been away, it would not answer this either.
+		if _, err := t.Describe(ctx, name); err != nil {
+			return err
+		}
+		return ErrUnanswered
+	}
+	return err
+}
+
+// Terminate ends that one run. [ErrGone] if it is not open.
+func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason string) error {
+	c, err := t.Client()
+	if err != nil {
+		return err
+	}
+	if runID == "" {
+		return fmt.Errorf("terminate dispatcher %q: which run is missing", contract.ID(name))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = c.TerminateWorkflow(ctx, contract.ID(name), runID, reason)
+	switch {
+	case gone(err):
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("terminate dispatcher %q, run %q: %w", contract.ID(name), runID, err)
+	}
+	return nil
+}
+
+// Ring rings the doorbell. [ErrGone] if no dispatcher is open.
+func (t *Temporal) Ring(ctx context.Context, name inbox.Name) error {
+	return t.signal(ctx, name, contract.DoorbellSignal, nil)
+}
+
+// Late tells the dispatcher which of its workers seem to be gone. [ErrGone] if no dispatcher is open.
+func (t *Temporal) Late(ctx context.Context, name inbox.Name, serverIDs []string) error {
+	return t.signal(ctx, name, contract.LateSignal, contract.Late{ServerIDs: serverIDs})
+}
+
+func (t *Temporal) signal(ctx context.Context, name inbox.Name, signal string, arg any) error {
+	c, err := t.Client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = c.SignalWorkflow(ctx, contract.ID(name), "", signal, arg)
+	switch {
+	case gone(err):
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("signal %q to dispatcher %q: %w", signal, contract.ID(name), err)
+	}
+	return nil
+}
+
+func gone(err error) bool {
+	_, ok := errors.AsType[*serviceerror.NotFound](err)
+	return ok
+}
