@@ -16,6 +16,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 )
 
@@ -119,11 +120,14 @@ type Server struct {
 	URL     string
 	roles   []string // empty: both
 
-	Runs      signalboxv1connect.RunServiceClient
-	Workflows signalboxv1connect.WorkflowServiceClient
-	Projects  signalboxv1connect.ProjectServiceClient
-	Audit     signalboxv1connect.AuditServiceClient
-	System    signalboxv1connect.SystemServiceClient
+	Runs        signalboxv1connect.RunServiceClient
+	Workflows   signalboxv1connect.WorkflowServiceClient
+	Events      signalboxv1connect.EventServiceClient
+	Dispatchers signalboxv1connect.DispatcherServiceClient
+	Workers     signalboxv1connect.WorkerServiceClient
+	Projects    signalboxv1connect.ProjectServiceClient
+	Audit       signalboxv1connect.AuditServiceClient
+	System      signalboxv1connect.SystemServiceClient
 }
 
 // Store is a database of one server.
@@ -207,6 +211,9 @@ func newServer(p *Process, address string) *Server {
 	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
 	s.Runs = signalboxv1connect.NewRunServiceClient(client, s.URL, connect.WithGRPC())
 	s.Workflows = signalboxv1connect.NewWorkflowServiceClient(client, s.URL, connect.WithGRPC())
+	s.Events = signalboxv1connect.NewEventServiceClient(client, s.URL, connect.WithGRPC())
+	s.Dispatchers = signalboxv1connect.NewDispatcherServiceClient(client, s.URL, connect.WithGRPC())
+	s.Workers = signalboxv1connect.NewWorkerServiceClient(client, s.URL, connect.WithGRPC())
 	s.Projects = signalboxv1connect.NewProjectServiceClient(client, s.URL, connect.WithGRPC())
 	s.Audit = signalboxv1connect.NewAuditServiceClient(client, s.URL, connect.WithGRPC())
 	s.System = signalboxv1connect.NewSystemServiceClient(client, s.URL, connect.WithGRPC())
@@ -226,6 +233,16 @@ func (s *Server) AwaitReady(t T) {
 func (s *Server) AwaitAPI(t T) {
 	t.Helper()
 	s.await(t, func() string { return s.notReady(t.Context(), "?role=api") })
+}
+
+// ID is the server's identity, of this start of its process.
+func (s *Server) ID(t T) string {
+	t.Helper()
+	res, err := s.System.GetVersion(t.Context(), connect.NewRequest(&signalboxv1.GetVersionRequest{}))
+	if err != nil {
+		t.Fatalf("ask the server for its ID: %v", err)
+	}
+	return res.Msg.GetServerId()
 }
 
 // await is Eventually, cut short when the process ends.
