@@ -1,0 +1,172 @@
+package succession
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// WorkflowType is that of every dispatcher.
+const WorkflowType = "signalbox.dispatcher"
+
+// Owner is one ownership as an execution has it.
+type Owner struct {
+	Server string
+	Epoch  int64
+	At     time.Time
+}
+
+// Execution is one execution of a dispatcher.
+type Execution struct {
+	ID, RunID string
+	Start     time.Time
+	Close     time.Time // zero while it is open
+	Status    enums.WorkflowExecutionStatus
+	// Reason is why it was terminated.
+	Reason string
+	// Owners are in the order in which it got them: the first with its start, the others by adoption.
+	Owners []Owner
+	// Events is the length of its history.
+	Events int
+}
+
+// Open tells whether it is.
+func (e Execution) Open() bool { return e.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING }
+
+// Owner is the last one.
+func (e Execution) Owner() Owner {
+	if len(e.Owners) == 0 {
+		return Owner{}
+	}
+	return e.Owners[len(e.Owners)-1]
+}
+
+func (e Execution) String() string {
+	return fmt.Sprintf("%s %s of %v (%s)", e.ID, e.RunID, e.Owners, e.Status)
+}
+
+// Read reads all executions of a dispatcher, in order of their starts.
+func Read(t platform.T, c client.Client, id string) []Execution {
+	t.Helper()
+	return read(t, c, fmt.Sprintf("WorkflowType = %q AND WorkflowId = %q", WorkflowType, id))
+}
+
+// ReadAll reads the executions of all dispatchers, in order of their starts.
+func ReadAll(t platform.T, c client.Client) []Execution {
+	t.Helper()
+	return read(t, c, fmt.Sprintf("WorkflowType = %q", WorkflowType))
+}
+
+func read(t platform.T, c client.Client, query string) []Execution {
+	t.Helper()
+	var all []Execution
+	var token []byte
+	for {
+		page, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
+		if err != nil {
+			t.Fatalf("list dispatchers: %v", err)
+		}
+		for _, x := range page.GetExecutions() {
+			e := Execution{ID: x.GetExecution().GetWorkflowId(), RunID: x.GetExecution().GetRunId()}
+			e.follow(t, c)
+			all = append(all, e)
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			break
+		}
+	}
+	slices.SortFunc(all, func(a, b Execution) int { return a.Start.Compare(b.Start) })
+	return all
+}
+
+// follow reads the history of an execution. The list may be a moment behind; the history is not.
+func (e *Execution) follow(t platform.T, c client.Client) {
+	t.Helper()
+	e.Status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	adoptions := map[int64]Owner{} // by the event that accepted them
+	events := c.GetWorkflowHistory(t.Context(), e.ID, e.RunID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			t.Fatalf("read the history of %s: %v", e.ID, err)
+		}
+		e.Events++
+		if err := e.apply(event, adoptions); err != nil {
+			t.Fatalf("event %d of %s %s: %v", event.GetEventId(), e.ID, e.RunID, err)
+		}
+	}
+}
+
+func (e *Execution) apply(event *historypb.HistoryEvent, adoptions map[int64]Owner) error {
+	at := event.GetEventTime().AsTime()
+	end := func(status enums.WorkflowExecutionStatus) { e.Status, e.Close = status, at }
+	switch event.GetEventType() {
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+		e.Start = at
+		return e.started(event.GetWorkflowExecutionStartedEventAttributes().GetMemo().GetFields(), at)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+		request := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
+		if request.GetInput().GetName() != "adopt" {
+			return nil
+		}
+		var adoption struct {
+			ServerID string `json:"serverId"`
+			Epoch    int64  `json:"epoch"`
+		}
+		if err := decode(request.GetInput().GetArgs().GetPayloads()[0], &adoption); err != nil {
+			return err
+		}
+		adoptions[event.GetEventId()] = Owner{Server: adoption.ServerID, Epoch: adoption.Epoch, At: at}
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+		done := event.GetWorkflowExecutionUpdateCompletedEventAttributes()
+		if owner, ok := adoptions[done.GetAcceptedEventId()]; ok && done.GetOutcome().GetFailure() == nil {
+			e.Owners = append(e.Owners, owner)
+		}
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		e.Reason = event.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
+		end(enums.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		end(enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		end(enums.WORKFLOW_EXECUTION_STATUS_FAILED)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		end(enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		end(enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+		end(enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW)
+	}
+	return nil
+}
+
+// started notes the owner that an execution begins with; one without a memo has none.
+func (e *Execution) started(memo map[string]*commonpb.Payload, at time.Time) error {
+	if memo["owner"] == nil {
+		return nil
+	}
+	owner := Owner{At: at}
+	if err := decode(memo["owner"], &owner.Server); err != nil {
+		return err
+	}
+	if err := decode(memo["epoch"], &owner.Epoch); err != nil {
+		return err
+	}
+	e.Owners = append(e.Owners, owner)
+	return nil
+}
+
+func decode(p *commonpb.Payload, into any) error {
+	if err := json.Unmarshal(p.GetData(), into); err != nil {
+		return fmt.Errorf("the payload %q: %w", p.GetData(), err)
+	}
+	return nil
+}
