@@ -143,7 +143,7 @@ func (m *Machine) noteRun() {
 			next.Output = encode(o.Output)
 		}
 	} else if kind, until, waits := m.waiting(); waits {
-		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, &until
+		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, until
 	}
 	run := &m.book.run
 	if run.Status == next.Status && run.WaitKind == next.WaitKind && sameTime(run.WaitUntil, next.WaitUntil) {
@@ -156,20 +156,24 @@ func (m *Machine) noteRun() {
 	m.book.runDirty = true
 }
 
-// waiting tells whether every open branch waits, and for what first.
-func (m *Machine) waiting() (kind string, until time.Time, waits bool) {
+// waiting tells whether every open branch waits, and for what first: a moment that will come before an event that may.
+func (m *Machine) waiting() (kind string, until *time.Time, waits bool) {
 	holding := slices.ContainsFunc(m.held, func(f *frame) bool { return !f.gone })
 	if len(m.ready) > 0 || holding || len(m.calls) > 0 {
-		return "", time.Time{}, false
+		return "", nil, false
 	}
 	for _, a := range m.alarms {
-		if a.Kind != alarmWait && a.Kind != alarmRetry || waits && !a.At.Before(until) {
+		if a.Kind != alarmWait && a.Kind != alarmRetry || waits && !a.At.Before(*until) {
 			continue
 		}
-		waits, until, kind = true, a.At, WaitTimer
+		at := a.At
+		waits, until, kind = true, &at, WaitTimer
 		if a.Kind == alarmRetry {
 			kind = WaitRetry
 		}
+	}
+	if !waits && slices.ContainsFunc(m.ears, func(f *frame) bool { return f.step.status == StatusWaiting }) {
+		return WaitEvent, nil, true
 	}
 	return kind, until, waits
 }

@@ -11,14 +11,26 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// startCall maps the request of a call and asks for it; while the machine holds, the call waits for Restore.
+// startCall begins what a task asks of the outside; while the machine holds, that waits for Restore.
 func (m *Machine) startCall(f *frame) {
 	if m.hold {
 		m.held = append(m.held, f)
 		return
 	}
 	f.phase = phaseBlocked
-	request, problem := m.httpRequest(f, f.task.Body.(*dsl.HTTPCall))
+	switch b := f.task.Body.(type) {
+	case *dsl.Listen:
+		m.startListen(f, b)
+	case *dsl.Emit:
+		m.startEmit(f, b)
+	case *dsl.HTTPCall:
+		m.startHTTP(f, b)
+	}
+}
+
+// startHTTP maps the request of a call and asks for it.
+func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
+	request, problem := m.httpRequest(f, b)
 	if problem != nil {
 		m.fail(f, problem)
 		return

@@ -10,7 +10,7 @@
 //		run, steps := m.TakeRecords() // for people who watch
 //		if outcome, done := m.Done(); done { return outcome }
 //		if m.Yielded() { continue } // more to compute: breathe first
-//		/* wait; then for what happened: */ m.Fire(timer, now) or m.Complete(call, result, now)
+//		/* wait; then for what happened: */ m.Fire(timer, now), m.Complete(call, result, now) or m.Deliver(listener, position, event, now)
 //	}
 //
 // While no call is in flight ([Machine.InFlight]) the run can move: [Machine.Snapshot] gives its state without any
@@ -38,5 +38,13 @@
 //     single try with a timeout error, limit.duration forbids a retry that would begin later than that.
 //   - an error whose retries are exhausted goes to `catch.do` or `catch.then`; where neither is given it is raised again.
 //     Without a retry policy a caught error is handled even by an empty catch, and the try's input is its output.
+//   - listen consumes events in the order of their positions, one at a time; its output is the array of what it consumed. An
+//     event of until's own strategy is looked at first and is not part of it. until's condition is evaluated after each
+//     event, on that array. The first event that brings a correlation key without an expectation fixes it for all filters.
+//   - foreach works on the next event when it is done with the one before. Each item begins with the task's input and ends
+//     with the output of its tasks (without any, the event); exit ends the item. What was delivered by then and is not
+//     consumed when the task completes is consumed by nobody.
+//   - what was delivered to a listener goes before deadlines that pass at the next Advance.
+//   - emit's output is the event. What the document leaves out follows from the run.
 //   - a task's timeout covers the task as a whole: a try's own catch does not see it, the try around it does.
 package interp

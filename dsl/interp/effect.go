@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 )
 
 // EffectID identifies an effect within a run, over all its snapshots.
 type EffectID int64
 
-// Effect is something to do outside: StartTimer, CancelTimer, Call or CancelCall.
+// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten or Emit.
 type Effect interface{ effect() }
 
 // StartTimer asks for a Fire at Deadline or soon after. The deadline may have passed already.
@@ -36,13 +37,42 @@ type Call struct {
 	HTTP *HTTPRequest
 }
 
-// CancelCall says that a call's result is not wanted any more.
+// CancelCall says that the result of a call, or of an Emit, is not wanted any more.
 type CancelCall struct{ ID EffectID }
+
+// Listen asks for a listener, and for a Complete once it is committed: from then on every event that matches Spec is to be
+// handed to Deliver, in the order of acceptance. Events may be delivered before that already. While it is not committed it
+// counts as a call in flight.
+type Listen struct {
+	ID         EffectID
+	StepNumber int64
+	// Listener names it: another one for every entry into a task.
+	Listener string
+	Spec     eventfilter.Spec
+}
+
+// Unlisten says that a listener is not needed any more. Its Listen may still be in flight: then it is to be given up once
+// that is done, and no Complete is expected.
+type Unlisten struct{ Listener string }
+
+// Emit asks for the publication of an event, and for a Complete with an empty result.
+type Emit struct {
+	ID         EffectID
+	StepNumber int64
+	Attempt    int
+	// Key is what Call.Key is: publishing the event again under the same key is a repetition.
+	Key string
+	// Event is its CloudEvents JSON form, complete.
+	Event map[string]any
+}
 
 func (StartTimer) effect()  {}
 func (CancelTimer) effect() {}
 func (Call) effect()        {}
 func (CancelCall) effect()  {}
+func (Listen) effect()      {}
+func (Unlisten) effect()    {}
+func (Emit) effect()        {}
 
 // HTTPRequest is a fully mapped `call: http`.
 type HTTPRequest struct {

@@ -18,6 +18,7 @@ const (
 	roleLoop   role = "loop"   // the list of a for task, once per iteration
 	roleTry    role = "try"    // the list of a try task, once per attempt
 	roleCatch  role = "catch"  // the list that handles a caught error
+	roleItem   role = "item"   // the list of a listen task's foreach, once per event
 )
 
 // phase is what a task's frame does when its turn comes.
@@ -27,7 +28,8 @@ const (
 	phaseEnter   phase = "enter"   // begin the task
 	phaseIterate phase = "iterate" // begin the next iteration of a for
 	phaseAttempt phase = "attempt" // begin the next attempt of a try
-	phaseCall    phase = "call"    // start the call
+	phaseCall    phase = "call"    // start the call, the listener or the publication
+	phaseHear    phase = "hear"    // consume the next event
 	phaseBlocked phase = "blocked" // nothing: children, a timer or a call will go on
 )
 
@@ -56,6 +58,8 @@ type frame struct {
 	loop      *loop
 	try       *attempts
 	fork      *race
+	ear       *ear
+	emitted   map[string]any // the event in publication
 	alarms    []*alarm
 
 	queued, gone bool
@@ -108,6 +112,9 @@ func (m *Machine) newList(parent *frame, r role, tasks []*dsl.Task, value any) *
 		case r == roleLoop:
 			segment := "/for/" + strconv.Itoa(parent.loop.pos)
 			f.path, f.key = f.path+segment, f.key+segment
+		case r == roleItem:
+			segment := "/foreach/" + strconv.Itoa(parent.ear.count)
+			f.path, f.key = f.path+segment, f.key+segment
 		case r == roleTry && parent.try.number > 1:
 			f.path += "/retry/" + strconv.Itoa(parent.try.number)
 			if parent.try.scope > 0 {
@@ -126,6 +133,9 @@ func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) {
 	rel := task.Pointer
 	if owner := ownerOf(parent); owner != nil {
 		rel = strings.TrimPrefix(rel, owner.Pointer)
+	}
+	if parent.role == roleItem {
+		rel = strings.TrimPrefix(rel, "/foreach")
 	}
 	if parent.jumps > 0 {
 		rel += "#" + strconv.Itoa(parent.jumps+1)
@@ -176,6 +186,7 @@ func (m *Machine) enqueue(f *frame) {
 // remove takes a frame whose children are gone out of the tree.
 func (m *Machine) remove(f *frame) {
 	f.gone = true
+	m.deafen(f)
 	for len(f.alarms) > 0 {
 		m.dropAlarm(f.alarms[len(f.alarms)-1])
 	}
@@ -203,7 +214,7 @@ func (m *Machine) cancelTree(f *frame) (cutOff bool) {
 // cutOff cancels what a frame waits for: its children and its own call.
 func (m *Machine) cutOff(f *frame) (cutOff bool) {
 	cutOff = m.cancelKids(f)
-	if f.call != 0 {
+	if f.call != 0 && f.ear == nil { // a listener is given up with its frame
 		cutOff = true
 		delete(m.calls, f.call)
 		m.effects = append(m.effects, CancelCall{ID: f.call})
@@ -232,6 +243,8 @@ func (m *Machine) move(f *frame) {
 		m.tryBody(f)
 	case f.phase == phaseCall:
 		m.startCall(f)
+	case f.phase == phaseHear:
+		m.hear(f)
 	}
 }
 
@@ -254,6 +267,8 @@ func (m *Machine) nextTask(f *frame) {
 		m.finish(p, value, p.task.Then)
 	case roleCatch:
 		m.finish(p, value, catchThen(p.task))
+	case roleItem:
+		m.itemDone(p, value, f.binds)
 	default:
 		if p == nil {
 			m.root = nil

@@ -13,6 +13,8 @@ type Start struct {
 	// Input is the raw input as a plain JSON value (see jq.Normalize). It must not be changed afterwards.
 	Input any
 	At    time.Time
+	// Source is where the run's events come from unless the document says so, a URI reference; empty: the document's name.
+	Source string
 	// RuntimeName and RuntimeVersion are what $runtime shows.
 	RuntimeName, RuntimeVersion string
 }
@@ -41,6 +43,7 @@ type Machine struct {
 	held    []*frame // would call, but the machine holds
 	alarms  []*alarm // open deadlines, in order of creation
 	calls   map[EffectID]*frame
+	ears    []*frame // tasks that listen
 	lastID  int64
 	begun   bool
 	hold    bool
@@ -58,6 +61,9 @@ type Machine struct {
 // New makes the machine of a new run. Nothing happens before the first Advance.
 func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	start.At = moment(start.At)
+	if start.Source == "" {
+		start.Source = "/workflows/" + doc.Namespace + "/" + doc.Name
+	}
 	m := &Machine{doc: doc, start: start, limits: limits, now: start.At, calls: map[EffectID]*frame{}}
 	m.describe()
 	m.book.run = RunRecord{Status: StatusRunning, Since: start.At}
@@ -111,7 +117,7 @@ func (m *Machine) Done() (Outcome, bool) {
 	return *m.outcome, true
 }
 
-// InFlight counts the calls whose results are outstanding. While it is 0 the machine can be snapshotted.
+// InFlight counts the calls, publications and listeners to be whose results are outstanding. While it is 0 the machine can be snapshotted.
 func (m *Machine) InFlight() int { return len(m.calls) }
 
 // Hold keeps new calls from starting, so that InFlight falls to 0. Only Restore ends it.
@@ -126,7 +132,7 @@ func (m *Machine) Fire(id EffectID, now time.Time) {
 	}
 }
 
-// Complete gives the result of a call. A call that is not in flight any more is ignored.
+// Complete gives the result of a call, an Emit or a Listen. What is not in flight any more is ignored.
 func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
@@ -142,7 +148,15 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		m.fault(f, fault{problem: problem, unanswered: result.Unanswered})
 		return
 	}
+	if f.ear != nil {
+		m.opened(f)
+		return
+	}
 	f.step.endAttempt(m.now, nil)
+	if f.emitted != nil {
+		m.finish(f, f.emitted, f.task.Then)
+		return
+	}
 	m.finish(f, result.Value, f.task.Then)
 }
 

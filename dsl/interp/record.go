@@ -26,6 +26,7 @@ const (
 const (
 	WaitTimer = "timer" // a wait task
 	WaitRetry = "retry" // the delay before the next attempt of a try task
+	WaitEvent = "event" // a listen task
 )
 
 // MaxRecordedPayload is the size in bytes of JSON up to which a step's input or output is recorded in full. A larger
@@ -49,7 +50,7 @@ type StepRecord struct {
 	Task    string `json:"task"`
 	Kind    string `json:"kind"`
 	Status  Status `json:"status"`
-	// WaitKind and WaitUntil are set while Status is waiting.
+	// WaitKind is set while Status is waiting, WaitUntil where it is known for how long.
 	WaitKind  string     `json:"waitKind,omitempty"`
 	WaitUntil *time.Time `json:"waitUntil,omitempty"`
 	// Attempt counts the tries of a try task, from 1; for any other task it is the attempt of the nearest try around it.
@@ -80,7 +81,7 @@ type RunRecord struct {
 	WaitKind string `json:"waitKind,omitempty"`
 	// Since is when Status (with WaitKind) began.
 	Since time.Time `json:"since"`
-	// WaitUntil is the earliest moment at which a waiting run goes on.
+	// WaitUntil is the earliest moment at which a waiting run goes on by itself; nil when it waits for events only.
 	WaitUntil *time.Time `json:"waitUntil,omitempty"`
 	// Output is the whole output of a completed run.
 	Output json.RawMessage `json:"output,omitempty"`

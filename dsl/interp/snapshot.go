@@ -25,22 +25,25 @@ var ErrInFlight = errors.New("calls are in flight")
 // state is a snapshot: data only. Values are indices into Values, each of which is kept once however often it occurs.
 // Tasks are pointers into the document, which the snapshot names by its hash.
 type state struct {
-	Format   int               `json:"format"`
-	Document string            `json:"document"`
-	RunID    string            `json:"runId"`
-	At       time.Time         `json:"at"`
-	Runtime  [2]string         `json:"runtime"`
-	Input    int               `json:"input"`
-	Context  int               `json:"context"`
-	Now      time.Time         `json:"now"`
-	LastID   int64             `json:"lastId"`
-	Begun    bool              `json:"begun"`
-	Total    int64             `json:"total"`
-	Done     int64             `json:"done"`
-	Run      RunRecord         `json:"run"`
-	Frames   []frameState      `json:"frames"` // parents before children, children in order
-	Ready    []int64           `json:"ready"`
-	Alarms   []alarmState      `json:"alarms"`
+	Format   int          `json:"format"`
+	Document string       `json:"document"`
+	RunID    string       `json:"runId"`
+	At       time.Time    `json:"at"`
+	Source   string       `json:"source,omitempty"`
+	Runtime  [2]string    `json:"runtime"`
+	Input    int          `json:"input"`
+	Context  int          `json:"context"`
+	Now      time.Time    `json:"now"`
+	LastID   int64        `json:"lastId"`
+	Begun    bool         `json:"begun"`
+	Total    int64        `json:"total"`
+	Done     int64        `json:"done"`
+	Run      RunRecord    `json:"run"`
+	Frames   []frameState `json:"frames"` // parents before children, children in order
+	Ready    []int64      `json:"ready"`
+	Alarms   []alarmState `json:"alarms"`
+	// Unlisten are listeners that were given up since the last Advance. What else it did not tell yet ends with the execution.
+	Unlisten []string          `json:"unlisten,omitempty"`
 	Values   []json.RawMessage `json:"values"`
 }
 
@@ -61,6 +64,7 @@ type frameState struct {
 	Loop      *loopState  `json:"loop,omitempty"`
 	Try       *tryState   `json:"try,omitempty"`
 	Fork      *forkState  `json:"fork,omitempty"`
+	Ear       *earState   `json:"ear,omitempty"`
 	Step      *stepState  `json:"step,omitempty"`
 }
 
@@ -86,6 +90,18 @@ type forkState struct {
 	Open       int        `json:"open"`
 	First      *dsl.Error `json:"first,omitempty"`
 	Unanswered bool       `json:"unanswered,omitempty"`
+}
+
+type earState struct {
+	Listener string `json:"listener"`
+	Mark     int64  `json:"mark"`
+	Queue    []int  `json:"queue,omitempty"`
+	// Expect and Met of the task's filters, then of its until's.
+	Expect  [2][]int  `json:"expect"`
+	Met     [2][]bool `json:"met"`
+	Keys    int       `json:"keys"`
+	Count   int       `json:"count"`
+	Outputs []int     `json:"outputs,omitempty"`
 }
 
 type stepState struct {
@@ -116,7 +132,7 @@ func (m *Machine) Snapshot() ([]byte, error) {
 	}
 	p := pool{index: map[string]int{}}
 	s := state{
-		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At,
+		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion},
 		Input:   p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.book.total, Done: m.book.done, Run: m.book.run,
@@ -129,6 +145,11 @@ func (m *Machine) Snapshot() ([]byte, error) {
 			if !f.gone {
 				s.Ready = append(s.Ready, f.id)
 			}
+		}
+	}
+	for _, e := range m.effects {
+		if given, ok := e.(Unlisten); ok {
+			s.Unlisten = append(s.Unlisten, given.Listener)
 		}
 	}
 	for _, a := range m.alarms {
@@ -173,6 +194,9 @@ func saveFrames(out []frameState, f *frame, p *pool) []frameState {
 			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
 		}
 	}
+	if e := f.ear; e != nil {
+		s.Ear = e.save(p)
+	}
 	if st := f.step; st != nil {
 		s.Step = &stepState{
 			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
@@ -209,7 +233,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	}
 	m := &Machine{
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
-		start:  Start{RunID: s.RunID, Input: r.value(s.Input), At: s.At, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1]},
+		start:  Start{RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1]},
 		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run},
 	}
 	m.describe()
@@ -221,6 +245,9 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		if fs.Parent == 0 {
 			m.root = r.frames[fs.ID]
 		}
+		if f := r.frames[fs.ID]; f.ear != nil {
+			m.ears = append(m.ears, f)
+		}
 	}
 	for _, id := range s.Ready {
 		f := r.frames[id]
@@ -228,6 +255,9 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 			return nil, fmt.Errorf("restore: no frame %d", id)
 		}
 		m.enqueue(f)
+	}
+	for _, listener := range s.Unlisten {
+		m.effects = append(m.effects, Unlisten{Listener: listener})
 	}
 	for _, as := range s.Alarms {
 		a := &alarm{ID: as.ID, Kind: as.Kind, At: as.At, frame: r.frames[as.Frame]}
@@ -293,6 +323,11 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			f.fork.first = &fault{problem: *k.First, unanswered: k.Unanswered}
 		}
 	}
+	if s.Ear != nil {
+		if err := r.ear(f, *s.Ear); err != nil {
+			return err
+		}
+	}
 	if st := s.Step; st != nil {
 		f.step = &step{
 			number: st.Number, path: f.path, task: f.task, status: st.Status, waitKind: st.WaitKind, waitUntil: st.WaitUntil,
@@ -320,6 +355,10 @@ func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
 			return b.Catch.Tasks, true
 		}
 		return b.Tasks, f.role == roleTry
+	case *dsl.Listen:
+		if b.Each != nil {
+			return b.Each.Tasks, f.role == roleItem
+		}
 	}
 	return nil, false
 }
@@ -338,6 +377,10 @@ func walk(tasks []*dsl.Task, into map[string]*dsl.Task) {
 		case *dsl.Try:
 			walk(b.Tasks, into)
 			walk(b.Catch.Tasks, into)
+		case *dsl.Listen:
+			if b.Each != nil {
+				walk(b.Each.Tasks, into)
+			}
 		}
 	}
 }

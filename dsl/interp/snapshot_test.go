@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func (w *world) restore() {
 	require.NoError(w.t, err)
 	w.m, err = interp.Restore(w.doc, snapshot, w.limits)
 	require.NoError(w.t, err)
-	w.events = nil
+	w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.published == "" })
 }
 
 // program draws a document of random tasks. Every run of it ends.
@@ -43,7 +44,7 @@ func (p *program) tasks(depth int, indent string) string {
 }
 
 func (p *program) task(depth int, in string) string {
-	leaves := []string{"set", "call", "wait", "raise", "switch"}
+	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "gather", "emit"}
 	if depth > 0 {
 		leaves = append(leaves, "do", "for", "fork", "race", "try", "try", "timeout")
 	}
@@ -63,6 +64,14 @@ func (p *program) task(depth int, in string) string {
 			in + "raise: {error: {type: 'https://e/x', status: 500, title: X}}\n"
 	case "switch":
 		return in + fmt.Sprintf("switch: [{a: {when: '(.n? // 0) > %d', then: exit}}]\n", rapid.IntRange(0, 3).Draw(p.t, "over"))
+	case "listen":
+		return in + "timeout: {after: {seconds: 4}}\n" + in + "listen: {to: " + p.strategy(rapid.SampledFrom([]string{"one", "any", "all", "until", "events"}).Draw(p.t, "strategy")) + "}\n"
+	case "gather":
+		return in + "timeout: {after: {seconds: 9}}\n" + in + "listen: {to: " + p.strategy("until") + ", read: envelope}\n" +
+			in + "foreach:\n" + in + "  output: {as: '{o: ., id: $item.id, i: $index}'}\n" + in + "  export: {as: '{n: ($index + 1)}'}\n" +
+			in + "  do:\n" + p.tasks(max(depth-1, 0), in+"    ")
+	case "emit":
+		return in + "emit: {event: {with: {type: told, data: '${ .n? }'}}}\n"
 	case "for":
 		return in + fmt.Sprintf("for: {each: x, in: '[range(%d)]'}\n", rapid.IntRange(0, 3).Draw(p.t, "items")) +
 			in + "do:\n" + p.tasks(depth-1, in+"  ")
@@ -78,6 +87,45 @@ func (p *program) task(depth int, in string) string {
 		return in + fmt.Sprintf("timeout: {after: {seconds: %d}}\n", rapid.IntRange(1, 6).Draw(p.t, "after")) + in + "do:\n" + p.tasks(depth-1, in+"  ")
 	}
 	return in + "do:\n" + p.tasks(depth-1, in+"  ")
+}
+
+// strategy draws a consumption strategy over the events of publications.
+func (p *program) strategy(kind string) string {
+	filter := func() string {
+		return fmt.Sprintf("{with: {type: t%d}, correlate: {k: {from: .k}}}", rapid.IntRange(0, 2).Draw(p.t, "type"))
+	}
+	switch kind {
+	case "one":
+		return "{one: " + filter() + "}"
+	case "any":
+		return "{any: [" + filter() + ", {with: {data: '${ . == 1 }'}}]}"
+	case "all":
+		return "{all: [" + filter() + ", " + filter() + "]}"
+	case "events":
+		return "{any: [], until: {all: [" + filter() + ", " + filter() + "]}}"
+	}
+	return "{any: [], until: 'length > 2'}"
+}
+
+// publications draws events that are published while the run is on its way.
+func publications(t *rapid.T) func(w *world) {
+	type one struct {
+		after time.Duration
+		text  string
+	}
+	var all []one
+	for i := range rapid.IntRange(0, 12).Draw(t, "events") {
+		all = append(all, one{
+			after: time.Duration(rapid.IntRange(0, 20).Draw(t, "after")) * time.Second,
+			text: fmt.Sprintf(`{"id": "%d", "type": "t%d", "k": %d, "data": %d}`, i,
+				rapid.IntRange(0, 2).Draw(t, "type"), rapid.IntRange(0, 1).Draw(t, "key"), rapid.IntRange(0, 2).Draw(t, "data")),
+		})
+	}
+	return func(w *world) {
+		for _, e := range all {
+			w.publish(e.after, e.text)
+		}
+	}
 }
 
 // answerOf answers a call by its key alone, so that it does not matter when it is asked.
@@ -120,11 +168,14 @@ func TestMovingChangesNothing(t *testing.T) {
 		source := document("timeout: {after: {minutes: 5}}\ndo:\n" + p.tasks(2, "  "))
 		still := newWorld(t, source, `{"n": 1}`)
 		still.origin = answerOf
+		publish := publications(t)
+		publish(still)
 		wantOutcome, wantSteps, wantRun := outcomeOf(still)
 
 		seldom := rapid.IntRange(0, 3).Draw(t, "seldom")
 		moved, count := newWorld(t, source, `{"n": 1}`), 0
 		moved.origin = answerOf
+		publish(moved)
 		moved.between = func(w *world) {
 			if count++; w.m.InFlight() == 0 && (seldom == 0 || count%(seldom+1) == 0) {
 				w.restore()
@@ -138,6 +189,7 @@ func TestMovingChangesNothing(t *testing.T) {
 		// and once more with a tiny budget, moved in the middle of computing
 		yielding, count := newWorld(t, source, `{"n": 1}`), 0
 		yielding.origin = answerOf
+		publish(yielding)
 		yielding.limits.AdvanceFuel = 1
 		yielding.between = func(w *world) {
 			if count++; w.m.InFlight() == 0 {

@@ -74,7 +74,7 @@ func (m *Machine) body(f *frame) {
 	case *dsl.Try:
 		f.try, f.step.attempt = &attempts{number: 1, firstAt: m.now}, 1
 		m.tryBody(f)
-	case *dsl.HTTPCall:
+	case *dsl.HTTPCall, *dsl.Listen, *dsl.Emit:
 		f.phase = phaseCall
 		m.startCall(f)
 	default:

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -40,6 +41,12 @@ type world struct {
 	now    time.Time
 	limits interp.Limits
 	origin func(c interp.Call) answer
+	// listening is how long a listener takes to be committed.
+	listening time.Duration
+	listeners []*listener
+	emitted   []interp.Emit
+	position  int64
+	delivered int
 	// between runs before every Advance; it may replace the machine.
 	between func(w *world)
 	// cancelAt cancels the run at this moment if it is not zero.
@@ -59,6 +66,45 @@ type event struct {
 	at time.Time
 	// result is nil for a timer.
 	result *interp.Result
+	// published is what is published, where the event is none of the machine's.
+	published string
+}
+
+// listener is what a dispatcher knows of a listener.
+type listener struct {
+	interp.Listen
+	since int64 // 0: not committed
+	gone  bool
+}
+
+// publish lets an event happen after some time.
+func (w *world) publish(after time.Duration, text string) {
+	w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: epoch.Add(after), published: text})
+}
+
+// dispatch hands an event to the listeners that want it, as a dispatcher does: those that were committed before, and
+// each event twice.
+func (w *world) dispatch(text string) {
+	w.t.Helper()
+	w.position++
+	object, ok := value(w.t, text).(map[string]any)
+	require.True(w.t, ok, text)
+	for _, l := range w.listeners {
+		if l.since == 0 || l.since > w.position || l.gone {
+			continue
+		}
+		wanted := len(l.Spec.Filters) == 0
+		for _, f := range l.Spec.Filters {
+			m, err := eventfilter.Compile(f, jq.NewCompiler())
+			require.NoError(w.t, err)
+			wanted = wanted || m.Match(object).OK
+		}
+		if wanted {
+			w.delivered++
+			w.m.Deliver(l.Listener, w.position, object, w.now)
+			w.m.Deliver(l.Listener, w.position, object, w.now)
+		}
+	}
 }
 
 func parse(t tb, source string) *dsl.Document {
@@ -104,6 +150,10 @@ func (w *world) run() interp.Outcome {
 		w.take()
 		if outcome, done := w.m.Done(); done {
 			require.Empty(w.t, w.open(), "the run left steps open")
+			w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.published != "" })
+			for _, l := range w.listeners {
+				require.True(w.t, l.gone, "the run left the listener %s", l.Listener)
+			}
 			require.Empty(w.t, w.events, "the run left effects open")
 			return outcome
 		}
@@ -139,9 +189,19 @@ func (w *world) next() {
 	if e.at.After(w.now) {
 		w.now = e.at
 	}
-	if e.result == nil {
+	switch {
+	case e.published != "":
+		w.dispatch(e.published)
+		return
+	case e.result == nil:
 		w.m.Fire(e.id, w.now)
 		return
+	}
+	for _, l := range w.listeners {
+		if l.ID == e.id {
+			w.position++
+			l.since = w.position
+		}
 	}
 	w.m.Complete(e.id, *e.result, w.now)
 }
@@ -166,6 +226,20 @@ func (w *world) perform(effects []interp.Effect) {
 			w.events = append(w.events, event{id: e.ID, at: w.now.Add(a.after), result: &a.Result})
 		case interp.CancelCall:
 			drop(e.ID)
+		case interp.Listen:
+			w.listeners = append(w.listeners, &listener{Listen: e})
+			w.events = append(w.events, event{id: e.ID, at: w.now.Add(w.listening), result: &interp.Result{}})
+		case interp.Unlisten:
+			for _, l := range w.listeners {
+				if l.Listener == e.Listener {
+					require.False(w.t, l.gone, "given up twice")
+					l.gone = true
+					drop(l.ID)
+				}
+			}
+		case interp.Emit:
+			w.emitted = append(w.emitted, e)
+			w.events = append(w.events, event{id: e.ID, at: w.now, result: &interp.Result{}})
 		}
 	}
 }
