@@ -24,7 +24,9 @@ func ev(position int64, typ, data string) event.Event {
 	return e
 }
 
-func literal(text string) event.Value { return event.Value{Literal: json.RawMessage(fmt.Sprintf("%q", text))} }
+func literal(text string) event.Value {
+	return event.Value{Literal: json.RawMessage(fmt.Sprintf("%q", text))}
+}
 
 // wants is a filter for a type and, where it is not empty, an expression on the data.
 func wants(typ, data string) event.Filter {

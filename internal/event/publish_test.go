@@ -1,0 +1,394 @@
+package event_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+const shop = "shop"
+
+// slow is a store of nothing but positions, whose commits take a second.
+type slow struct {
+	event.Store
+	mu      sync.Mutex
+	groups  [][]string // IDs of the events of each commit
+	head    int64
+	wake    bool
+	refuses func(e event.Event) error
+}
+
+func (s *slow) Publish(_ context.Context, _ string, events []event.Event) ([]event.Accepted, bool, error) {
+	time.Sleep(time.Second) // of a bubble
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	var accepted []event.Accepted
+	for i, e := range events {
+		if s.refuses != nil {
+			if err := s.refuses(e); err != nil {
+				return nil, false, err
+			}
+		}
+		ids = append(ids, e.ID)
+		accepted = append(accepted, event.Accepted{Position: s.head + int64(i) + 1})
+	}
+	s.head += int64(len(events))
+	s.groups = append(s.groups, ids)
+	return accepted, s.wake, nil
+}
+
+func (s *slow) GetProject(_ context.Context, name string) (project.Project, error) {
+	if name != shop && name != "other" {
+		return project.Project{}, fault.New(fault.NotFound, fault.ProjectNotFound, "project %q not found", name)
+	}
+	return project.Project{Name: name}, nil
+}
+
+// bell counts rings; it refuses the first ones.
+type bell struct {
+	mu      sync.Mutex
+	rings   int
+	refuses int
+	rung    chan struct{}
+}
+
+func (b *bell) Ring(context.Context, string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rings++
+	if b.rings <= b.refuses {
+		return errors.New("temporal is away")
+	}
+	if b.rung != nil {
+		<-b.rung
+	}
+	return nil
+}
+
+// serve starts a service and stops it with the test.
+func serve(t *testing.T, s *slow, b *bell) (*event.Service, *event.Hints) {
+	t.Helper()
+	hints := event.NewHints()
+	service := event.NewService(s, s, hints, b, event.Options{Limits: event.DefaultLimits(), Now: time.Now})
+	require.NoError(t, service.Start(t.Context()))
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { require.NoError(t, service.Stop(ctx)) })
+	return service, hints
+}
+
+func numbered(ids ...string) []event.Event {
+	out := make([]event.Event, len(ids))
+	for i, id := range ids {
+		out[i] = event.Event{ID: id, Source: "/s", Type: "t"}
+	}
+	return out
+}
+
+func TestPublishCommitsTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		var joined sync.WaitGroup
+		begin := time.Now()
+		for i := range 10 {
+			joined.Go(func() {
+				accepted, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i, "a"), fmt.Sprint(i, "b")))
+				require.NoError(t, err)
+				require.Len(t, accepted, 2)
+				require.Equal(t, accepted[0].Position+1, accepted[1].Position, "a request's events stay together")
+			})
+			synctest.Wait()
+		}
+		joined.Wait()
+		require.Equal(t, 2*time.Second, time.Since(begin), "one transaction for the first, one for all that came meanwhile")
+		require.Len(t, s.groups, 2)
+		require.Equal(t, []string{"0a", "0b"}, s.groups[0])
+		require.Equal(t, []string{"1a", "1b", "2a"}, s.groups[1][:3], "in the order in which they came")
+	})
+}
+
+func TestPublishOfSeveralProjectsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service, _ := serve(t, &slow{}, &bell{})
+		var joined sync.WaitGroup
+		begin := time.Now()
+		for _, name := range []string{shop, "other"} {
+			joined.Go(func() {
+				_, err := service.Publish(t.Context(), name, numbered("1"))
+				require.NoError(t, err)
+			})
+		}
+		joined.Wait()
+		require.Equal(t, time.Second, time.Since(begin))
+	})
+}
+
+func TestPublishGroupsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		var joined sync.WaitGroup
+		for range 4 {
+			joined.Go(func() {
+				ids := make([]string, 600)
+				for i := range ids {
+					ids[i] = fmt.Sprint(i + 1)
+				}
+				_, err := service.Publish(t.Context(), shop, numbered(ids...))
+				require.NoError(t, err)
+			})
+			synctest.Wait()
+		}
+		joined.Wait()
+		for _, g := range s.groups {
+			require.Len(t, g, 600, "two requests are more than a group")
+		}
+	})
+}
+
+// TestPublishOfOneThatCannotBeKept: the others of its group are kept.
+func TestPublishOfOneThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{refuses: func(e event.Event) error {
+			if e.ID == "bad" {
+				return errors.New("no column takes it")
+			}
+			return nil
+		}}
+		service, _ := serve(t, s, &bell{})
+		var joined sync.WaitGroup
+		for _, id := range []string{"first", "good", "bad", "fine"} {
+			joined.Go(func() {
+				_, err := service.Publish(t.Context(), shop, numbered(id))
+				if id == "bad" {
+					require.ErrorContains(t, err, "no column takes it")
+					return
+				}
+				require.NoError(t, err)
+			})
+			synctest.Wait()
+		}
+		joined.Wait()
+		require.Equal(t, [][]string{{"first"}, {"good"}, {"fine"}}, s.groups)
+	})
+}
+
+// TestPublishWhileTheStoreIsAway: everybody is told, and nothing is tried again and again.
+func TestPublishWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := &slow{refuses: func(event.Event) error {
+			tries++
+			return fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away")
+		}}
+		service, _ := serve(t, s, &bell{})
+		var joined sync.WaitGroup
+		for i := range 5 {
+			joined.Go(func() {
+				_, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i)))
+				require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+			})
+			synctest.Wait()
+		}
+		joined.Wait()
+		require.Equal(t, 2, tries)
+	})
+}
+
+func TestPublishOfWhoeverLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var joined sync.WaitGroup
+		joined.Go(func() {
+			_, err := service.Publish(ctx, shop, numbered("left"))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+		synctest.Wait()
+		_, err := service.Publish(t.Context(), shop, numbered("stayed"))
+		require.NoError(t, err)
+		joined.Wait()
+		require.Equal(t, [][]string{{"left"}, {"stayed"}}, s.groups)
+	})
+}
+
+func TestPublishIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		ids := make([]string, 1000)
+		for i := range ids {
+			ids[i] = fmt.Sprint(i + 1)
+		}
+		var joined sync.WaitGroup
+		for range 20 {
+			joined.Go(func() {
+				_, err := service.Publish(t.Context(), shop, numbered(ids...))
+				require.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		_, err := service.Publish(t.Context(), shop, numbered("one too many"))
+		require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+		f, _ := fault.From(err)
+		require.Positive(t, f.RetryAfter)
+		joined.Wait()
+		_, err = service.Publish(t.Context(), shop, numbered("now"))
+		require.NoError(t, err)
+	})
+}
+
+func TestPublishAfterStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		var joined sync.WaitGroup
+		joined.Go(func() {
+			_, err := service.Publish(t.Context(), shop, numbered("taken"))
+			require.NoError(t, err)
+		})
+		synctest.Wait()
+		require.NoError(t, service.Stop(t.Context()))
+		require.Equal(t, [][]string{{"taken"}}, s.groups)
+		_, err := service.Publish(t.Context(), shop, numbered("late"))
+		require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+		joined.Wait()
+	})
+}
+
+func TestPublishChecks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		service, _ := serve(t, s, &bell{})
+		for says, give := range map[string]func() error{
+			`project "none" not found`: func() error {
+				_, err := service.Publish(t.Context(), "none", numbered("1"))
+				return err
+			},
+			"id is required": func() error {
+				_, err := service.Publish(t.Context(), shop, numbered(""))
+				return err
+			},
+			"events[1].id is required": func() error {
+				_, err := service.Publish(t.Context(), shop, numbered("1", ""))
+				return err
+			},
+			"only the platform's own": func() error {
+				_, err := service.Publish(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
+				return err
+			},
+			"more than the limit of 1000": func() error {
+				_, err := service.Publish(t.Context(), shop, make([]event.Event, 1001))
+				return err
+			},
+		} {
+			require.ErrorContains(t, give(), says)
+		}
+		require.Empty(t, s.groups)
+		_, err := service.PublishOwn(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
+		require.NoError(t, err)
+		accepted, err := service.Publish(t.Context(), shop, nil)
+		require.NoError(t, err)
+		require.Empty(t, accepted)
+	})
+}
+
+func TestPublishTellsWhoGave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []event.Event
+		s := &slow{refuses: func(e event.Event) error {
+			got = append(got, e)
+			return nil
+		}}
+		service, hints := serve(t, s, &bell{})
+		hinted, end := hints.Subscribe(shop)
+		defer end()
+		other, endOther := hints.Subscribe("other")
+		defer endOther()
+		_, err := service.Publish(auth.WithActor(t.Context(), auth.Actor{Name: "ada"}), shop, numbered("1"))
+		require.NoError(t, err)
+		_, err = service.Publish(t.Context(), shop, numbered("2"))
+		require.NoError(t, err)
+		require.Equal(t, []string{"ada", "signalbox"}, []string{got[0].Actor, got[1].Actor})
+		require.Equal(t, []any{shop, event.Pending}, []any{got[0].Project, got[0].Status})
+		require.Len(t, hinted, 1)
+		require.Empty(t, other)
+	})
+}
+
+func TestBellIsRungWhereTheDispatcherSleeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, b := &slow{}, &bell{refuses: 3}
+		service, _ := serve(t, s, b)
+		_, err := service.Publish(t.Context(), shop, numbered("awake"))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Zero(t, b.rings)
+
+		s.wake = true
+		begin := time.Now()
+		_, err = service.Publish(t.Context(), shop, numbered("asleep"))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(begin), "the answer waits for no bell")
+		time.Sleep(time.Minute)
+		require.Equal(t, 4, b.rings, "until it was heard")
+	})
+}
+
+// TestBellIsRungOnceForMany: what comes while it rings is rung for once more, however much it is.
+func TestBellIsRungOnceForMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, b := &slow{wake: true}, &bell{rung: make(chan struct{})}
+		service, _ := serve(t, s, b)
+		for i := range 5 {
+			_, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		close(b.rung)
+		synctest.Wait()
+		require.Equal(t, 2, b.rings)
+	})
+}
+
+func TestBellGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, b := &slow{wake: true}, &bell{refuses: 1000}
+		service, _ := serve(t, s, b)
+		_, err := service.Publish(t.Context(), shop, numbered("1"))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.Equal(t, 10, b.rings, "then it is left to the sweep")
+		_, err = service.Publish(t.Context(), shop, numbered("2"))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 11, b.rings)
+		require.NoError(t, service.Stop(t.Context()), "stopping does not wait for it")
+	})
+}

@@ -1,0 +1,188 @@
+package event
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+// retryAfter is what callers are told when nothing else says when to try again.
+const retryAfter = time.Second
+
+// Projects finds projects.
+type Projects interface {
+	GetProject(ctx context.Context, name string) (project.Project, error)
+}
+
+// Options bound what the service accepts.
+type Options struct {
+	Limits Limits
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Service takes events, and tells what became of them.
+type Service struct {
+	store     Store
+	projects  Projects
+	opts      Options
+	hints     *Hints
+	committer *committer
+	ringer    *ringer
+}
+
+// NewService wires the service. hints are told of what this process commits; bell is rung where a dispatcher sleeps.
+func NewService(store Store, projects Projects, hints *Hints, bell Bell, opts Options) *Service {
+	s := &Service{store: store, projects: projects, opts: opts, hints: hints, ringer: newRinger(bell)}
+	s.committer = newCommitter(store, s.committed)
+	return s
+}
+
+// Start lets the service ring for dispatchers that sleep.
+func (s *Service) Start(ctx context.Context) error {
+	s.ringer.start(ctx)
+	return nil
+}
+
+// Stop takes no more events, lets those that were taken be written, and joins what runs in the background.
+func (s *Service) Stop(context.Context) error {
+	s.committer.close()
+	s.ringer.stop()
+	return nil
+}
+
+// Publish commits events, all or none, and returns when they are durable; whether Temporal is there does not matter. Each answer says which
+// position the event has, or had already. Events of the platform's own types are refused.
+func (s *Service) Publish(ctx context.Context, project string, events []Event) ([]Accepted, error) {
+	for _, e := range events {
+		if strings.HasPrefix(e.Type, Own) {
+			return nil, fault.New(fault.Invalid, fault.EventInvalid,
+				"the type %q begins with %q, which only the platform's own events do; nothing was kept", e.Type, Own).
+				WithField("type", "is the platform's own")
+		}
+	}
+	return s.PublishOwn(ctx, project, events)
+}
+
+// PublishOwn is Publish for the platform itself, whose events may be of its own types.
+func (s *Service) PublishOwn(ctx context.Context, project string, events []Event) ([]Accepted, error) {
+	if _, err := s.projects.GetProject(ctx, project); err != nil {
+		return nil, err
+	}
+	if err := s.opts.Limits.Validate(events); err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	actor, ok := auth.ActorFrom(ctx)
+	if !ok {
+		actor = auth.System()
+	}
+	kept := make([]Event, len(events))
+	for i, e := range events {
+		e.Project, e.Actor, e.Status = project, actor.Name, Pending
+		kept[i] = e
+	}
+	return s.committer.commit(ctx, project, kept)
+}
+
+// committed tells those who wait for events.
+func (s *Service) committed(_ context.Context, project string, wake bool) {
+	s.hints.Notify(project)
+	if wake {
+		s.ringer.ring(project)
+	}
+}
+
+// Get returns an event with its deliveries, in the order in which they were made.
+func (s *Service) Get(ctx context.Context, project string, position int64) (Event, []Delivery, error) {
+	if _, err := s.projects.GetProject(ctx, project); err != nil {
+		return Event{}, nil, err
+	}
+	e, err := s.store.GetEvent(ctx, project, position)
+	if err != nil {
+		return Event{}, nil, err
+	}
+	deliveries, err := s.store.ListDeliveries(ctx, project, position)
+	return e, deliveries, err
+}
+
+// Find returns the position of the event with an ID; source may be empty while one source alone has used it.
+func (s *Service) Find(ctx context.Context, project, id, source string) (int64, error) {
+	if _, err := s.projects.GetProject(ctx, project); err != nil {
+		return 0, err
+	}
+	const enough = 5
+	found, err := s.store.ListEvents(ctx, ListFilter{Project: project, ID: id, Source: source, Limit: enough})
+	if err != nil {
+		return 0, err
+	}
+	switch len(found) {
+	case 1:
+		return found[0].Position, nil
+	case 0:
+		return 0, fault.New(fault.NotFound, fault.EventNotFound,
+			"event %q not found in project %q; `signalbox event list` shows what there is", id, project)
+	}
+	sources := make([]string, len(found))
+	for i, e := range found {
+		sources[i] = e.Source
+	}
+	return 0, fault.New(fault.Invalid, fault.EventAmbiguous,
+		"several sources have used the ID %q: say which of %s", id, strings.Join(sources, ", ")).WithField("source", "is required here")
+}
+
+// List lists events, newest first, without their payloads.
+func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
+	if _, err := s.projects.GetProject(ctx, f.Project); err != nil {
+		return nil, err
+	}
+	for _, status := range f.Statuses {
+		switch status {
+		case Pending, Routed, Unmatched, Rejected:
+		default:
+			return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+				"event status %q is none of pending, routed, unmatched, rejected", status).WithField("statuses", "unknown status %q", status)
+		}
+	}
+	return s.store.ListEvents(ctx, f)
+}
+
+// Redeliver makes deliveries of an event due at once: those that are pending or dead, all of them where no IDs are given. What is
+// delivered stays as it is. It returns those that it changed.
+func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]Delivery, error) {
+	e, _, err := s.Get(ctx, project, position)
+	if err != nil {
+		return nil, err
+	}
+	now := s.opts.Now()
+	changed, err := s.store.Redeliver(ctx, project, position, ids, now,
+		audit.NewEntry(ctx, now, audit.EventRedeliver, project, e.Source+" "+e.ID, reason))
+	if err != nil {
+		return nil, err
+	}
+	if len(changed) > 0 {
+		s.committed(ctx, project, true)
+	}
+	return changed, nil
+}
+
+// Listen commits that a run waits for events: from its return on, none that is accepted is missed. Listening again changes nothing.
+func (s *Service) Listen(ctx context.Context, l Listener) error { return s.store.Listen(ctx, l) }
+
+// Unlisten takes a listener away.
+func (s *Service) Unlisten(ctx context.Context, project, id string) error {
+	return s.store.Unlisten(ctx, project, id)
+}
+
+// OwnerHistory returns up to limit changes of a dispatcher's owner, newest first.
+func (s *Service) OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]OwnerChange, error) {
+	return s.store.OwnerHistory(ctx, name, limit)
+}
