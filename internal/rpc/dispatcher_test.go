@@ -1,0 +1,209 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+)
+
+// fakeDispatchers stand where leases, Temporal and the inbox are.
+type fakeDispatchers struct {
+	all     []dispatcher.Dispatcher
+	workers dispatcher.Workers
+	report  dispatcher.Report
+	refuse  error
+}
+
+func (f *fakeDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) {
+	return f.all, f.refuse
+}
+
+func (f *fakeDispatchers) Get(_ context.Context, project string) (dispatcher.Dispatcher, error) {
+	for _, d := range f.all {
+		if d.Name.Project == project {
+			return d, f.refuse
+		}
+	}
+	return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound, "project %q has no dispatcher", project)
+}
+
+func (f *fakeDispatchers) Workers(context.Context) (dispatcher.Workers, error) {
+	return f.workers, f.refuse
+}
+
+func (f *fakeDispatchers) HandOver(context.Context, string, string, string) (inbox.Owner, error) {
+	return inbox.Owner{Epoch: 7, Holder: "host-1"}, f.refuse
+}
+
+func (f *fakeDispatchers) Reconcile(_ context.Context, dryRun bool) (dispatcher.Report, error) {
+	report := f.report
+	report.DryRun = dryRun
+	return report, f.refuse
+}
+
+func (f *fakeDispatchers) OwnerHistory(_ context.Context, name inbox.Name, _ int) ([]event.OwnerChange, error) {
+	return []event.OwnerChange{{
+		Name: name, Owner: inbox.Owner{Epoch: 7, Holder: "host-1"}, Previous: inbox.Owner{Epoch: 6, Holder: "host-0"}, How: "takeover",
+		Execution: "x-2", Ended: "x-1", Reason: "host-0 is gone", At: noon,
+	}}, nil
+}
+
+// startDispatchers starts a server over the real service and audit log.
+func startDispatchers(t *testing.T) (*platform, *fakeDispatchers) {
+	t.Helper()
+	fake := &fakeDispatchers{}
+	var late struct{ *dispatcher.Service }
+	p := start(t, func(o *rpc.Options) { o.Dispatchers = &late })
+	late.Service = dispatcher.NewService(fake, fake, p.store, func() time.Time { return noon })
+	return p, fake
+}
+
+func named(project string, state dispatcher.State) dispatcher.Dispatcher {
+	return dispatcher.Dispatcher{
+		Name: inbox.Name{Project: project, TaskQueue: "signalbox-" + project}, WorkflowID: "dispatcher-" + project + "-signalbox-" + project, State: state,
+	}
+}
+
+func TestADispatcherFromAllSides(t *testing.T) {
+	t.Parallel()
+	p, fake := startDispatchers(t)
+	owner := inbox.Owner{Epoch: 7, Holder: "host-1"}
+	d := named("default", dispatcher.Routing)
+	d.Detail = "all is well"
+	d.Lease = &dispatcher.Lease{State: "held", Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second), Remaining: 9500 * time.Millisecond}
+	d.Execution = &dispatcher.Execution{RunID: "x-2", StartedAt: noon, Owner: owner, Interpreter: 1, HistoryLength: 42}
+	d.Progress = &inbox.Progress{Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond, Lag: 1500 * time.Millisecond}
+	d.Workers = []dispatcher.Registered{{ServerID: "host-1", TaskQueue: "signalbox-default", Build: "1.2.3", At: noon, Missed: 1}}
+	d.Errors = []string{"the queue: not known"}
+	fake.all = []dispatcher.Dispatcher{d}
+	const at = "2026-01-31T12:00:00Z"
+	a := p.do("GET", "/v1/projects/default/dispatcher", "")
+	require.JSONEq(t, `{"dispatcher": {
+		"project": "default", "taskQueue": "signalbox-default", "workflowId": "dispatcher-default-signalbox-default", "state": "routing", "detail": "all is well",
+		"lease": {"state": "held", "owner": {"serverId": "host-1", "epoch": 7}, "acquireTime": "`+at+`", "renewTime": "2026-01-31T12:00:01Z", "remaining": "9.500s"},
+		"execution": {"runId": "x-2", "startTime": "`+at+`", "owner": {"serverId": "host-1", "epoch": 7}, "interpreter": 1, "historyLength": 42},
+		"progress": {"owner": {"serverId": "host-1", "epoch": 7}, "head": 9, "routed": 8, "pending": 3, "due": true, "parked": false, "sinceProgress": "0.020s", "lag": "1.500s"},
+		"workers": [{"serverId": "host-1", "taskQueue": "signalbox-default", "build": "1.2.3", "registerTime": "`+at+`", "missed": 1}],
+		"owners": [{
+			"time": "`+at+`", "how": "takeover", "owner": {"serverId": "host-1", "epoch": 7}, "previous": {"serverId": "host-0", "epoch": 6},
+			"runId": "x-2", "endedRunId": "x-1", "reason": "host-0 is gone"
+		}],
+		"errors": ["the queue: not known"]
+	}}`, a.body)
+
+	// What there is not is not there, and what never happened took no time.
+	bare := named("default", dispatcher.Missing)
+	bare.Progress = &inbox.Progress{SinceProgress: -1}
+	fake.all = []dispatcher.Dispatcher{bare}
+	a = p.do("GET", "/v1/projects/default/dispatcher", "")
+	got := a.ok()["dispatcher"].(map[string]any)
+	require.NotContains(t, got, "lease")
+	require.NotContains(t, got, "execution")
+	require.NotContains(t, got["progress"], "owner")
+	require.NotContains(t, got["progress"], "sinceProgress")
+
+	fake.all = nil
+	p.do("GET", "/v1/projects/default/dispatcher", "").fails(http.StatusNotFound, fault.DispatcherNotFound)
+	p.do("GET", "/v1/projects/nowhere/dispatcher", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+}
+
+func TestDispatchersAreListedPageByPage(t *testing.T) {
+	t.Parallel()
+	p, fake := startDispatchers(t)
+	for i := range 5 {
+		fake.all = append(fake.all, named(fmt.Sprint("p", 4-i), []dispatcher.State{dispatcher.Routing, dispatcher.Parked}[i%2]))
+	}
+	var seen []any
+	token := ""
+	for range 3 {
+		page := p.do("GET", "/v1/dispatchers?pageSize=2&pageToken="+token, "").ok()
+		for _, d := range page["dispatchers"].([]any) {
+			seen = append(seen, d.(map[string]any)["project"])
+		}
+		token, _ = page["nextPageToken"].(string)
+	}
+	require.Equal(t, []any{"p0", "p1", "p2", "p3", "p4"}, seen)
+	require.Empty(t, token)
+	require.Len(t, p.do("GET", "/v1/dispatchers?states=parked", "").ok()["dispatchers"], 2)
+	require.Contains(t, p.do("GET", "/v1/dispatchers?states=healthy", "").fails(http.StatusBadRequest, fault.InvalidArgument), "routing, parked")
+	fake.refuse = fault.New(fault.Unavailable, fault.LeasesUnavailable, "all are away")
+	p.do("GET", "/v1/dispatchers", "").fails(http.StatusServiceUnavailable, fault.LeasesUnavailable)
+}
+
+func TestHandOverAndReconcileAreAudited(t *testing.T) {
+	t.Parallel()
+	p, fake := startDispatchers(t)
+	a := p.do("POST", "/v1/projects/default/dispatcher:handover", `{"reason":"a new node"}`)
+	require.JSONEq(t, `{"owner": {"serverId": "host-1", "epoch": 7}}`, a.body)
+	entries := p.do("GET", "/v1/projects/default/audit?action=dispatcher.hand_over", "").ok()["entries"].([]any)
+	require.Len(t, entries, 1)
+	require.Equal(t, "a new node", entries[0].(map[string]any)["reason"])
+	p.do("POST", "/v1/projects/nowhere/dispatcher:handover", `{}`).fails(http.StatusNotFound, fault.ProjectNotFound)
+
+	fake.report = dispatcher.Report{
+		Dispatchers: 3, Healthy: 1, Stale: 1, Unknown: 1, Took: 20 * time.Millisecond,
+		Items: []dispatcher.Item{{
+			Action: dispatcher.Terminate, Kind: "owner_gone", Name: inbox.Name{Project: "shop", TaskQueue: "q"}, WorkflowID: "dispatcher-shop-q", RunID: "x",
+			Owner: inbox.Owner{Epoch: 1, Holder: "host-0"}, Reason: "gone", Applied: true,
+		}, {Action: dispatcher.Alert, Kind: "no_keys", Reason: "the store has nothing", Error: "e"}},
+	}
+	a = p.do("POST", "/v1/dispatchers:reconcile", `{"dryRun":true}`)
+	require.JSONEq(t, `{
+		"dispatchers": 3, "healthy": 1, "stale": 1, "unknown": 1, "took": "0.020s", "dryRun": true,
+		"items": [{
+			"action": "terminate", "kind": "owner_gone", "project": "shop", "taskQueue": "q", "workflowId": "dispatcher-shop-q", "runId": "x",
+			"owner": {"serverId": "host-0", "epoch": 1}, "reason": "gone", "applied": true
+		}, {"action": "alert", "kind": "no_keys", "reason": "the store has nothing", "applied": false, "error": "e"}]
+	}`, a.body)
+	require.Empty(t, p.do("GET", "/v1/projects/-/audit?action=dispatcher.reconcile", "").ok()["entries"])
+	p.do("POST", "/v1/dispatchers:reconcile", `{}`).ok()
+	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=dispatcher.reconcile", "").ok()["entries"], 1)
+
+	fake.refuse = fault.New(fault.Refused, fault.DispatcherNotOwned, "nobody owns it")
+	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest, fault.DispatcherNotOwned)
+	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusBadRequest, fault.DispatcherNotOwned)
+}
+
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	p, fake := startDispatchers(t)
+	fake.workers = dispatcher.Workers{Errors: []string{"Temporal is away"}, Workers: []dispatcher.Worker{
+		{ServerID: "c", State: dispatcher.Silent, Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "default", TaskQueue: "q"}, At: noon}}},
+		{
+			ServerID: "a", State: dispatcher.Alive, Build: "1.2.3", Interpreter: 1, Contract: "f", Projects: []string{"shop"},
+			StartedAt: noon, BeatAt: noon, StaleIn: 17300 * time.Millisecond, LastPoll: noon,
+		},
+		{ServerID: "b", State: dispatcher.Late, BeatAt: noon, StaleIn: -3 * time.Second},
+	}}
+	const at = "2026-01-31T12:00:00Z"
+	a := p.do("GET", "/v1/workers", "")
+	require.JSONEq(t, `{"errors": ["Temporal is away"], "workers": [
+		{"serverId": "a", "state": "alive", "build": "1.2.3", "interpreter": 1, "contract": "f", "projects": ["shop"], "startTime": "`+at+`",
+		 "lastBeatTime": "`+at+`", "staleIn": "17.300s", "lastPollTime": "`+at+`", "registrations": []},
+		{"serverId": "b", "state": "late", "interpreter": 0, "projects": [], "lastBeatTime": "`+at+`", "staleIn": "-3s", "registrations": []},
+		{"serverId": "c", "state": "silent", "interpreter": 0, "projects": [], "registrations": [{"project": "default", "taskQueue": "q", "registerTime": "`+at+`"}]}
+	]}`, a.body)
+	ids := func(query string) (found []any) {
+		for _, w := range p.do("GET", "/v1/workers"+query, "").ok()["workers"].([]any) {
+			found = append(found, w.(map[string]any)["serverId"])
+		}
+		return found
+	}
+	require.Equal(t, []any{"a"}, ids("?states=alive"))
+	require.Equal(t, []any{"b", "c"}, ids("?project=default"), "whoever works for all, and whoever is registered")
+	page := p.do("GET", "/v1/workers?pageSize=2", "").ok()
+	require.Len(t, page["workers"], 2)
+	require.Equal(t, []any{"c"}, ids("?pageSize=2&pageToken="+page["nextPageToken"].(string)))
+	p.do("GET", "/v1/workers?states=dead", "").fails(http.StatusBadRequest, fault.InvalidArgument)
+	p.do("GET", "/v1/workers?project=nowhere", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+}
