@@ -308,7 +308,7 @@ func TestPublishChecks(t *testing.T) {
 			require.ErrorContains(t, give(), says)
 		}
 		require.Empty(t, s.groups)
-		_, err := service.PublishOwn(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
+		_, err := event.Platform{Service: service}.Publish(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
 		require.NoError(t, err)
 		accepted, err := service.Publish(t.Context(), shop, nil)
 		require.NoError(t, err)

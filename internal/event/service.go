@@ -67,11 +67,18 @@ func (s *Service) Publish(ctx context.Context, project string, events []Event) (
 				WithField("type", "is the platform's own")
 		}
 	}
-	return s.PublishOwn(ctx, project, events)
+	return s.publish(ctx, project, events)
 }
 
-// PublishOwn is Publish for the platform itself, whose events may be of its own types.
-func (s *Service) PublishOwn(ctx context.Context, project string, events []Event) ([]Accepted, error) {
+// Platform is the service for the platform itself, whose events may be of its own types.
+type Platform struct{ Service *Service }
+
+// Publish is [Service.Publish] for events of any type.
+func (p Platform) Publish(ctx context.Context, project string, events []Event) ([]Accepted, error) {
+	return p.Service.publish(ctx, project, events)
+}
+
+func (s *Service) publish(ctx context.Context, project string, events []Event) ([]Accepted, error) {
 	if _, err := s.projects.GetProject(ctx, project); err != nil {
 		return nil, err
 	}
@@ -101,42 +108,17 @@ func (s *Service) committed(_ context.Context, project string, wake bool) {
 	}
 }
 
-// Get returns an event with its deliveries, in the order in which they were made.
-func (s *Service) Get(ctx context.Context, project string, position int64) (Event, []Delivery, error) {
+// Get returns one event.
+func (s *Service) Get(ctx context.Context, project string, position int64) (Event, error) {
 	if _, err := s.projects.GetProject(ctx, project); err != nil {
-		return Event{}, nil, err
+		return Event{}, err
 	}
-	e, err := s.store.GetEvent(ctx, project, position)
-	if err != nil {
-		return Event{}, nil, err
-	}
-	deliveries, err := s.store.ListDeliveries(ctx, project, position)
-	return e, deliveries, err
+	return s.store.GetEvent(ctx, project, position)
 }
 
-// Find returns the position of the event with an ID; source may be empty while one source alone has used it.
-func (s *Service) Find(ctx context.Context, project, id, source string) (int64, error) {
-	if _, err := s.projects.GetProject(ctx, project); err != nil {
-		return 0, err
-	}
-	const enough = 5
-	found, err := s.store.ListEvents(ctx, ListFilter{Project: project, ID: id, Source: source, Limit: enough})
-	if err != nil {
-		return 0, err
-	}
-	switch len(found) {
-	case 1:
-		return found[0].Position, nil
-	case 0:
-		return 0, fault.New(fault.NotFound, fault.EventNotFound,
-			"event %q not found in project %q; `signalbox event list` shows what there is", id, project)
-	}
-	sources := make([]string, len(found))
-	for i, e := range found {
-		sources[i] = e.Source
-	}
-	return 0, fault.New(fault.Invalid, fault.EventAmbiguous,
-		"several sources have used the ID %q: say which of %s", id, strings.Join(sources, ", ")).WithField("source", "is required here")
+// Deliveries returns the deliveries that an event is part of, in the order in which they were made.
+func (s *Service) Deliveries(ctx context.Context, project string, position int64) ([]Delivery, error) {
+	return s.store.ListDeliveries(ctx, project, position)
 }
 
 // List lists events, newest first, without their payloads.
@@ -158,7 +140,7 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
 // Redeliver makes deliveries of an event due at once: those that are pending or dead, all of them where no IDs are given. What is
 // delivered stays as it is. It returns those that it changed.
 func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]Delivery, error) {
-	e, _, err := s.Get(ctx, project, position)
+	e, err := s.Get(ctx, project, position)
 	if err != nil {
 		return nil, err
 	}

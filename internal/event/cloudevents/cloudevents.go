@@ -51,8 +51,11 @@ func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event,
 	}
 	switch {
 	case media == Structured:
-		e, found := readJSON("", body)
-		return finish([]event.Event{e}, found, limits)
+		e, err := FromJSON(body, limits)
+		if err != nil {
+			return nil, err
+		}
+		return []event.Event{e}, nil
 	case media == Batch:
 		return parseBatch(body, limits)
 	case strings.HasPrefix(media, family):
@@ -65,6 +68,16 @@ func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event,
 	return nil, invalid("this is no CloudEvent: send one as %s, several as %s, or any content with the headers "+
 		"ce-specversion, ce-id, ce-source and ce-type", Structured, Batch).
 		WithField("Content-Type", "%q needs the headers ce-specversion, ce-id, ce-source and ce-type", contentType)
+}
+
+// FromJSON reads one event in the JSON form of CloudEvents, under the rules of [Parse].
+func FromJSON(body []byte, limits event.Limits) (event.Event, error) {
+	e, found := readJSON("", body)
+	events, err := finish([]event.Event{e}, found, limits)
+	if err != nil {
+		return event.Event{}, err
+	}
+	return events[0], nil
 }
 
 func parseBatch(body []byte, limits event.Limits) ([]event.Event, error) {

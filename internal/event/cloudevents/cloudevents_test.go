@@ -224,9 +224,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, e := range events {
-			again, err := cloudevents.Parse(structured(), cloudevents.JSON(e), event.DefaultLimits())
+			again, err := cloudevents.FromJSON(cloudevents.JSON(e), event.DefaultLimits())
 			require.NoError(t, err)
-			require.Equal(t, []event.Event{e}, again)
+			require.Equal(t, e, again)
 		}
 	})
 }
