@@ -1,0 +1,131 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// Load is what [Explore] lets loose.
+type Load struct {
+	Keys    int
+	Clients int
+	Calls   int // of each client
+	Seed    uint64
+}
+
+// Explore lets clients do at random what clients do, and what they must not get away with: renewing, resigning and deleting
+// with tokens and revisions that are no longer current, pausing for longer than their leases last. It returns what they saw. Errors
+// of the store do not end it.
+func Explore(ctx context.Context, store lease.Store, load Load) []Call {
+	recorder := NewRecorder(store)
+	var clients sync.WaitGroup
+	for i := range load.Clients {
+		c := &client{
+			store: recorder, name: fmt.Sprintf("client-%d", i), keys: load.Keys,
+			random: rand.New(rand.NewPCG(load.Seed, uint64(i))), //nolint:gosec // to be repeated
+			mine:   map[string][]lease.Entry{},
+		}
+		clients.Go(func() {
+			for n := 0; n < load.Calls && ctx.Err() == nil; n++ {
+				c.step(ctx, n)
+			}
+		})
+	}
+	clients.Wait()
+	return recorder.Calls()
+}
+
+// client remembers all that it was ever given.
+type client struct {
+	store  lease.Store
+	name   string
+	keys   int
+	random *rand.Rand
+	mine   map[string][]lease.Entry
+	read   lease.Entry // what it read last
+}
+
+// briefly is how long leases last here: some calls, so that many run out.
+var briefly = lease.Terms{TTL: 15 * time.Millisecond, Retention: time.Minute}
+
+func (c *client) step(ctx context.Context, n int) {
+	key := fmt.Sprintf("history/%d", c.random.IntN(c.keys))
+	value := fmt.Appendf(nil, "%s %d", c.name, n)
+	terms := briefly
+	terms.TTL += rand.N(terms.TTL) //nolint:gosec // spreads what runs out
+	token := "nobody's"
+	if mine := c.mine[key]; len(mine) > 0 {
+		token = mine[len(mine)-1].Token
+		if c.random.IntN(4) == 0 {
+			token = mine[c.random.IntN(len(mine))].Token
+		}
+	}
+	switch dice := c.random.IntN(100); {
+	case dice < 30:
+		if got, _, err := c.store.Acquire(ctx, key, c.name, value, terms); err == nil {
+			c.mine[key] = append(c.mine[key], got)
+			c.read = got
+		}
+	case dice < 55:
+		if c.random.IntN(3) == 0 {
+			value = nil
+		}
+		_, _ = c.store.Renew(ctx, key, token, value, terms)
+	case dice < 63:
+		_ = c.store.Resign(ctx, key, token)
+	case dice < 70 && c.read.Key != "":
+		_ = c.store.Delete(ctx, c.read.Key, c.read.Token, c.read.Revision)
+	case dice < 85:
+		if got, err := c.store.Get(ctx, key); err == nil {
+			c.read = got
+		}
+	case dice < 90:
+		for e, err := range c.store.List(ctx, "history/") {
+			if err == nil {
+				c.read = e
+			}
+		}
+	default:
+		pause := time.Duration(c.random.Int64N(int64(3 * time.Millisecond)))
+		if c.random.IntN(6) == 0 {
+			pause = 2 * briefly.TTL
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// history is the check that lets clients loose on a store.
+func history(t testing.TB, store lease.Store) {
+	t.Helper()
+	load := Load{Keys: 3, Clients: 6, Calls: 250, Seed: rand.Uint64()} //nolint:gosec // printed, to be repeated
+	calls := Explore(t.Context(), store, load)
+	granted := 0
+	for _, c := range calls {
+		if c.unknown() {
+			t.Errorf("a call failed: %v", c)
+		}
+		if c.Op == acquire && c.Err == nil {
+			granted++
+		}
+		var malformed *lease.MalformedError
+		if errors.As(c.Err, &malformed) {
+			t.Errorf("an entry was malformed: %v", c)
+		}
+	}
+	if granted < 10 {
+		t.Errorf("only %d of %d calls acquired anything: this history says nothing", granted, len(calls))
+	}
+	for _, problem := range Judge(calls) {
+		t.Errorf("%s\nin the history of %+v", problem, load)
+	}
+}
