@@ -91,7 +91,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
 	if o.Events != nil {
-		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events, o.Projects), options))
+		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events), options))
 	}
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(handler.NewDispatchers(o.Dispatchers, o.Projects), options))

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"connectrpc.com/connect"
 
@@ -16,9 +15,10 @@ import (
 
 // EventService is the domain's side of events.
 type EventService interface {
-	// Publish commits events, in order, all or none.
+	// Publish commits events, in order, all or none. What is wrong with them or the project is its to say, as with all that follow.
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 	Get(ctx context.Context, project string, position int64) (event.Event, error)
+	// List returns events without their data, newest first.
 	List(ctx context.Context, f event.ListFilter) ([]event.Event, error)
 	// Deliveries returns those that an event is part of.
 	Deliveries(ctx context.Context, project string, position int64) ([]event.Delivery, error)
@@ -27,15 +27,10 @@ type EventService interface {
 }
 
 // Events answers signalbox.v1.EventService.
-type Events struct {
-	service  EventService
-	projects ProjectFinder
-}
+type Events struct{ service EventService }
 
 // NewEvents returns the handler.
-func NewEvents(service EventService, projects ProjectFinder) *Events {
-	return &Events{service: service, projects: projects}
-}
+func NewEvents(service EventService) *Events { return &Events{service: service} }
 
 // PublishEvents commits events.
 func (h *Events) PublishEvents(
@@ -50,11 +45,7 @@ func (h *Events) PublishEvents(
 	if err != nil {
 		return nil, err
 	}
-	project, err := h.projects.Get(ctx, projectOf(m.GetProject()))
-	if err != nil {
-		return nil, err
-	}
-	accepted, err := h.service.Publish(ctx, project.Name, events)
+	accepted, err := h.service.Publish(ctx, projectOf(m.GetProject()), events)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +66,6 @@ func (h *Events) ListEvents(
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
-		return nil, err
-	}
 	events, next, err := listPage(req.Msg, pageDefault, pageMax,
 		func(before *int64, limit int) ([]event.Event, error) {
 			filter.Before, filter.Limit = value(before), limit
@@ -86,7 +74,6 @@ func (h *Events) ListEvents(
 		func(e event.Event) int64 { return e.Position })
 	res := &signalboxv1.ListEventsResponse{NextPageToken: next}
 	for _, e := range events {
-		e.Data = nil
 		res.Events = append(res.Events, eventMessage(e))
 	}
 	return reply(res, err)
@@ -96,13 +83,7 @@ func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 	f := event.ListFilter{
 		Project: projectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
 	}
-	known := []event.Status{event.Pending, event.Routed, event.Unmatched, event.Rejected}
 	for _, status := range m.GetStatuses() {
-		if !slices.Contains(known, event.Status(status)) {
-			return event.ListFilter{}, fault.New(fault.Invalid, fault.InvalidArgument,
-				"status %q: use pending, routed, unmatched or rejected", status).
-				WithField("statuses", "must be pending, routed, unmatched or rejected")
-		}
 		f.Statuses = append(f.Statuses, event.Status(status))
 	}
 	var err error
@@ -117,21 +98,18 @@ func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 func (h *Events) GetEvent(
 	ctx context.Context, req *connect.Request[signalboxv1.GetEventRequest],
 ) (*connect.Response[signalboxv1.GetEventResponse], error) {
-	project, err := h.projects.Get(ctx, projectOf(req.Msg.GetProject()))
-	if err != nil {
-		return nil, err
-	}
-	position := req.Msg.GetPosition()
+	project, position := projectOf(req.Msg.GetProject()), req.Msg.GetPosition()
 	if position == 0 {
-		if position, err = h.find(ctx, project.Name, req.Msg.GetId(), req.Msg.GetSource()); err != nil {
+		var err error
+		if position, err = h.find(ctx, project, req.Msg.GetId(), req.Msg.GetSource()); err != nil {
 			return nil, err
 		}
 	}
-	e, err := h.service.Get(ctx, project.Name, position)
+	e, err := h.service.Get(ctx, project, position)
 	if err != nil {
 		return nil, err
 	}
-	deliveries, err := h.service.Deliveries(ctx, project.Name, position)
+	deliveries, err := h.service.Deliveries(ctx, project, position)
 	return reply(&signalboxv1.GetEventResponse{Event: eventMessage(e), Deliveries: deliveryMessages(deliveries)}, err)
 }
 
@@ -161,11 +139,7 @@ func (h *Events) RedeliverEvent(
 	ctx context.Context, req *connect.Request[signalboxv1.RedeliverEventRequest],
 ) (*connect.Response[signalboxv1.RedeliverEventResponse], error) {
 	m := req.Msg
-	project, err := h.projects.Get(ctx, projectOf(m.GetProject()))
-	if err != nil {
-		return nil, err
-	}
-	deliveries, err := h.service.Redeliver(ctx, project.Name, m.GetPosition(), m.GetDeliveryIds(), m.GetReason())
+	deliveries, err := h.service.Redeliver(ctx, projectOf(m.GetProject()), m.GetPosition(), m.GetDeliveryIds(), m.GetReason())
 	return reply(&signalboxv1.RedeliverEventResponse{Deliveries: deliveryMessages(deliveries)}, err)
 }
 
