@@ -83,7 +83,7 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Encode returns the JSON of a beat, with as many of its projects as fit into an entry.
+// Encode returns the JSON of a beat, with as many of its projects as fit into an entry, and without facts that do not.
 func (b Beat) Encode() ([]byte, error) {
 	for {
 		value, err := json.Marshal(b)
@@ -92,9 +92,12 @@ func (b Beat) Encode() ([]byte, error) {
 			return nil, fmt.Errorf("encode heartbeat: %w", err)
 		case len(value) <= lease.MaxValue:
 			return value, nil
-		case len(b.Projects) == 0:
-			return nil, fmt.Errorf("encode heartbeat: %d bytes, of which an entry holds %d; describe the process in fewer words", len(value), lease.MaxValue)
+		case len(b.Projects) > 0:
+			b.Projects = slices.Clip(b.Projects[:len(b.Projects)/2])
+		case len(b.Facts) > 0:
+			b.Facts = nil
+		default:
+			return nil, fmt.Errorf("encode heartbeat: %d bytes, of which an entry holds %d", len(value), lease.MaxValue)
 		}
-		b.Projects = slices.Clip(b.Projects[:len(b.Projects)/2])
 	}
 }

@@ -161,9 +161,7 @@ func (a *Activities) heartbeat(ctx context.Context, serverID string) (lease.Stat
 }
 
 // Evict tells of workers that were struck off the list.
-func (a *Activities) Evict(ctx context.Context, in EvictInput) error {
-	a.Log.WarnContext(ctx, "Workers evicted: no heartbeat", "project", in.Name.Project, "task_queue", in.Name.TaskQueue, "workers", in.Evicted)
-	a.Metrics.WithTags(map[string]string{"project": in.Name.Project}).Counter("dispatcher_worker_evictions_total").Inc(int64(len(in.Evicted)))
+func (a *Activities) Evict(_ context.Context, in EvictInput) error {
 	a.Evicted(terms.Eviction{Name: in.Name, Evicted: in.Evicted, By: a.ServerID, At: in.At})
 	return nil
 }

@@ -90,7 +90,7 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		// Without it the SDK returns the run that is open as if it had been started.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo: contract.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: contract.Interpreter}.Fields(),
+		Memo:                                     contract.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: contract.Interpreter}.Fields(),
 	}, contract.WorkflowType, flow.Input{
 		Version: contract.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
 	})

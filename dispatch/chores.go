@@ -1,0 +1,303 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+const (
+	// heedAgain is the pause before hints are asked for again, requestsEvery the pace at which requests are looked for that no hint told of.
+	heedAgain     = time.Second
+	requestsEvery = 5 * time.Second
+	// sweepEvery is the pace at which owners look for dispatchers that sleep although there is work, sweepLimit how many at once.
+	sweepEvery = 2 * time.Second
+	sweepLimit = 1000
+	// inspectEvery is how often an owner looks whether a dispatcher is still open; a process looks at inspectPace a second at most.
+	inspectEvery = 30 * time.Second
+	inspectPace  = 20
+	// latePace is how many dispatchers a second are told that a worker is late.
+	latePace = 50
+	// clientEvery is the pace at which a process looks whether it has another client.
+	clientEvery = time.Second
+	choreLimit  = 5 * time.Second
+)
+
+// every calls what there is to do at a pace, spread a little, until ctx ends.
+func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
+	for {
+		timer := time.NewTimer(pace - rand.N(pace/5+1)) //nolint:gosec // spreads load, guards nothing
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			do(ctx)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// heed passes the hints of the store of leases on.
+func (d *Dispatchers) heed(ctx context.Context) {
+	for ctx.Err() == nil {
+		keys, err := d.o.Leases.Watch(ctx)
+		if err != nil {
+			pause(ctx, heedAgain)
+			continue
+		}
+		for key := range keys {
+			name, ok := contract.NameOf(key)
+			if !ok {
+				continue
+			}
+			s := d.service(name)
+			switch {
+			case s == nil:
+			case !strings.HasPrefix(key, contract.HandoverPrefix):
+				s.loop.Hint()
+			case s.loop.Owned() != nil:
+				d.request(ctx, name, key)
+			}
+		}
+		pause(ctx, heedAgain)
+	}
+}
+
+// heedRequests looks for requests to hand over.
+func (d *Dispatchers) heedRequests(ctx context.Context) {
+	every(ctx, requestsEvery, func(ctx context.Context) {
+		if len(d.owned()) == 0 {
+			return
+		}
+		for entry, err := range d.o.Leases.List(ctx, contract.HandoverPrefix) {
+			if err != nil {
+				continue // the next round is soon
+			}
+			name, ok := contract.NameOf(entry.Key)
+			if s := d.service(name); ok && s != nil && s.loop.Owned() != nil && entry.State == lease.Held {
+				d.heedRequest(ctx, name, entry)
+			}
+		}
+	})
+}
+
+func (d *Dispatchers) request(ctx context.Context, name Name, key string) {
+	ctx, cancel := context.WithTimeout(ctx, choreLimit)
+	defer cancel()
+	if entry, err := d.o.Leases.Get(ctx, key); err == nil && entry.State == lease.Held {
+		d.heedRequest(ctx, name, entry)
+	}
+}
+
+// heedRequest hands over if it is this process that takes the request away: the next owner must not find it.
+func (d *Dispatchers) heedRequest(ctx context.Context, name Name, entry lease.Entry) {
+	if d.o.Leases.Delete(ctx, entry.Key, entry.Token, entry.Revision) != nil {
+		return
+	}
+	var r contract.Request
+	if err := json.Unmarshal(entry.Value, &r); err != nil {
+		r.By = entry.Holder
+	}
+	if s := d.service(name); s != nil {
+		s.loop.HandOver(r)
+	}
+}
+
+// sweep rings for owned dispatchers that sleep although there is work, because a doorbell was not heard.
+func (d *Dispatchers) sweep(ctx context.Context) {
+	every(ctx, sweepEvery, func(ctx context.Context) {
+		if len(d.owned()) == 0 {
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, choreLimit)
+		defer cancel()
+		asleep, err := d.o.Inbox.Asleep(bounded, sweepLimit)
+		if err != nil {
+			return // whoever routes says that the inbox is away
+		}
+		for _, name := range asleep {
+			s := d.service(name)
+			if s == nil || s.loop.Owned() == nil {
+				continue
+			}
+			if err := d.Ring(ctx, name); err != nil && !errors.Is(err, ErrNotOpen) {
+				return // Temporal is away; the next sweep is soon
+			}
+		}
+	})
+}
+
+// inspect looks whether what this process owns is still open, one after another.
+func (d *Dispatchers) inspect(ctx context.Context) {
+	for ctx.Err() == nil {
+		owned := d.owned()
+		step := max(inspectEvery/time.Duration(max(len(owned), 1)), time.Second/inspectPace)
+		if len(owned) == 0 {
+			pause(ctx, inspectEvery/time.Duration(inspectPace))
+		}
+		for _, o := range owned {
+			pause(ctx, step-rand.N(step/5+1)) //nolint:gosec // spreads load, guards nothing
+			if s := d.service(o.Name); s != nil && ctx.Err() == nil {
+				s.loop.Look()
+			}
+		}
+	}
+}
+
+// watchClient registers again when there is another client, or one again.
+func (d *Dispatchers) watchClient(ctx context.Context) {
+	var last client.Client
+	first := true
+	every(ctx, clientEvery, func(context.Context) {
+		c, err := d.o.Client()
+		if err != nil {
+			last = nil
+			return
+		}
+		if !first && !same(c, last) {
+			d.roll.Add(d.names()...)
+		}
+		first, last = false, c
+	})
+}
+
+func same(a, b client.Client) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.TypeOf(a).Comparable() && a == b
+}
+
+// beat is what this process says of itself.
+func (d *Dispatchers) beat() contract.Beat {
+	b := contract.Beat{ServerID: d.o.ServerID, Build: d.o.Build, Interpreter: contract.Interpreter, StartedAt: d.born}
+	for _, name := range d.names() {
+		b.Projects = append(b.Projects, name.Project)
+	}
+	b.Projects = slices.Compact(b.Projects)
+	b.Serves = len(b.Projects)
+	if d.o.Describe != nil {
+		b.Facts = d.o.Describe()
+	}
+	return b
+}
+
+// workers are who works for a dispatcher that is started: this process, and who says so in its heartbeat.
+func (d *Dispatchers) workers(name Name) []contract.Worker {
+	d.mu.Lock()
+	lives := d.lives
+	d.mu.Unlock()
+	now := time.Now()
+	list := []contract.Worker{{ServerID: d.o.ServerID, TaskQueue: name.TaskQueue, Build: d.o.Build, RegisteredAt: now}}
+	for id, life := range lives {
+		if id != d.o.ServerID && life.Alive && life.Serves(name.Project) {
+			list = append(list, contract.Worker{ServerID: id, TaskQueue: name.TaskQueue, Build: life.Beat.Build, RegisteredAt: now})
+		}
+	}
+	slices.SortFunc(list, func(a, b contract.Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
+	return list
+}
+
+// watchWorkers reads all heartbeats, and tells the dispatchers that this process owns which of their workers seem to be gone:
+// one that is parked looks after them only when it is told.
+func (d *Dispatchers) watchWorkers(ctx context.Context) {
+	told := map[Name]map[string]bool{}
+	for {
+		d.scan(ctx, told)
+		pause(ctx, d.o.Timing.Heartbeat-rand.N(d.o.Timing.Heartbeat/5+1)) //nolint:gosec // spreads load, guards nothing
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
+	bounded, cancel := context.WithTimeout(ctx, choreLimit)
+	lives, err := heart.Read(bounded, d.o.Leases)
+	cancel()
+	if err != nil {
+		return // who beats says that the store is away
+	}
+	d.mu.Lock()
+	d.lives = lives
+	d.mu.Unlock()
+	if !lives[d.o.ServerID].Alive {
+		return // the store lost its memory, or this process its heartbeat: what is missing proves nothing
+	}
+	owned := map[Name]bool{}
+	for _, o := range d.owned() {
+		owned[o.Name] = true
+		known := told[o.Name]
+		if known == nil {
+			known = map[string]bool{}
+			told[o.Name] = known
+		}
+		var late []string
+		consider := func(id string) {
+			switch {
+			case lives[id].Alive:
+				delete(known, id)
+			case !known[id]:
+				late = append(late, id)
+			}
+		}
+		for id, life := range lives {
+			if life.Serves(o.Name.Project) {
+				consider(id)
+			}
+		}
+		for _, w := range o.Workers {
+			if _, there := lives[w.ServerID]; !there {
+				consider(w.ServerID)
+			}
+		}
+		if len(late) == 0 {
+			continue
+		}
+		slices.Sort(late)
+		if err := d.temporal.Late(ctx, o.Name, slices.Compact(late)); err == nil {
+			for _, id := range late {
+				known[id] = true
+			}
+		}
+		pause(ctx, time.Second/latePace)
+	}
+	for name := range told {
+		if !owned[name] {
+			delete(told, name)
+		}
+	}
+}
+
+// gone has the owner look, if it is this process.
+func (d *Dispatchers) gone(name Name, err error) {
+	if s := d.service(name); s != nil && errors.Is(err, remote.ErrGone) {
+		s.loop.Look()
+	}
+}
+
+func compare(a, b Name) int {
+	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.TaskQueue, b.TaskQueue))
+}

@@ -1,0 +1,243 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/worker"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/roll"
+)
+
+const (
+	// The attempts to win leases of a process: per second, and at once.
+	winsPerSecond = 500
+	winsAtOnce    = 200
+	// ownings is how many dispatchers a process starts, adopts or replaces at the same time.
+	ownings = 32
+)
+
+// Dispatchers are the dispatchers that a process works for, and those among them that it owns.
+type Dispatchers struct {
+	o          Options
+	temporal   *remote.Temporal
+	process    *owner.Process
+	activities *flow.Activities
+	record     *record.Record
+	heart      *heart.Heart
+	roll       *roll.Roll
+	rings      singleflight.Group
+	born       time.Time
+
+	mu     sync.Mutex
+	served map[Name]*service
+	ctx    context.Context //nolint:containedctx // of everything that runs between Start and Stop; nil outside
+	lives  map[string]heart.Life
+
+	cancel  context.CancelFunc
+	joined  sync.WaitGroup
+	journal struct {
+		cancel context.CancelFunc
+		joined sync.WaitGroup
+	}
+}
+
+// service is a dispatcher that the process works for.
+type service struct {
+	loop   *owner.Loop
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// New returns the dispatchers of a process. Without Start, it can ring doorbells and ask for handovers.
+func New(o Options) (*Dispatchers, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now()}
+	d.temporal = &remote.Temporal{Client: o.Client, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
+	d.record = record.New(o.Journal, o.Metrics, o.Log)
+	d.roll = roll.New(d.temporal, o.ServerID, o.Build, o.Log)
+	d.heart = &heart.Heart{
+		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Log: o.Log,
+		Returned: func() { d.roll.Add(d.names()...) },
+	}
+	d.activities = &flow.Activities{
+		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Metrics: o.Metrics, Log: o.Log,
+	}
+	d.process = &owner.Process{
+		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
+		Ready:       func() error { _, err := o.Client(); return err },
+		StoreFailed: d.heart.StoreFailed, Workers: d.workers,
+		Pace: owner.NewPace(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
+	}
+	return d, nil
+}
+
+// Register puts what dispatchers need on the worker of a task queue. It must be done for each task queue that is served.
+func (d *Dispatchers) Register(r worker.Registry) { d.activities.Register(r) }
+
+// Start begins to own and to work for what is served. It waits for nothing.
+func (d *Dispatchers) Start(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx != nil {
+		return errors.New("start dispatchers: they were started already")
+	}
+	journal := context.WithoutCancel(ctx)
+	journal, d.journal.cancel = context.WithCancel(journal)
+	d.journal.joined.Go(func() { d.record.Run(journal) })
+	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	running := d.ctx
+	for _, chore := range []func(context.Context){
+		d.heart.Run, d.roll.Run, d.heed, d.heedRequests, d.sweep, d.inspect, d.watchWorkers, d.watchClient,
+	} {
+		d.joined.Go(func() { chore(running) })
+	}
+	for name, s := range d.served {
+		d.run(name, s)
+	}
+	return nil
+}
+
+// Stop gives up what this process owns, and nothing else: the dispatchers run on. It returns when everything has ended, or with
+// ctx. They cannot be started again.
+func (d *Dispatchers) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	started := d.ctx != nil
+	d.mu.Unlock()
+	if !started {
+		return nil
+	}
+	d.cancel()
+	if err := join(ctx, &d.joined); err != nil {
+		return fmt.Errorf("stop dispatchers: %w", err)
+	}
+	d.journal.cancel()
+	if err := join(ctx, &d.journal.joined); err != nil {
+		return fmt.Errorf("stop dispatchers: write the journal: %w", err)
+	}
+	return nil
+}
+
+func join(ctx context.Context, group *sync.WaitGroup) error {
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		group.Wait()
+	}()
+	select {
+	case <-joined:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Serve says that this process has a worker on a dispatcher's task queue, with [Dispatchers.Register] done. From now on it works for
+// the dispatcher, and owns it when nobody else does. To serve again what is served changes nothing.
+func (d *Dispatchers) Serve(name Name) error {
+	if err := contract.Validate(name); err != nil {
+		return fmt.Errorf("serve dispatcher: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.served[name] != nil {
+		return nil
+	}
+	s := &service{loop: owner.New(d.process, name)}
+	d.served[name] = s
+	if d.ctx != nil {
+		d.run(name, s)
+	}
+	return nil
+}
+
+// run is called with the lock held.
+func (d *Dispatchers) run(name Name, s *service) {
+	ctx, cancel := context.WithCancel(d.ctx)
+	s.cancel, s.done = cancel, make(chan struct{})
+	d.joined.Go(func() {
+		defer close(s.done)
+		defer cancel()
+		s.loop.Run(ctx)
+	})
+	d.roll.Add(name)
+}
+
+// Leave ends what Serve began: the process gives the dispatcher up if it owns it. It returns when that is done, or with ctx.
+func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
+	d.mu.Lock()
+	s := d.served[name]
+	delete(d.served, name)
+	d.roll.Remove(name)
+	d.mu.Unlock()
+	if s == nil || s.cancel == nil {
+		return nil
+	}
+	s.cancel()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave dispatcher %q: %w", contract.ID(name), context.Cause(ctx))
+	}
+}
+
+// Owned is a dispatcher that this process owns.
+type Owned struct {
+	Name  Name
+	RunID string
+	Epoch int64
+	Since time.Time
+}
+
+// Owned returns what this process owns, in the order of names.
+func (d *Dispatchers) Owned() []Owned {
+	var list []Owned
+	for _, o := range d.owned() {
+		list = append(list, Owned{Name: o.Name, RunID: o.RunID, Epoch: o.Owner.Epoch, Since: o.Since})
+	}
+	return list
+}
+
+func (d *Dispatchers) owned() []owner.Ownership {
+	var list []owner.Ownership
+	for _, s := range d.services() {
+		if o := s.loop.Owned(); o != nil {
+			list = append(list, *o)
+		}
+	}
+	slices.SortFunc(list, func(a, b owner.Ownership) int { return compare(a.Name, b.Name) })
+	return list
+}
+
+func (d *Dispatchers) services() map[Name]*service {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.served)
+}
+
+func (d *Dispatchers) service(name Name) *service {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.served[name]
+}
+
+// names returns what is served, in order.
+func (d *Dispatchers) names() []Name {
+	return slices.SortedFunc(maps.Keys(d.services()), compare)
+}

@@ -1,0 +1,325 @@
+package owner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/decide"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+const (
+	// maxTries is how often it is decided anew before the lease is left to others; the pauses add up to some fifteen seconds.
+	maxTries  = 12
+	tryPause  = 50 * time.Millisecond
+	tryPauses = 2 * time.Second
+)
+
+// errReplacing: the old one was terminated, the new one is to be started.
+var errReplacing = errors.New("the one before was terminated")
+
+// tenure is the time from winning a lease to its end.
+type tenure struct {
+	l     *Loop
+	won   *victory
+	hold  *lease.Hold
+	began time.Time
+
+	mu    sync.Mutex
+	owner inbox.Owner // zero until the inbox handed out the epoch
+}
+
+// value is what the lease's entry says.
+func (t *tenure) value() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	value, err := json.Marshal(contract.Claim{ServerID: t.l.p.ServerID, Epoch: t.owner.Epoch})
+	if err != nil {
+		return nil // keeps what is there
+	}
+	return value
+}
+
+// previous tells what became of the owner before.
+func previous(p *Process, won *victory) decide.Previous {
+	before := won.before
+	switch {
+	case before == nil:
+		return decide.Unknown
+	case before.State == lease.Resigned:
+		return decide.Resigned
+	case before.Holder == p.ServerID || p.StoreFailed(before.Age()):
+		// It could not renew: this process, which lives, or somebody while nobody could.
+		return decide.Unknown
+	}
+	return decide.Crashed
+}
+
+// take makes this process the owner of an open dispatcher. It decides again after each act that did not have its effect.
+func (t *tenure) take(ctx context.Context, before decide.Previous) error {
+	select {
+	case t.l.p.Slots <- struct{}{}:
+		defer func() { <-t.l.p.Slots }()
+	case <-ctx.Done():
+		return nil
+	case <-t.hold.Done():
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.hold.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	a := &attempt{t: t, before: before, outcome: terms.Handover, unanswered: map[string]bool{}}
+	var last error
+	for try := range maxTries {
+		// A termination that was made leaves nothing to wait for.
+		if last != nil && !errors.Is(last, errReplacing) && !sleep(ctx, jitter(min(tryPause<<try, tryPauses))) {
+			break
+		}
+		done, err := a.once(ctx)
+		if done {
+			return err
+		}
+		last = err
+		if !t.hold.Valid() {
+			break
+		}
+	}
+	if ctx.Err() != nil || !t.hold.Valid() {
+		return nil // what ended it says the rest
+	}
+	return fmt.Errorf("own dispatcher %q: gave up after %d tries: %w", contract.ID(t.l.name), maxTries, last)
+}
+
+// attempt is what was learnt while taking a dispatcher.
+type attempt struct {
+	t          *tenure
+	before     decide.Previous
+	owner      inbox.Owner
+	outcome    terms.Outcome
+	from       decide.Seen
+	unanswered map[string]bool // by run ID
+}
+
+// once looks, decides and acts. It returns whether the matter is settled; with an error, that it is settled against this process.
+func (a *attempt) once(ctx context.Context) (bool, error) {
+	t := a.t
+	seen, open, err := a.see(ctx)
+	if err != nil {
+		return false, err
+	}
+	if a.owner.Epoch == 0 {
+		if err := a.fence(ctx, seen.Epoch); err != nil {
+			return false, err
+		}
+		a.from = seen
+	}
+	if !t.hold.Valid() {
+		return false, t.hold.Err()
+	}
+	act := decide.What(a.before, seen, a.owner)
+	switch act.Kind {
+	case decide.ColdStart:
+		runID, err := t.l.p.Temporal.Start(ctx, t.l.name, a.owner, t.l.p.Workers(t.l.name))
+		if a.outcome == terms.Handover {
+			a.outcome = terms.ColdStart
+		}
+		if err != nil {
+			return false, err
+		}
+		a.done(act, runID, t.l.p.Workers(t.l.name))
+		return true, nil
+	case decide.Adopt:
+		state, err := t.l.p.Temporal.Adopt(ctx, t.l.name, open.RunID, a.owner)
+		a.unanswered[open.RunID] = errors.Is(err, remote.ErrUnanswered)
+		if err != nil {
+			return false, err
+		}
+		a.done(act, open.RunID, state.Workers)
+		return true, nil
+	case decide.TakeOver:
+		// What is to be started is decided by another look.
+		return false, a.terminate(ctx, act, seen, open.RunID)
+	case decide.Keep:
+		a.done(act, open.RunID, t.l.p.Workers(t.l.name))
+		return true, nil
+	case decide.StepDown:
+		// To win again at once would find the same.
+		return true, fmt.Errorf("own dispatcher %q with epoch %d: %s", contract.ID(t.l.name), a.owner.Epoch, act.Reason)
+	default:
+		return true, fmt.Errorf("own dispatcher %q: %s", contract.ID(t.l.name), act.Reason)
+	}
+}
+
+// see looks at both sides. Without knowing what is open, nothing is done.
+func (a *attempt) see(ctx context.Context) (decide.Seen, contract.Execution, error) {
+	t := a.t
+	open, err := t.l.p.Temporal.Describe(ctx, t.l.name)
+	if err != nil {
+		return decide.Seen{}, contract.Execution{}, err
+	}
+	if open == nil {
+		return decide.Seen{}, contract.Execution{}, nil
+	}
+	seen := decide.Seen{Open: true, Belongs: contract.Belongs(t.l.name, *open, nil), Unanswered: a.unanswered[open.RunID]}
+	if seen.Belongs != contract.Mine {
+		return seen, *open, nil
+	}
+	seen.Owner, seen.Epoch = open.Memo.Owner, open.Memo.Epoch
+	ask, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	progress, err := t.l.p.Inbox.Progress(ask, t.l.name)
+	if err != nil {
+		return decide.Seen{}, contract.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
+	}
+	for _, p := range progress {
+		seen.Silent = !p.Parked && p.Due && p.SinceProgress > t.l.p.Timing.StaleAfter
+	}
+	return seen, *open, nil
+}
+
+// fence gets the epoch. From then on, nothing is claimed for the owner before.
+func (a *attempt) fence(ctx context.Context, above int64) error {
+	t := a.t
+	ask, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	owner, err := t.l.p.Inbox.Fence(ask, t.l.name, t.l.p.ServerID, above)
+	if err != nil {
+		return fmt.Errorf("fence dispatcher %q: %w", contract.ID(t.l.name), err)
+	}
+	a.owner = owner
+	t.mu.Lock()
+	t.owner = owner
+	t.mu.Unlock()
+	// The next renewal would write it too, in a while.
+	if _, err := t.l.p.Leases.Renew(ask, t.l.key, t.won.entry.Token, t.value(), t.l.p.Timing.Owner()); err != nil && !errors.Is(err, lease.ErrLost) {
+		t.l.log.WarnContext(ctx, "Epoch could not be written to the lease; the next renewal does it", "error", err)
+	}
+	return nil
+}
+
+func (a *attempt) terminate(ctx context.Context, act decide.Act, seen decide.Seen, runID string) error {
+	t := a.t
+	from := "nobody known"
+	if seen.Owner != "" {
+		from = fmt.Sprintf("%q (epoch %d)", seen.Owner, seen.Epoch)
+	}
+	reason := fmt.Sprintf("taken over by %q (epoch %d) from %s: %s", a.owner.Holder, a.owner.Epoch, from, act.Reason)
+	err := t.l.p.Temporal.Terminate(ctx, t.l.name, runID, reason)
+	if errors.Is(err, remote.ErrGone) {
+		return err
+	}
+	t.l.p.Observer.Terminated(terms.Termination{
+		Name: t.l.name, WorkflowID: contract.ID(t.l.name), RunID: runID, Kind: act.Label, Reason: reason,
+		From: seen.Owner, FromEpoch: seen.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, By: t.l.p.ServerID, At: time.Now(),
+	}, err)
+	if err != nil {
+		return err
+	}
+	a.outcome = terms.Takeover
+	return errReplacing
+}
+
+// done notes that this process owns the dispatcher.
+func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) {
+	t := a.t
+	now := time.Now()
+	t.l.own(&Ownership{Name: t.l.name, Owner: a.owner, RunID: runID, Since: now, Workers: workers})
+	from, gap := a.from.Owner, time.Duration(0)
+	if before := t.won.before; before != nil {
+		if from == "" {
+			from = before.Holder
+		}
+		if before.State == lease.Expired {
+			gap = t.won.entry.AcquiredAt.Sub(before.ExpiresAt)
+		}
+	}
+	took := now.Sub(t.began)
+	t.l.p.Observer.Changed(terms.OwnerChange{
+		Name: t.l.name, WorkflowID: contract.ID(t.l.name), RunID: runID, Outcome: a.outcome,
+		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Reason: act.Reason, At: now, Took: took,
+	}, gap+took)
+}
+
+// keep returns when the tenure ends.
+func (t *tenure) keep(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.hold.Done():
+			return t.lost()
+		case request := <-t.l.asked:
+			t.l.log.InfoContext(ctx, "Handing the dispatcher over", "by", request.By, "reason", request.Reason)
+			t.l.rest = time.Now().Add(handoverPause)
+			t.handOver(ctx)
+			return nil
+		case <-t.l.look:
+			if err := t.lookAgain(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// handOver gives the lease up and leaves it to others for a while.
+func (t *tenure) handOver(ctx context.Context) {
+	t.l.own(nil)
+	bounded, cancel := context.WithTimeout(ctx, resignTimeout)
+	defer cancel()
+	if err := t.hold.Resign(bounded); err != nil {
+		t.l.log.WarnContext(ctx, "Lease could not be resigned; it runs out by itself", "error", err)
+	}
+	for ctx.Err() == nil && time.Now().Before(t.l.rest) {
+		t.l.wait(ctx, nil)
+		// The hint may be that of the own resignation.
+		if e, err := t.l.p.Leases.Get(ctx, t.l.key); err == nil && e.State == lease.Held {
+			return
+		}
+	}
+}
+
+// lookAgain looks whether the dispatcher is still open and owned, and does what is needed if not.
+func (t *tenure) lookAgain(ctx context.Context) error {
+	t.mu.Lock()
+	a := &attempt{t: t, before: decide.Unknown, owner: t.owner}
+	t.mu.Unlock()
+	seen, _, err := a.see(ctx)
+	if err != nil || decide.What(a.before, seen, a.owner).Kind == decide.Keep {
+		return nil //nolint:nilerr // what cannot be seen is looked at again later
+	}
+	if !t.hold.Valid() {
+		return nil // the select sees why
+	}
+	t.l.log.WarnContext(ctx, "The dispatcher is gone or another's; deciding again")
+	t.l.own(nil)
+	t.began = time.Now()
+	t.won = &victory{entry: t.won.entry}
+	return t.take(ctx, decide.Unknown)
+}
+
+// lost tells that the lease ended without having been given up.
+func (t *tenure) lost() error {
+	err := t.hold.Err()
+	t.mu.Lock()
+	owner := t.owner
+	t.mu.Unlock()
+	t.l.p.Observer.Changed(terms.OwnerChange{
+		Name: t.l.name, WorkflowID: contract.ID(t.l.name), Outcome: terms.Lost, From: owner.Holder, FromEpoch: owner.Epoch,
+		Reason: err.Error(), At: time.Now(),
+	}, 0)
+	return nil
+}
