@@ -12,7 +12,7 @@ import (
 // Schedule is what starts runs of a workflow without a request. Exactly one of Every, Cron, After and On is set.
 type Schedule struct {
 	Every *Duration // between the starts of runs; fixed, at least a second
-	// Cron has five fields (minute, hour, day of the month, month, day of the week) or is a name such as @daily, in UTC.
+	// Cron has five fields (minute, hour, day, month, weekday) or is a name such as @daily, in UTC.
 	Cron  string
 	After *Duration // between the end of a run and the start of the next one; fixed
 	// On are the events that start a run. Its input is the array of those events, in order of their acceptance, in the form Read.

@@ -120,6 +120,9 @@ func (m *Machine) Done() (Outcome, bool) {
 // InFlight counts the calls, publications and listeners to be whose results are outstanding. While it is 0 the machine can be snapshotted.
 func (m *Machine) InFlight() int { return len(m.calls) }
 
+// Listening tells whether an event may be delivered.
+func (m *Machine) Listening() bool { return len(m.ears) > 0 }
+
 // Hold keeps new calls from starting, so that InFlight falls to 0. Only Restore ends it.
 func (m *Machine) Hold() { m.hold = true }
 

@@ -11,6 +11,9 @@ import (
 // RunWorkflow is the type of the one Temporal workflow that executes runs.
 const RunWorkflow = "signalbox.run"
 
+// WakeSignal is the signal that hands an event to a run that listens.
+const WakeSignal = "signalbox.event"
+
 // taskQueuePrefix keeps Signalbox's queues apart from others in the same namespace.
 const taskQueuePrefix = "signalbox-"
 
@@ -21,6 +24,8 @@ func TaskQueue(project string) string { return taskQueuePrefix + project }
 func WorkflowID(runID string) string { return runID }
 
 // Fingerprint names the contract in twelve hexadecimal digits: processes with another one do not find each other's runs.
+// The signal is no part of it: a process that does not know it never gets a run that listens, as such a run asks for a
+// newer interpreter.
 func Fingerprint() string {
 	const length = 12
 	sum := sha256.Sum256([]byte(strings.Join([]string{RunWorkflow, TaskQueue("*"), WorkflowID("*")}, "\n")))

@@ -53,6 +53,8 @@ type Input struct {
 	Chain int `json:"chain,omitempty"`
 	// Snapshot is the machine's state in a continued execution.
 	Snapshot []byte `json:"snapshot,omitempty"`
+	// Unlisten are listeners that the execution before was about to give up.
+	Unlisten []string `json:"unlisten,omitempty"`
 }
 
 // Limits shape the history a run leaves and the compute it takes. They decide commands, so changing one changes what

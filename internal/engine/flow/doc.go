@@ -1,12 +1,18 @@
 // Package flow runs the interpreter (dsl/interp) as a Temporal workflow: it performs the machine's effects as timers,
 // activities and local activities, and hands its records to a sink in the same process.
 //
-// There is one workflow, [Workflow.Run], for all documents. A worker registers it and two activities:
+// There is one workflow, [Workflow.Run], for all documents. A worker registers it and these activities:
 //
 //	w := flow.New(ctx, documents, sink, flow.DefaultLimits())
 //	registry.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: …})
 //	registry.RegisterActivityWithOptions(httpCall, activity.RegisterOptions{Name: flow.HTTPActivity})
 //	registry.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
+//	registry.RegisterActivityWithOptions(listen, activity.RegisterOptions{Name: flow.ListenActivity})
+//	registry.RegisterActivityWithOptions(unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
+//	registry.RegisterActivityWithOptions(emit, activity.RegisterOptions{Name: flow.EmitActivity})
+//
+// Events come to a run as signals, [Wake]. They are taken in before anything else that has happened, and before a run
+// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost.
 //
 // The package knows nothing of stores, projects' queues or HTTP clients.
 package flow

@@ -16,6 +16,7 @@ import (
 // Events a history grows by.
 const (
 	eventsPerTask     = 3 // workflow task scheduled, started, completed
+	eventsPerSignal   = 1 // signaled
 	eventsPerActivity = 3 // scheduled, started, closed
 	eventsPerTimer    = 2 // started, fired or canceled
 	eventsPerLocal    = 1 // marker
@@ -31,6 +32,7 @@ type driver struct {
 	machine   *interp.Machine
 	sink      Sink
 	limits    Limits
+	wakes     workflow.ReceiveChannel
 
 	pending []*effect // in the order of their start
 
@@ -43,17 +45,34 @@ type driver struct {
 	fuelMark               int64
 }
 
-// effect is a timer or a call in flight.
+// effectKind is what an effect is.
+type effectKind int
+
+const (
+	timerEffect effectKind = iota
+	callEffect
+	listenEffect
+	unlistenEffect
+	emitEffect
+)
+
+// effect is something in flight.
 type effect struct {
-	id     interp.EffectID
-	future workflow.Future
-	cancel workflow.CancelFunc
-	call   *HTTPRequest // nil for a timer
-	due    time.Time    // of a timer
+	kind     effectKind
+	id       interp.EffectID
+	future   workflow.Future
+	cancel   workflow.CancelFunc
+	call     *HTTPRequest // of a call
+	due      time.Time    // of a timer
+	listener string       // of listenEffect and unlistenEffect
+	unwanted bool         // the listener is to be given up once it is committed
 }
 
 func (d *driver) run() (json.RawMessage, error) {
 	d.events = eventsPerTask
+	for _, listener := range d.in.Unlisten {
+		d.unlisten(listener)
+	}
 	for {
 		if d.ctx.Err() != nil {
 			d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
@@ -92,23 +111,29 @@ func (d *driver) publish() {
 func (d *driver) await() {
 	// The context cannot be canceled, so there is no error. Whether the run was canceled is part of the condition.
 	_ = workflow.Await(d.detached, func() bool {
-		return d.ctx.Err() != nil || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+		return d.ctx.Err() != nil || d.wakes.Len() > 0 || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
 	})
 }
 
-// settle tells the machine what has happened, in the order in which the effects were started.
+// settle tells the machine what has happened: the events first, then the effects in the order in which they were started.
 func (d *driver) settle() {
+	d.hear(false)
 	for _, e := range slices.Clone(d.pending) {
 		if !e.future.IsReady() {
 			continue
 		}
 		d.forget(e)
-		if e.call == nil {
-			d.newTask()
-			d.machine.Fire(e.id, workflow.Now(d.ctx))
+		if e.kind == callEffect {
+			d.settleCall(e)
 			continue
 		}
-		d.settleCall(e)
+		d.newTask()
+		switch e.kind { //nolint:exhaustive // calls are above; nobody waits for a listener to be given up
+		case timerEffect:
+			d.machine.Fire(e.id, workflow.Now(d.ctx))
+		case listenEffect, emitEffect:
+			d.settleEvent(e)
+		}
 	}
 }
 
@@ -154,6 +179,12 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.dispatch(e.ID, d.request(e), false)
 		case interp.CancelCall:
 			d.cancel(e.ID)
+		case interp.Listen:
+			d.listen(e)
+		case interp.Unlisten:
+			d.giveUp(e.Listener)
+		case interp.Emit:
+			d.emit(e)
 		}
 	}
 	for _, e := range last {
@@ -178,7 +209,7 @@ func (d *driver) startTimer(e interp.StartTimer) {
 	ctx, cancel := workflow.WithCancel(d.detached)
 	// a timer of no time would fire without an event, and so within the workflow task
 	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
-	d.pending = append(d.pending, &effect{id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: e.Deadline})
+	d.pending = append(d.pending, &effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: e.Deadline})
 	d.events += eventsPerTimer
 }
 
@@ -232,6 +263,10 @@ func (d *driver) moveOn() []byte {
 	if d.events < d.retryAt {
 		return nil
 	}
+	d.hear(true) // what is in the channel ends with the execution
+	if _, done := d.machine.Done(); done {
+		return nil
+	}
 	snapshot, err := d.machine.Snapshot()
 	if err != nil {
 		panic(fmt.Sprintf("continue run %q as new: %v", d.in.RunID, err))
@@ -253,6 +288,7 @@ func (d *driver) continueAsNew(snapshot []byte) error {
 	next := d.in
 	next.Input, next.Snapshot = nil, snapshot
 	next.Chain++
+	next.Unlisten = d.leaving()
 	return workflow.NewContinueAsNewError(d.ctx, d.info.WorkflowType.Name, next)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 )
 
 // loadTimeout bounds a document's loading: the workflow's goroutine may not be away for a second.
@@ -42,6 +43,7 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	d := &driver{
 		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, limits: w.limits,
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
+		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 	}
 	return d.run()
 }
@@ -66,7 +68,10 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 		return machine
 	}
 	now := workflow.Now(ctx)
-	start := interp.Start{RunID: in.RunID, At: now, RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter)}
+	start := interp.Start{
+		RunID: in.RunID, At: now, Source: "/projects/" + in.Project + "/workflows/" + in.Workflow + "/runs/" + in.RunID,
+		RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter),
+	}
 	var malformed error
 	if len(in.Input) > 0 {
 		start.Input, malformed = jq.DecodeJSON(in.Input)

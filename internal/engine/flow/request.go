@@ -52,7 +52,7 @@ func safe(method string) bool {
 // dispatch starts a call, as a local activity or as an activity.
 func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, local bool) {
 	ctx, cancel := workflow.WithCancel(d.detached)
-	e := &effect{id: id, cancel: cancel, call: &r}
+	e := &effect{kind: callEffect, id: id, cancel: cancel, call: &r}
 	if r.Local = local; r.Local {
 		wire := r
 		// The request's own timeout is the first to pass: then the failure tells what happened.
@@ -82,15 +82,22 @@ func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, local bool) {
 }
 
 // roomForLocal tells whether a safe call may be a local activity now. While one is in flight the workflow task stays
-// open and no timer or activity can report, so nothing else may be about to: else a race's timer would be late.
+// open and no timer, activity or event can report, so nothing else may be about to: else a race's timer would be late.
 func (d *driver) roomForLocal() bool {
+	if d.machine.Listening() {
+		return false
+	}
 	locals := 0
 	soon := workflow.Now(d.ctx).Add(d.limits.LocalTimeout + time.Second)
 	for _, e := range d.pending {
 		switch {
-		case e.call == nil && e.due.Before(soon), e.call != nil && !e.call.Local:
+		case e.kind == timerEffect:
+			if e.due.Before(soon) {
+				return false
+			}
+		case e.kind != callEffect || !e.call.Local:
 			return false
-		case e.call != nil:
+		default:
 			locals++
 		}
 	}
