@@ -72,6 +72,10 @@ func What(previous Previous, seen Seen, own inbox.Owner) Act {
 		return Act{TakeOver, "unanswered", "it did not answer"}
 	case seen.Silent:
 		return Act{TakeOver, "silent", "it makes no progress although there is work"}
+	case seen.Epoch != own.Epoch-1:
+		// Whoever was given the epochs between may have decided to terminate this very run, and be slow about it: what is adopted
+		// would then be lost in the middle of its work. The exploration in dispatch/internal/model shows how.
+		return Act{TakeOver, "interrupted", "somebody who was to own it after its owner has not come to an end"}
 	case previous == Resigned:
 		return Act{Adopt, "resigned", "its owner resigned"}
 	default:

@@ -52,11 +52,12 @@ func TestEverySituation(t *testing.T) {
 			if seen.Belongs != contract.Legacy {
 				require.Equal(t, contract.Mine, seen.Belongs, "only what is ours is terminated: %s", about)
 				require.Less(t, seen.Epoch, own.Epoch, "never one with a higher epoch: %s", about)
-				require.True(t, previous == decide.Crashed || seen.Silent || seen.Unanswered, "never a healthy one without need: %s", about)
+				interrupted := seen.Epoch != own.Epoch-1
+				require.True(t, previous == decide.Crashed || seen.Silent || seen.Unanswered || interrupted, "never a healthy one without need: %s", about)
 			}
 		case decide.Adopt:
 			require.Equal(t, contract.Mine, seen.Belongs, about)
-			require.Less(t, seen.Epoch, own.Epoch, about)
+			require.Equal(t, own.Epoch-1, seen.Epoch, about)
 			require.NotEqual(t, decide.Crashed, previous, about)
 			require.False(t, seen.Silent || seen.Unanswered, about)
 		case decide.Keep:
@@ -89,18 +90,19 @@ func TestTable(t *testing.T) {
 		kind     decide.Kind
 		label    string
 	}{
-		"nothing open, crashed":     {decide.Crashed, decide.Seen{}, decide.ColdStart, "absent"},
-		"nothing open, resigned":    {decide.Resigned, decide.Seen{}, decide.ColdStart, "absent"},
-		"resigned, answering":       {decide.Resigned, mine, decide.Adopt, "resigned"},
-		"unknown, answering":        {decide.Unknown, mine, decide.Adopt, "unowned"},
-		"resigned, silent":          {decide.Resigned, with(func(s *decide.Seen) { s.Silent = true }), decide.TakeOver, "silent"},
-		"unknown, unanswered":       {decide.Unknown, with(func(s *decide.Seen) { s.Unanswered = true }), decide.TakeOver, "unanswered"},
-		"crashed, open":             {decide.Crashed, mine, decide.TakeOver, "crashed"},
-		"legacy":                    {decide.Resigned, with(func(s *decide.Seen) { s.Belongs = contract.Legacy }), decide.TakeOver, "legacy"},
-		"another's":                 {decide.Crashed, with(func(s *decide.Seen) { s.Belongs = contract.NotMine }), decide.Refuse, "foreign"},
-		"a higher epoch":            {decide.Crashed, with(func(s *decide.Seen) { s.Epoch = 6 }), decide.StepDown, "outrun"},
-		"my epoch, another's":       {decide.Unknown, with(func(s *decide.Seen) { s.Epoch = 5 }), decide.StepDown, "outrun"},
-		"it was me, as is told now": {decide.Crashed, with(func(s *decide.Seen) { s.Epoch, s.Owner = 5, "me" }), decide.Keep, "owned"},
+		"nothing open, crashed":          {decide.Crashed, decide.Seen{}, decide.ColdStart, "absent"},
+		"nothing open, resigned":         {decide.Resigned, decide.Seen{}, decide.ColdStart, "absent"},
+		"resigned, answering":            {decide.Resigned, mine, decide.Adopt, "resigned"},
+		"unknown, answering":             {decide.Unknown, mine, decide.Adopt, "unowned"},
+		"resigned, silent":               {decide.Resigned, with(func(s *decide.Seen) { s.Silent = true }), decide.TakeOver, "silent"},
+		"unknown, unanswered":            {decide.Unknown, with(func(s *decide.Seen) { s.Unanswered = true }), decide.TakeOver, "unanswered"},
+		"crashed, open":                  {decide.Crashed, mine, decide.TakeOver, "crashed"},
+		"one was given an epoch between": {decide.Resigned, with(func(s *decide.Seen) { s.Epoch = 3 }), decide.TakeOver, "interrupted"},
+		"legacy":                         {decide.Resigned, with(func(s *decide.Seen) { s.Belongs = contract.Legacy }), decide.TakeOver, "legacy"},
+		"another's":                      {decide.Crashed, with(func(s *decide.Seen) { s.Belongs = contract.NotMine }), decide.Refuse, "foreign"},
+		"a higher epoch":                 {decide.Crashed, with(func(s *decide.Seen) { s.Epoch = 6 }), decide.StepDown, "outrun"},
+		"my epoch, another's":            {decide.Unknown, with(func(s *decide.Seen) { s.Epoch = 5 }), decide.StepDown, "outrun"},
+		"it was me, as is told now":      {decide.Crashed, with(func(s *decide.Seen) { s.Epoch, s.Owner = 5, "me" }), decide.Keep, "owned"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
