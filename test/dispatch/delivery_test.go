@@ -1,0 +1,235 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+// each runs a test on a platform of one process with SQLite, and on one of several with Postgres.
+func each(t *testing.T, test func(t *testing.T, s *platform.Server)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, build(t, 1).Server)
+	})
+}
+
+// find reads an event with its deliveries once it is in one of the states.
+func find(t *testing.T, s *platform.Server, position int64, done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
+	t.Helper()
+	var got *signalboxv1.GetEventResponse
+	platform.Eventually(t, patience, func() string {
+		res, err := s.Events.GetEvent(t.Context(), connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
+		if err != nil {
+			return err.Error()
+		}
+		if got = res.Msg; !done(got) {
+			return fmt.Sprintf("the event is %v", got)
+		}
+		return ""
+	})
+	return got
+}
+
+// status waits for an event's state.
+func status(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.GetEventResponse {
+	t.Helper()
+	return find(t, s, position, func(e *signalboxv1.GetEventResponse) bool { return e.GetEvent().GetStatus() == want })
+}
+
+// delivery waits for the state of the one delivery of an event.
+func delivery(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.Delivery {
+	t.Helper()
+	return find(t, s, position, func(e *signalboxv1.GetEventResponse) bool {
+		return len(e.GetDeliveries()) == 1 && e.GetDeliveries()[0].GetStatus() == want
+	}).GetDeliveries()[0]
+}
+
+// Events that nobody can take, and workflows that cannot be started, do not delay what is sound.
+func TestPoisonDelaysNobody(t *testing.T) {
+	each(t, func(t *testing.T, s *platform.Server) {
+		kind := fmt.Sprintf("io.example.poison%x", time.Now().UnixNano())
+		picky := s.Publish(t, platform.Document("picky", "  - note:\n      set: {seen: true}\n",
+			fmt.Sprintf("input:\n  schema:\n    document: {type: array, items: {type: object, properties: {data: {type: object, required: [mandatory]}}}}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
+		s.Publish(t, platform.Document("broken", "  - note:\n      set: {seen: true}\n",
+			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ .no.such | error }\"}\n", kind)))
+		s.Publish(t, platform.Document("dear", "  - note:\n      set: {seen: true}\n",
+			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ [range(100000000)] | length == 1 }\"}\n", kind)))
+		poison := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s}})
+		events := poison.Send(t.Context(), 0, promise.Trials(100, 2000))
+		sound := kind + ".sound"
+		workflow := s.Publish(t, feed.Starter("sound", sound))
+		good := feed.New(feed.Options{Type: sound, Servers: []*platform.Server{s}})
+		var waited promise.Times
+		for n := range 10 {
+			sent := time.Now()
+			good.Send(t.Context(), n, 1)
+			platform.Eventually(t, soon, func() string {
+				if got := len(s.AllRuns(t, workflow, 100)); got <= n {
+					return fmt.Sprintf("%d of %d sound events have started a run", got, n+1)
+				}
+				return ""
+			})
+			waited = append(waited, time.Since(sent))
+		}
+		feed.Judge(t, feed.Evidence{Feed: good, Server: s, Starts: []string{workflow}, Limit: soon})
+		dead := delivery(t, s, events[0].Position, "dead")
+		require.NotEmpty(t, dead.GetReason())
+		require.Equal(t, picky, dead.GetWorkflow())
+		require.Empty(t, s.AllRuns(t, picky, 10))
+		promise.Within(t, "a sound event behind poison", waited.At(.5), time.Second)
+		promise.Record(t, promise.Figure{Promise: "P-D4", What: "sound events behind poison and beside workflows whose filters fail: until their run is there", Trials: len(waited), Figure: waited.String()})
+	})
+}
+
+// The HTTP binding of CloudEvents, as curl speaks it.
+func TestEventsOverHTTP(t *testing.T) {
+	each(t, func(t *testing.T, s *platform.Server) {
+		const path = "/v1/projects/default/events"
+		send := func(header http.Header, body string) (int, string) {
+			code, text, err := s.Do(t.Context(), http.MethodPost, path, header, strings.NewReader(body))
+			require.NoError(t, err)
+			return code, text
+		}
+		kind := fmt.Sprintf("io.example.http%x", time.Now().UnixNano())
+		workflow := s.Publish(t, feed.Starter("starts", kind))
+		structured := func(id string) string {
+			return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/curl","type":%q,"data":{"n":1}}`, id, kind)
+		}
+		code, body := send(http.Header{"Content-Type": {"application/cloudevents+json"}}, structured("a"))
+		require.Equal(t, 202, code, body)
+		code, body = send(http.Header{"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Id": {"b"}, "Ce-Source": {"/curl"}, "Ce-Type": {kind}}, `{"n":2}`)
+		require.Equal(t, 202, code, body)
+		code, body = send(http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "["+structured("c")+","+structured("a")+"]")
+		require.Equal(t, 202, code, body)
+		require.Contains(t, body, `"duplicate": true`, "the second was sent before")
+		platform.Eventually(t, soon, func() string {
+			if got := len(s.AllRuns(t, workflow, 100)); got != 3 {
+				return fmt.Sprintf("%d of 3 events have started a run", got)
+			}
+			return ""
+		})
+		for name, bad := range map[string]struct {
+			header http.Header
+			body   string
+		}{
+			"no JSON":            {http.Header{"Content-Type": {"application/cloudevents+json"}}, "{"},
+			"no type":            {http.Header{"Content-Type": {"application/cloudevents+json"}}, `{"specversion":"1.0","id":"x","source":"/curl"}`},
+			"another version":    {http.Header{"Content-Type": {"application/cloudevents+json"}}, `{"specversion":"0.3","id":"x","source":"/curl","type":"t"}`},
+			"no ID in a header":  {http.Header{"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Source": {"/curl"}, "Ce-Type": {kind}}, `{}`},
+			"one of a batch bad": {http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "[" + structured("y") + `,{"specversion":"1.0"}]`},
+			"nothing":            {http.Header{}, ""},
+		} {
+			code, body := send(bad.header, bad.body)
+			require.GreaterOrEqual(t, code, 400, "%s: %s", name, body)
+			require.Less(t, code, 500, "%s: %s", name, body)
+		}
+		require.Len(t, s.AllRuns(t, workflow, 100), 3, "a batch is taken or refused as a whole")
+	})
+}
+
+// Operators send events, look at what became of them and deliver again by the command line.
+func TestEventsByCommandLine(t *testing.T) {
+	each(t, func(t *testing.T, s *platform.Server) {
+		kind := fmt.Sprintf("io.example.cli%x", time.Now().UnixNano())
+		ok := func(args ...string) platform.Result {
+			r := s.CLI(t, args...)
+			require.Zero(t, r.Code, r)
+			return r
+		}
+		var answer struct {
+			Accepted []struct {
+				Position  string `json:"position"`
+				Duplicate bool   `json:"duplicate"`
+			} `json:"accepted"`
+		}
+		send := func() {
+			ok("event", "send", "--type", kind, "--source", "/cli", "--id", "one", "--data", `{"n":1}`, "-o", "json").JSON(t, &answer)
+		}
+		send()
+		require.Len(t, answer.Accepted, 1)
+		require.False(t, answer.Accepted[0].Duplicate)
+		first := answer.Accepted[0].Position
+		send()
+		require.True(t, answer.Accepted[0].Duplicate)
+		require.Equal(t, first, answer.Accepted[0].Position)
+		platform.Eventually(t, soon, func() string {
+			if r := ok("event", "show", first); !strings.Contains(r.Stdout, "unmatched") {
+				return r.String()
+			}
+			return ""
+		})
+		require.Contains(t, ok("event", "list", "--type", kind).Stdout, first)
+		require.Equal(t, platform.ExitNotFound, s.CLI(t, "event", "show", "999999999").Code)
+		require.Equal(t, platform.ExitUsage, s.CLI(t, "event", "send", "--type", kind).Code)
+
+		// A workflow that refuses the event, and does not when it is published anew.
+		s.Publish(t, platform.Document("refuses", "  - note:\n      set: {seen: true}\n",
+			fmt.Sprintf("input:\n  schema:\n    document: {type: object}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
+		ok("event", "send", "--type", kind, "--source", "/cli", "--id", "two", "-o", "json").JSON(t, &answer)
+		platform.Eventually(t, soon, func() string {
+			if r := ok("event", "show", answer.Accepted[0].Position); !strings.Contains(r.Stdout, "dead") {
+				return r.String()
+			}
+			return ""
+		})
+		require.Contains(t, ok("event", "list", "--dead").Stdout, kind)
+		ok("event", "redeliver", answer.Accepted[0].Position, "--reason", "tried again")
+	})
+}
+
+// Operators see dispatchers and workers by the command line, and what the supervisor would do.
+func TestDispatchersByCommandLine(t *testing.T) {
+	each(t, func(t *testing.T, s *platform.Server) {
+		platform.Eventually(t, soon, func() string {
+			r := s.CLI(t, "dispatcher", "show")
+			if r.Code != 0 || !strings.Contains(r.Stdout, dispatcherID) || !strings.Contains(r.Stdout, "cold_start") {
+				return r.String()
+			}
+			return ""
+		})
+		for _, args := range [][]string{{"dispatcher", "list"}, {"dispatcher", "list", "-o", "json"}, {"dispatcher", "reconcile", "--dry-run"}, {"worker", "list"}} {
+			r := s.CLI(t, args...)
+			require.Zero(t, r.Code, r)
+			require.NotEmpty(t, r.Stdout, r)
+		}
+		require.Contains(t, s.CLI(t, "dispatcher", "list").Stdout, platform.DefaultProject)
+		r := s.CLI(t, "dispatcher", "show", "--project", "there-is-none")
+		require.Equal(t, platform.ExitNotFound, r.Code, r)
+	})
+}
+
+// A single process takes its own dispatcher again when it is asked to hand over, and when it is started again.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
+	s := platform.StartServer(t, options)
+	kind := "io.example.alone"
+	workflow := s.Publish(t, feed.Starter("starts", kind))
+	f := feed.Start(t, feed.Options{Type: kind, PerSecond: load, Servers: []*platform.Server{s}})
+	after(t, time.Second)
+	s.Kill()
+	s = platform.StartServer(t, options)
+	f.Follow(s)
+	after(t, time.Second)
+	f.Stop(t)
+	v := feed.Judge(t, feed.Evidence{Feed: f, Server: s, Starts: []string{workflow}, Limit: patience})
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the only process, on SQLite, killed and started again under events; the longest that one waited", Trials: 1,
+		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+}

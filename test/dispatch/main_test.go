@@ -1,0 +1,259 @@
+// Package dispatch_test holds the platform to its promises about dispatchers: exactly one per project, owned by one worker at
+// a time, whatever happens to workers, Redis and Temporal; no event lost, none delivered twice.
+package dispatch_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/database"
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+	"github.com/signalbox-dev/signalbox/test/succession"
+)
+
+func TestMain(m *testing.M) {
+	if err := platform.Crowd(10); err != nil {
+		panic(err)
+	}
+	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+}
+
+const (
+	soon     = 30 * time.Second
+	patience = 2 * time.Minute // until everything has healed that was broken
+
+	// dispatcherID is that of the project default, on every host (P-D1).
+	dispatcherID = "dispatcher-default-signalbox-default"
+	ownerKey     = "dispatcher:default:signalbox-default"
+)
+
+// site is a platform of several processes whose parts a test may break: a Temporal, a Redis, a server for the API alone, which
+// nobody breaks, and workers that come and go.
+type site struct {
+	*platform.Server // of the API
+
+	temporal *platform.Temporal
+	client   client.Client
+	redis    *database.Redis
+	options  platform.ServerOptions // of a worker
+	workers  []*worker
+}
+
+// worker is a server with the worker role. It has the API too, which tells who it is.
+type worker struct {
+	*platform.Server
+
+	id string
+}
+
+// build starts a platform with so many workers, and waits until its dispatcher has an owner.
+func build(t *testing.T, workers int, args ...string) *site {
+	t.Helper()
+	x := prepare(t, args...)
+	x.temporal.Restart(t)
+	x.client = platform.DialTemporal(t, x.temporal.Address)
+	x.Server = platform.StartServer(t, x.apiOptions())
+	if workers > 0 {
+		x.join(t, workers)
+		x.settle(t)
+	}
+	return x
+}
+
+// prepare makes what a platform needs, and starts nothing but Redis.
+func prepare(t *testing.T, args ...string) *site {
+	t.Helper()
+	if !platform.HasPostgres() {
+		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
+	}
+	x := &site{temporal: platform.ReserveTemporal(t), redis: database.StartRedis(t, t.Skip)}
+	x.options = platform.ServerOptions{Temporal: x.temporal.Address, Store: platform.Postgres(t), Redis: x.redis.URL(), Args: args}
+	return x
+}
+
+func (x *site) apiOptions() platform.ServerOptions {
+	o := x.options
+	o.Roles = []string{platform.API}
+	return o
+}
+
+// join starts workers, at once, and waits until they work.
+func (x *site) join(t *testing.T, n int) []*worker {
+	t.Helper()
+	launched := make([]*platform.Server, n)
+	for i := range launched {
+		launched[i] = platform.LaunchServer(t, x.options)
+	}
+	joined := make([]*worker, n)
+	for i, s := range launched {
+		s.AwaitReady(t)
+		joined[i] = &worker{Server: s, id: s.ID(t)}
+	}
+	x.workers = append(x.workers, joined...)
+	return joined
+}
+
+// leave takes a worker off the list, whatever became of its process.
+func (x *site) leave(w *worker) {
+	x.workers = slices.DeleteFunc(x.workers, func(o *worker) bool { return o == w })
+}
+
+// key is a key in Redis.
+func (x *site) key(name string) string { return platform.RedisPrefix(x.options.Store) + name }
+
+// dispatcher reads what the platform says of it.
+func (x *site) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
+	res, err := x.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+	if err != nil {
+		return nil, err
+	}
+	return res.Msg.GetDispatcher(), nil
+}
+
+// settle waits until somebody who lives owns the dispatcher, and the dispatcher knows it; it returns who.
+func (x *site) settle(t *testing.T) *worker {
+	t.Helper()
+	var owner *worker
+	platform.Eventually(t, patience, func() string {
+		d, err := x.dispatcher(t)
+		if err != nil {
+			return err.Error()
+		}
+		owner = nil
+		id := d.GetLease().GetOwner().GetServerId()
+		for _, w := range x.workers {
+			if w.id == id {
+				owner = w
+			}
+		}
+		switch {
+		case len(d.GetErrors()) > 0:
+			return fmt.Sprint(d.GetErrors())
+		case d.GetLease().GetState() != "held" || owner == nil:
+			return fmt.Sprintf("the lease is %s by %s", d.GetLease().GetState(), id)
+		case d.GetExecution().GetOwner().GetServerId() != id:
+			return fmt.Sprintf("%s has the lease, and the dispatcher has the owner %s", id, d.GetExecution().GetOwner().GetServerId())
+		case d.GetExecution().GetOwner().GetEpoch() != d.GetProgress().GetOwner().GetEpoch():
+			return fmt.Sprintf("the dispatcher has epoch %d, and the inbox %d", d.GetExecution().GetOwner().GetEpoch(), d.GetProgress().GetOwner().GetEpoch())
+		}
+		return ""
+	})
+	return owner
+}
+
+// succeeds waits until somebody else owns the dispatcher, and returns who and how long it took.
+func (x *site) succeeds(t *testing.T, old *worker) (*worker, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	var owner *worker
+	platform.Eventually(t, patience, func() string {
+		if owner = x.settle(t); owner == old {
+			return fmt.Sprintf("%s still owns the dispatcher", old.id)
+		}
+		return ""
+	})
+	return owner, time.Since(began)
+}
+
+// line is the succession so far, which has to be without a fault.
+func (x *site) line(t *testing.T) []succession.Execution {
+	t.Helper()
+	line := succession.ReadAll(t, x.client)
+	succession.Judge(t, line)
+	for _, e := range line {
+		require.Equal(t, dispatcherID, e.ID)
+	}
+	return line
+}
+
+// history is the platform's own record of owners, oldest first; it has to agree with Temporal's.
+func (x *site) history(t *testing.T, line []succession.Execution) []*signalboxv1.OwnerChange {
+	t.Helper()
+	var changes []*signalboxv1.OwnerChange
+	platform.Eventually(t, soon, func() string {
+		d, err := x.dispatcher(t)
+		if err != nil {
+			return err.Error()
+		}
+		changes = slices.Clone(d.GetOwners())
+		slices.Reverse(changes)
+		newest := line[len(line)-1].Owner()
+		if len(changes) == 0 || changes[len(changes)-1].GetOwner().GetEpoch() < newest.Epoch {
+			return fmt.Sprintf("the history of owners ends with %v, and the dispatcher has %v", changes, newest)
+		}
+		return ""
+	})
+	byRun := map[string]succession.Execution{}
+	for _, e := range line {
+		byRun[e.RunID] = e
+	}
+	var epoch int64
+	for _, c := range changes {
+		require.Greater(t, c.GetOwner().GetEpoch(), epoch, "%v", changes)
+		epoch = c.GetOwner().GetEpoch()
+		require.Contains(t, byRun, c.GetRunId(), "%v", c)
+		if ended := c.GetEndedRunId(); ended != "" {
+			require.Contains(t, byRun, ended, "%v", c)
+			require.False(t, byRun[ended].Close.After(byRun[c.GetRunId()].Start), "%s was to end before %s began", ended, c.GetRunId())
+		}
+	}
+	return changes
+}
+
+// traffic is a feed of which every event starts a run and wakes another.
+type traffic struct {
+	*feed.Feed
+
+	starts string
+	wakes  []string
+}
+
+// publishes starts so many events per second, to all servers given, or the API alone. Without a worker there is no run to wake.
+func (x *site) publishes(t *testing.T, perSecond int, servers ...*platform.Server) *traffic {
+	t.Helper()
+	if len(servers) == 0 {
+		servers = []*platform.Server{x.Server}
+	}
+	f := &traffic{}
+	kind := fmt.Sprintf("io.example.%x", time.Now().UnixNano())
+	f.starts = x.Publish(t, feed.Starter("starts", kind))
+	if len(x.workers) > 0 {
+		f.wakes = []string{x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "").GetId()}
+		x.Await(t, f.wakes[0], patience, "waiting")
+	}
+	f.Feed = feed.Start(t, feed.Options{Type: kind, PerSecond: perSecond, Servers: servers})
+	return f
+}
+
+// judge stops the traffic and requires that every event has started one run, and woken the other in order.
+func (f *traffic) judge(t *testing.T, x *site) feed.Verdict {
+	t.Helper()
+	f.Stop(t)
+	end := feed.New(feed.Options{Type: f.Type + ".end", Servers: []*platform.Server{x.Server}})
+	require.Len(t, end.Send(t.Context(), 0, 1), 1)
+	return feed.Judge(t, feed.Evidence{Feed: f.Feed, Server: x.Server, Starts: []string{f.starts}, Wakes: f.wakes, Limit: patience})
+}
+
+// pause is the longest time that an event waited for its run.
+func pause(v feed.Verdict) time.Duration { return promise.Times(v.Latency).Worst() }
+
+// after waits, as an outage lasts.
+func after(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}

@@ -1,0 +1,92 @@
+package dispatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+	"github.com/signalbox-dev/signalbox/test/succession"
+)
+
+// Temporal is away while everything starts: events are taken, and delivered when it is there.
+func TestTemporalAwayAtBoot(t *testing.T) {
+	t.Parallel()
+	x := prepare(t)
+	x.Server = platform.LaunchServer(t, x.apiOptions())
+	x.AwaitAPI(t)
+	workers := []*platform.Server{platform.LaunchServer(t, x.options), platform.LaunchServer(t, x.options)}
+	f := x.publishes(t, load)
+	after(t, promise.Length(5*time.Second, time.Minute))
+	require.NotEmpty(t, f.Accepted(), "events are taken without Temporal")
+	x.temporal.Restart(t)
+	began := time.Now()
+	x.client = platform.DialTemporal(t, x.temporal.Address)
+	for _, s := range workers {
+		s.AwaitReady(t)
+		x.workers = append(x.workers, &worker{Server: s, id: s.ID(t)})
+	}
+	x.settle(t)
+	took := time.Since(began)
+	f.judge(t, x)
+	line := x.line(t)
+	require.Len(t, line, 1)
+	x.history(t, line)
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal away at boot, under events: from its return until the dispatcher had an owner", Trials: 1, Aim: "none lost, none twice", Figure: promise.Times{took}.String()})
+}
+
+// Temporal crashes under load and is back after a while.
+func TestTemporalCrashes(t *testing.T) {
+	t.Parallel()
+	x := build(t, 2)
+	f := x.publishes(t, load)
+	for range promise.Trials(1, 10) {
+		after(t, time.Second)
+		x.temporal.Kill()
+		after(t, promise.Length(3*time.Second, 30*time.Second))
+		x.temporal = x.temporal.Restart(t)
+		x.client = platform.DialTemporal(t, x.temporal.Address)
+		x.settle(t)
+	}
+	v := f.judge(t, x)
+	line := x.line(t)
+	require.Zero(t, succession.Terminated(line))
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal killed and started again, under events; the longest that one waited", Trials: promise.Trials(1, 10),
+		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+}
+
+// Events come in one burst, more than a history could hold.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	x := build(t, 2)
+	kind := "io.example.burst"
+	const all, batch = 5000, 500
+	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{x.Server}})
+	run := x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "")
+	x.Await(t, run.GetId(), patience, "waiting")
+	var starts []string
+	if promise.Full() {
+		starts = []string{x.Publish(t, feed.Starter("starts", kind))}
+	}
+	began := time.Now()
+	for n := 0; n < all; n += batch {
+		require.Len(t, f.Send(t.Context(), n, batch), batch)
+	}
+	accepted := time.Since(began)
+	// Owners change meanwhile, and with each the routing.
+	x.CLI(t, "dispatcher", "handover", "--project", platform.DefaultProject, "--reason", "burst")
+	end := feed.New(feed.Options{Type: kind + ".end", Servers: []*platform.Server{x.Server}})
+	end.Send(t.Context(), 0, 1)
+	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: starts, Wakes: []string{run.GetId()}, Limit: patience})
+	took := time.Since(began)
+	line := x.line(t)
+	require.Zero(t, succession.Terminated(line))
+	for _, e := range line {
+		require.Less(t, e.Events, 200, "the history of a dispatcher does not grow with events")
+	}
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "a burst of 5,000 events for one run, with a handover in the middle: until accepted; until all were delivered", Trials: all,
+		Aim: "none lost, none twice", Figure: promise.Round(accepted).String() + "; " + promise.Round(took).String()})
+}

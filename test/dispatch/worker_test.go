@@ -1,0 +1,237 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/counter"
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+// registered are the server IDs that the dispatcher knows, in order.
+func (x *site) registered(t *testing.T) ([]string, error) {
+	t.Helper()
+	d, err := x.dispatcher(t)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, w := range d.GetWorkers() {
+		ids = append(ids, w.GetServerId())
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// alive are the workers that are registered, as they should be.
+func (x *site) alive() []string {
+	var ids []string
+	for _, w := range x.workers {
+		ids = append(ids, w.id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// knows waits until the dispatcher knows exactly those workers that are there.
+func (x *site) knows(t *testing.T, limit time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	platform.Eventually(t, limit, func() string {
+		ids, err := x.registered(t)
+		switch {
+		case err != nil:
+			return err.Error()
+		case !slices.Equal(ids, x.alive()):
+			return fmt.Sprintf("the dispatcher knows %v, and there are %v", ids, x.alive())
+		}
+		return ""
+	})
+	return time.Since(began)
+}
+
+// evictions adds up what all workers have counted.
+func (x *site) evictions(t *testing.T) float64 {
+	t.Helper()
+	var total float64
+	for _, w := range x.workers {
+		sum, _, err := counter.Metric(t.Context(), w.Server, "dispatcher_worker_evictions_total")
+		require.NoError(t, err)
+		total += sum
+	}
+	return total
+}
+
+// Workers that crash are evicted, each once; one that is frozen for less than the threshold is not; one that comes back is
+// registered again.
+func TestEvictions(t *testing.T) {
+	t.Parallel()
+	var args []string
+	if !promise.Full() {
+		args = []string{"--dispatch-check-interval", "5s"}
+	}
+	x := build(t, 3, args...)
+	x.knows(t, soon)
+	// The dispatcher looks after its workers while it routes.
+	f := x.publishes(t, 5)
+	owner := x.settle(t)
+	var others []*worker
+	for _, w := range x.workers {
+		if w != owner {
+			others = append(others, w)
+		}
+	}
+	jitter := others[1]
+	for range promise.Trials(1, 5) {
+		jitter.Freeze()
+		after(t, 12*time.Second)
+		jitter.Thaw()
+		after(t, 2*time.Second)
+	}
+	require.Zero(t, x.evictions(t), "a worker that is late for less than the threshold stays")
+	var took promise.Times
+	trials := promise.Trials(1, 10)
+	for range trials {
+		victim := others[0]
+		x.leave(victim)
+		victim.Kill()
+		took = append(took, x.knows(t, patience))
+		others[0] = x.join(t, 1)[0]
+		x.knows(t, soon)
+	}
+	require.InDelta(t, trials, x.evictions(t), 0, "each is counted once")
+	r := x.CLI(t, "worker", "list", "-o", "json")
+	require.Zero(t, r.Code, r)
+	f.judge(t, x)
+	promise.Record(t, promise.Figure{Promise: "P-D7", What: "a worker killed: until it was evicted; evictions of workers that were frozen for 12 s", Aim: "exact; 0", Trials: trials, Figure: took.String() + "; 0"})
+}
+
+// A dispatcher without events sleeps: its history does not grow and nothing of it is pending, until its doorbell rings.
+func TestIdleDispatcher(t *testing.T) {
+	t.Parallel()
+	x := build(t, 2, "--dispatch-idle", "2s")
+	x.knows(t, soon)
+	parked := func() {
+		platform.Eventually(t, soon, func() string {
+			if d, err := x.dispatcher(t); err != nil || d.GetState() != "parked" {
+				return fmt.Sprintf("the dispatcher is %s (%v)", d.GetState(), err)
+			}
+			return ""
+		})
+	}
+	parked()
+	before := x.line(t)
+	after(t, promise.Length(8*time.Second, 10*time.Minute))
+	now := x.line(t)
+	require.Equal(t, before[len(before)-1].Events, now[len(now)-1].Events, "its history grew while it slept")
+	description, err := x.client.DescribeWorkflowExecution(t.Context(), dispatcherID, "")
+	require.NoError(t, err)
+	require.Empty(t, description.GetPendingActivities())
+	require.Nil(t, description.GetPendingWorkflowTask())
+	require.Zero(t, timers(x, t), "it waits for no timer, so that thirty days are as a second")
+
+	kind := "io.example.idle"
+	workflow := x.Publish(t, feed.Starter("starts", kind))
+	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{x.Server}})
+	var woken promise.Times
+	trials := promise.Trials(2, 40)
+	for n := range trials {
+		parked()
+		sent := time.Now()
+		require.Len(t, f.Send(t.Context(), n, 1), 1)
+		platform.Eventually(t, soon, func() string {
+			if len(x.AllRuns(t, workflow, 100)) <= n {
+				return "the event has started no run"
+			}
+			return ""
+		})
+		woken = append(woken, time.Since(sent))
+	}
+	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: []string{workflow}, Limit: soon})
+	promise.Record(t, promise.Figure{Promise: "P-D10", What: "an idle dispatcher: growth of its history, pending timers; an event that wakes it until its run is there", Aim: "0, 0", Trials: trials, Figure: "0, 0; " + woken.String()})
+}
+
+// timers counts those that a dispatcher has started and that neither fired nor were canceled.
+func timers(x *site, t *testing.T) int {
+	t.Helper()
+	open := 0
+	for _, event := range platform.History(t, x.client, dispatcherID).GetEvents() {
+		switch {
+		case event.GetTimerStartedEventAttributes() != nil:
+			open++
+		case event.GetTimerFiredEventAttributes() != nil, event.GetTimerCanceledEventAttributes() != nil:
+			open--
+		}
+	}
+	return open
+}
+
+// The metrics have the names that alerts and dashboards use, and no label that grows with restarts.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	x := build(t, 1)
+	f := x.publishes(t, load)
+	after(t, time.Second)
+	f.judge(t, x)
+	x.reconcile(t, false)
+	code, body, err := x.workers[0].Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Equal(t, 200, code)
+	for _, name := range []string{
+		"dispatcher_active", "dispatcher_stale", "dispatcher_takeovers_total", "dispatcher_takeover_seconds",
+		"dispatcher_duplicates", "dispatcher_supervisor_last_cycle_timestamp_seconds", "dispatcher_supervisor_cycles_total",
+		"dispatcher_supervisor_cycle_seconds", "dispatcher_inbox_lag_seconds", "dispatcher_deliveries_total",
+	} {
+		require.Contains(t, body, "\n"+name, "metric %s", name)
+	}
+	require.NotContains(t, body, `"`+x.workers[0].id+`"`)
+	for name, want := range map[string]float64{"dispatcher_active": 1, "dispatcher_duplicates": 0} {
+		sum, _, err := counter.Metric(t.Context(), x.workers[0].Server, name)
+		require.NoError(t, err)
+		require.InDelta(t, want, sum, 0, name)
+	}
+	promise.Record(t, promise.Figure{Promise: "P-D8", What: "metrics of dispatchers: names that are missing, labels with a server's ID", Aim: "0, 0", Trials: 1, Figure: "0, 0"})
+}
+
+// The API lists the workers, with their last beat and where they are registered.
+func TestWorkersAreListed(t *testing.T) {
+	t.Parallel()
+	x := build(t, 2)
+	x.knows(t, soon)
+	res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))
+	require.NoError(t, err)
+	require.Empty(t, res.Msg.GetErrors())
+	var ids []string
+	for _, w := range res.Msg.GetWorkers() {
+		ids = append(ids, w.GetServerId())
+		require.Equal(t, "alive", w.GetState())
+		require.Positive(t, w.GetStaleIn().AsDuration())
+		require.Len(t, w.GetRegistrations(), 1)
+	}
+	slices.Sort(ids)
+	require.Equal(t, x.alive(), ids)
+	stopped := x.workers[1]
+	x.stop(t, stopped)
+	platform.Eventually(t, soon, func() string {
+		r := x.CLI(t, "worker", "list", "-o", "json")
+		require.Zero(t, r.Code, r)
+		var list struct {
+			Workers []struct{ ServerID, State string } `json:"workers"`
+		}
+		r.JSON(t, &list)
+		for _, w := range list.Workers {
+			if w.ServerID == stopped.id && w.State != "stopped" {
+				return fmt.Sprintf("%s is %s", w.ServerID, w.State)
+			}
+		}
+		return ""
+	})
+}
