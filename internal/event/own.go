@@ -2,9 +2,12 @@ package event
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/google/uuid"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
@@ -75,3 +78,38 @@ func tellOwner(c OwnerChange) (Event, error) {
 	}, nil
 }
 
+// Emission is an event that a run gives.
+type Emission struct {
+	Project, Workflow, RunID string
+	// Key is the entry into the step that gives it: giving it again is a duplicate.
+	Key string
+	// Event needs a type. ID and source are derived from the run and the key where they are empty.
+	Event Event
+}
+
+// complete is the event with what it does not say itself, other than its time.
+func (e Emission) complete() Event {
+	out := e.Event
+	if out.ID == "" {
+		const version = 8
+		out.ID = uuid.NewHash(sha256.New(), uuid.Nil, []byte("signalbox emit\n"+e.RunID+"\n"+e.Key), version).String()
+	}
+	if out.Source == "" {
+		out.Source = RunSource(e.Project, e.Workflow, e.RunID)
+	}
+	return out
+}
+
+// EmitFromRun commits an event that a run gives, and returns what was committed.
+func (s *Service) EmitFromRun(ctx context.Context, e Emission) (Event, Accepted, error) {
+	out := e.complete()
+	if out.Time.IsZero() {
+		out.Time = s.opts.Now().UTC()
+	}
+	accepted, err := s.Publish(ctx, e.Project, []Event{out})
+	if err != nil {
+		return Event{}, Accepted{}, err
+	}
+	out.Position = accepted[0].Position
+	return out, accepted[0], nil
+}

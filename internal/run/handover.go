@@ -4,112 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
-
-// handOvers are the starts that are under way, whether their callers still wait or not.
-type handOvers struct {
-	places chan struct{}
-
-	mu sync.Mutex
-	// closed lets none begin, ended cuts off those that had a place already.
-	closed, ended bool
-	// cut are the means to end those that are under way, by a number of each.
-	cut    map[int]context.CancelFunc
-	last   int
-	joined sync.WaitGroup
-}
-
-func newHandOvers(limit int) *handOvers {
-	return &handOvers{places: make(chan struct{}, limit), cut: map[int]context.CancelFunc{}}
-}
-
-// reserve waits for a place until ctx ends. A place that was reserved is used by begin, or released.
-func (h *handOvers) reserve(ctx context.Context) error {
-	select {
-	case h.places <- struct{}{}:
-	default:
-		select {
-		case h.places <- struct{}{}:
-		case <-ctx.Done():
-			return fault.New(fault.Unavailable, fault.EngineUnavailable,
-				"%d starts wait for Temporal's answer already; nothing was started, try again in a moment", cap(h.places)).
-				WithRetry(retryAfter).WithCause(ctx.Err())
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		<-h.places
-		return fault.New(fault.Unavailable, fault.EngineUnavailable, "this server is stopping; nothing was started, try again").
-			WithRetry(retryAfter)
-	}
-	h.joined.Add(1)
-	return nil
-}
-
-func (h *handOvers) release() {
-	<-h.places
-	h.joined.Done()
-}
-
-// begin runs work in the background in a place that was reserved. The context of work has all that ctx carries and ends only
-// when the hand-overs are cut off.
-func (h *handOvers) begin(ctx context.Context, work func(ctx context.Context)) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h.mu.Lock()
-	h.last++
-	number := h.last
-	h.cut[number] = cancel
-	if h.ended {
-		cancel()
-	}
-	h.mu.Unlock()
-	go func() {
-		defer h.release()
-		defer func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			delete(h.cut, number)
-			cancel()
-		}()
-		work(ctx)
-	}()
-}
-
-// close takes no more, waits for those under way until ctx ends, and cuts off the rest.
-func (h *handOvers) close(ctx context.Context) error {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
-	joined := make(chan struct{})
-	go func() {
-		h.joined.Wait()
-		close(joined)
-	}()
-	select {
-	case <-joined:
-		return nil
-	case <-ctx.Done():
-	}
-	h.mu.Lock()
-	h.ended = true
-	for _, cancel := range h.cut {
-		cancel()
-	}
-	left := len(h.cut)
-	h.mu.Unlock()
-	<-joined
-	if left == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d starts had no answer from Temporal yet: %w", left, context.Cause(ctx))
-}
 
 // handOver gives the run to Temporal. It returns an error when the run was refused for good and its row taken away; a row
 // of which somebody was told stays, and tells what became of it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run/places"
 )
 
 // ErrorTypeQueueExpired is the type of the problem with which a run ends that has waited for Temporal for too long.
@@ -70,7 +71,7 @@ func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, 
 	stored, created, err := s.store.EnqueueRun(ctx, r, s.opts.Queue.MaxRuns, startEntry(ctx, r))
 	switch {
 	case errors.Is(err, ErrQueueFull):
-		retry := retryAfter
+		retry := places.RetryAfter
 		if f, ok := fault.From(refusal); ok && f.RetryAfter > 0 {
 			retry = f.RetryAfter
 		}

@@ -64,6 +64,10 @@ const (
 const (
 	// TriggerAPI: a call of StartRun.
 	TriggerAPI = "api"
+	// TriggerEvent: events that its workflow's schedule.on asks for.
+	TriggerEvent = "event"
+	// TriggerSchedule: the clock, as its workflow's schedule says.
+	TriggerSchedule = "schedule"
 )
 
 // Problem is an error in the shape of Problem Details, as the language defines it.

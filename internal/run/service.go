@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run/places"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -91,7 +92,7 @@ type Service struct {
 	documents Documents
 	changes   *Changes
 	opts      Options
-	handOvers *handOvers
+	handOvers *places.Places
 }
 
 const (
@@ -104,13 +105,13 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: newHandOvers(cmp.Or(opts.MaxHandOvers, defaultHandOvers)),
+		handOvers: places.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers)),
 	}
 }
 
 // Close refuses further starts and joins the hand-overs that callers no longer wait for: it lets them end within ctx, and
 // then cuts them off; what became of those is for the reconciler to find out.
-func (s *Service) Close(ctx context.Context) error { return s.handOvers.close(ctx) }
+func (s *Service) Close(ctx context.Context) error { return s.handOvers.Close(ctx) }
 
 // Get returns one run.
 func (s *Service) Get(ctx context.Context, project, id string) (Run, error) {

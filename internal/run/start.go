@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -24,8 +25,11 @@ type StartRequest struct {
 	Workflow string
 	// Version may be empty: the newest.
 	Version string
-	// Input is JSON; nil is null.
-	Input json.RawMessage
+	// Input is JSON; nil is null. InputOf, when it is set, makes the input for the document that is to run instead.
+	Input   json.RawMessage
+	InputOf func(*dsl.Document) (json.RawMessage, error)
+	// RunID may be empty: the server makes one. Whoever gives one gives it to the same request only.
+	RunID string
 	// RequestID may be empty: the server makes one.
 	RequestID string
 	Trigger   string
@@ -34,8 +38,6 @@ type StartRequest struct {
 const (
 	// maxRequestID is the longest request ID, in bytes.
 	maxRequestID = 200
-	// retryAfter is what callers are told when nothing else says when to try again.
-	retryAfter = 5 * time.Second
 	// joinPause and joinPauseMax are how soon a caller sees what another process made of the run that both asked for.
 	joinPause    = 10 * time.Millisecond
 	joinPauseMax = 100 * time.Millisecond
@@ -74,12 +76,12 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 		}
 		return s.earlier(ctx, answer, req, err)
 	}
-	if err := s.handOvers.reserve(answer); err != nil {
+	if err := s.handOvers.Reserve(answer); err != nil {
 		return Run{}, false, cmp.Or(ctx.Err(), err)
 	}
 	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r))
 	if err != nil || !created {
-		s.handOvers.release()
+		s.handOvers.Release()
 	}
 	if err != nil {
 		return Run{}, false, err
@@ -101,7 +103,7 @@ func (s *Service) Ready(ctx context.Context) error {
 // launch hands the run over in the background, and answers when that has an outcome or it is time.
 func (s *Service) launch(ctx, answer context.Context, req StartRequest, r Run) (Run, bool, error) {
 	outcome := make(chan error, 1)
-	s.handOvers.begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, r) })
+	s.handOvers.Begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, r) })
 	var err error
 	select {
 	case err = <-outcome:
@@ -202,21 +204,22 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	input := req.Input
-	if input == nil {
-		input = json.RawMessage("null")
-	}
-	if err := s.checkInput(ctx, v, input); err != nil {
+	input, err := s.input(ctx, v, req)
+	if err != nil {
 		return Run{}, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Run{}, fmt.Errorf("making a run ID: %w", err)
+	id := req.RunID
+	if id == "" {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return Run{}, fmt.Errorf("making a run ID: %w", err)
+		}
+		id = made.String()
 	}
 	actor, _ := auth.ActorFrom(ctx)
 	now := s.opts.Now()
 	r := Run{
-		ID: id.String(), Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
+		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 	}
@@ -226,17 +229,27 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	return r, nil
 }
 
-func (s *Service) checkInput(ctx context.Context, v workflow.Version, input json.RawMessage) error {
+// input is what the run begins with, held against the document that is to run.
+func (s *Service) input(ctx context.Context, v workflow.Version, req StartRequest) (json.RawMessage, error) {
+	doc, err := s.documents.Document(ctx, v.Hash)
+	if err != nil {
+		return nil, err
+	}
+	input := req.Input
+	if req.InputOf != nil {
+		if input, err = req.InputOf(doc); err != nil {
+			return nil, err
+		}
+	}
+	if input == nil {
+		input = json.RawMessage("null")
+	}
 	if len(input) > s.opts.MaxInputBytes {
-		return fault.New(fault.Exhausted, fault.InputTooLarge,
+		return nil, fault.New(fault.Exhausted, fault.InputTooLarge,
 			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
 			WithField("input", "is too large")
 	}
-	doc, err := s.documents.Document(ctx, v.Hash)
-	if err != nil {
-		return err
-	}
-	return checkInput(doc, input)
+	return input, checkInput(doc, input)
 }
 
 func startEntry(ctx context.Context, r Run) audit.Entry {
