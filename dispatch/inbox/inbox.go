@@ -13,14 +13,17 @@ import (
 )
 
 // Name is which dispatcher an inbox is for.
-type Name struct{ Project, TaskQueue string }
+type Name struct {
+	Project   string `json:"project"`
+	TaskQueue string `json:"taskQueue"`
+}
 
 // Owner is who may claim: the process that owns the dispatcher, and the number of its ownership.
 type Owner struct {
 	// Epoch grows with every new owner, from 1.
-	Epoch int64
+	Epoch int64 `json:"epoch"`
 	// Holder is the owner's server ID.
-	Holder string
+	Holder string `json:"holder"`
 }
 
 // ErrFenced: the owner is not, or no longer, the one that the last [Inbox.Fence] named. Nothing was changed.
