@@ -99,6 +99,10 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,
 		Source: source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
+	var err error
+	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
+		return Published{Problems: c.Problems}, err
+	}
 	entry := audit.NewEntry(ctx, v.PublishedAt, audit.WorkflowPublish, projectName, c.Name, "")
 	entry.Detail = versionDetail(v)
 	stored, created, err := s.store.Publish(ctx, v, Newer, entry)

@@ -1,0 +1,38 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/event"
+)
+
+// startedBy is what starts a workflow besides requests, as its document's schedule says: the JSON of [event.Spec] and, where it is the clock,
+// that of [event.TimerSpec]. The clock gives an event too, which is what the spec then asks for.
+func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessage, err error) {
+	s := doc.Schedule
+	if s == nil {
+		return nil, nil, nil
+	}
+	var spec event.Spec
+	if s.On != nil {
+		spec.Mode, spec.Filters = s.On.Mode, s.On.Filters
+	} else {
+		spec.Timed = event.TimerSource(project, doc.Namespace+"/"+doc.Name)
+		clock := event.TimerSpec{Cron: s.Cron}
+		if s.Every != nil {
+			clock.Every, _ = s.Every.Fixed()
+		}
+		if s.After != nil {
+			clock.After, _ = s.After.Fixed()
+		}
+		if timer, err = json.Marshal(clock); err != nil {
+			return nil, nil, fmt.Errorf("writing the timer of %s/%s: %w", doc.Namespace, doc.Name, err)
+		}
+	}
+	if trigger, err = json.Marshal(spec); err != nil {
+		return nil, nil, fmt.Errorf("writing the trigger of %s/%s: %w", doc.Namespace, doc.Name, err)
+	}
+	return trigger, timer, nil
+}

@@ -1,0 +1,92 @@
+package workflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// publishing is a store that keeps the version which is published.
+type publishing struct {
+	workflow.Store
+	version workflow.Version
+}
+
+func (p *publishing) Publish(_ context.Context, v workflow.Version, _ func(a, b string) bool, _ audit.Entry) (workflow.Version, bool, error) {
+	p.version = v
+	return v, true, nil
+}
+
+func (p *publishing) GetWorkflow(context.Context, string, string) (workflow.Workflow, error) {
+	return workflow.Workflow{}, nil
+}
+
+func (p *publishing) GetProject(context.Context, string) (project.Project, error) {
+	return project.Project{}, nil
+}
+
+// TestPublishSaysWhatStartsTheWorkflow tells what a version brings with it for its store to keep.
+func TestPublishSaysWhatStartsTheWorkflow(t *testing.T) {
+	t.Parallel()
+	typed := event.Filter{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}}}
+	large, keyed := typed, typed
+	large.With = map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}, "data": {Expr: ".total > 10"}}
+	keyed.Correlate = map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(`"o-1"`)}, "room": {From: ".data.room"}}
+	timed := &event.Spec{Timed: "/projects/default/workflows/examples/hello/schedule"}
+	tests := map[string]struct {
+		schedule string
+		spec     *event.Spec
+		timer    *event.TimerSpec
+	}{
+		"requests only": {"", nil, nil},
+		"an event":      {"{on: {one: {with: {type: paid}}}}", &event.Spec{Mode: event.One, Filters: []event.Filter{typed}}, nil},
+		"any event":     {"{on: {any: []}}", &event.Spec{Mode: event.Any}, nil},
+		"a condition": {
+			"{on: {any: [{with: {type: paid, data: '${ .total > 10 }'}}]}}",
+			&event.Spec{Mode: event.Any, Filters: []event.Filter{large}}, nil,
+		},
+		"several events": {
+			"{on: {all: [{with: {type: paid}}, {with: {type: paid}, correlate: {order: {from: .data.order, expect: o-1}, room: {from: .data.room}}}]}}",
+			&event.Spec{Mode: event.All, Filters: []event.Filter{typed, keyed}}, nil,
+		},
+		"cron":  {"{cron: '0 8 * * *'}", timed, &event.TimerSpec{Cron: "0 8 * * *"}},
+		"every": {"{every: {minutes: 5}}", timed, &event.TimerSpec{Every: 5 * time.Minute}},
+		"after": {"{after: PT30S}", timed, &event.TimerSpec{After: 30 * time.Second}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := document(hello, "1.0.0", "1")
+			if tt.schedule != "" {
+				source = strings.Replace(source, "do:", "schedule: "+tt.schedule+"\ndo:", 1)
+			}
+			kept := &publishing{}
+			_, err := workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now).Publish(t.Context(), here, source, "ada")
+			require.NoError(t, err)
+			if tt.spec == nil {
+				require.Nil(t, kept.version.Trigger)
+			} else {
+				var got event.Spec
+				require.NoError(t, json.Unmarshal(kept.version.Trigger, &got))
+				require.Equal(t, *tt.spec, got)
+			}
+			if tt.timer == nil {
+				require.Nil(t, kept.version.Timer)
+			} else {
+				var got event.TimerSpec
+				require.NoError(t, json.Unmarshal(kept.version.Timer, &got))
+				require.Equal(t, *tt.timer, got)
+			}
+		})
+	}
+}
