@@ -45,10 +45,7 @@ func NewDocuments(source DocumentSource, limits dsl.Limits) *Documents {
 
 // Document returns the document with this hash.
 func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
-	d.mu.RLock()
-	doc := d.cached[hash]
-	d.mu.RUnlock()
-	if doc != nil {
+	if doc := d.known(hash); doc != nil {
 		return doc, nil
 	}
 	// Whoever asks first may leave; the others wait for the same answer.
@@ -68,7 +65,16 @@ func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, e
 	}
 }
 
+func (d *Documents) known(hash string) *dsl.Document {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.cached[hash]
+}
+
 func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error) {
+	if doc := d.known(hash); doc != nil {
+		return doc, nil // another flight landed since the caller looked
+	}
 	canonical, err := d.source.Document(ctx, hash)
 	if err != nil {
 		return nil, err

@@ -204,14 +204,5 @@ func (e *Engine) Cancel(ctx context.Context, r run.Run, reason string) error {
 		return fault.New(fault.Unavailable, fault.EngineUnavailable,
 			"temporal at %s did not take the cancellation of run %s; try again", e.address, r.ID).WithRetry(retryAfter).WithCause(err)
 	}
-	// Temporal answers alike for what it never knew and for what has ended.
-	known, err := e.describe(ctx, r.ID)
-	switch {
-	case err != nil:
-		return err
-	case known == nil:
-		return run.ErrNotKnown
-	default:
-		return run.ErrClosed
-	}
+	return e.absent(ctx, r.ID)
 }

@@ -42,6 +42,7 @@ type frontend struct {
 	namespace func(context.Context) error
 	start     func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error)
 	cancel    func(*workflowservice.RequestCancelWorkflowExecutionRequest) error
+	signal    func(*workflowservice.SignalWorkflowExecutionRequest) error
 	info      map[string]*workflowpb.WorkflowExecutionInfo // by workflow ID
 	histories map[string]*historypb.History                // by run ID
 	calls     []string
@@ -111,6 +112,14 @@ func (f *frontend) RequestCancelWorkflowExecution(_ context.Context, r *workflow
 		return &workflowservice.RequestCancelWorkflowExecutionResponse{}, nil
 	}
 	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, sent(answer(r))
+}
+
+func (f *frontend) SignalWorkflowExecution(_ context.Context, r *workflowservice.SignalWorkflowExecutionRequest) (*workflowservice.SignalWorkflowExecutionResponse, error) {
+	f.note("signal %s %s", r.GetWorkflowExecution().GetWorkflowId(), r.GetSignalName())
+	f.mu.Lock()
+	answer := f.signal
+	f.mu.Unlock()
+	return &workflowservice.SignalWorkflowExecutionResponse{}, sent(answer(r))
 }
 
 func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservice.DescribeWorkflowExecutionRequest) (*workflowservice.DescribeWorkflowExecutionResponse, error) {

@@ -40,6 +40,8 @@ type WorkerOptions struct {
 	WorkflowTasks, Activities, LocalActivities int
 	// StopTimeout is how long activities may go on when the process stops.
 	StopTimeout time.Duration
+	// Events is for what runs listen to and emit; where it is nil they do neither.
+	Events Events
 	// Extend adds what else the worker of a project's task queue does, each time one is made; may be nil.
 	Extend func(project string, r worker.Registry)
 	// Served is told of each project that is served from now on; may be nil. It must not block.
@@ -194,6 +196,9 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
+	if w.opts.Events != nil {
+		RegisterEvents(fresh, w.opts.Events)
+	}
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)
 	}

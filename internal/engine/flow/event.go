@@ -40,12 +40,9 @@ type UnlistenRequest struct {
 
 // EmitRequest is an event to publish.
 type EmitRequest struct {
-	Project  string `json:"project"`
-	Workflow string `json:"workflow"` // namespace/name
-	RunID    string `json:"runId"`
-	// Key is the same when the event is published again without the first answer being known.
-	Key string `json:"key"`
-	// Event is its CloudEvents JSON form, with ID, source and time.
+	Project string `json:"project"`
+	RunID   string `json:"runId"`
+	// Event is its CloudEvents JSON form, with ID, source and time: publishing it again is a duplicate.
 	Event json.RawMessage `json:"event"`
 }
 
@@ -131,9 +128,7 @@ func (d *driver) emit(e interp.Emit) {
 	if err != nil {
 		panic(fmt.Sprintf("encode an event: %v", err)) // expressions give only what JSON can hold
 	}
-	future, cancel := d.storeActivity(EmitActivity, EmitRequest{
-		Project: d.in.Project, Workflow: d.in.Workflow, RunID: d.in.RunID, Key: e.Key, Event: event,
-	})
+	future, cancel := d.storeActivity(EmitActivity, EmitRequest{Project: d.in.Project, RunID: d.in.RunID, Event: event})
 	d.pending = append(d.pending, &effect{kind: emitEffect, id: e.ID, future: future, cancel: cancel})
 }
 

@@ -43,9 +43,8 @@ do:
 	}
 	b.completes(`[{"n": "7"}]`)
 	require.Len(t, b.emits, 1)
-	key := b.emits[0].Key
-	require.Equal(t, flow.EmitRequest{Project: "p", Workflow: "test/test", RunID: "run-1", Key: key, Event: b.emits[0].Event}, b.emits[0])
-	require.JSONEq(t, `{"specversion": "1.0", "id": "`+key+`", "source": "/projects/p/workflows/test/test/runs/run-1", "type": "asked",
+	require.Equal(t, flow.EmitRequest{Project: "p", RunID: "run-1", Event: b.emits[0].Event}, b.emits[0])
+	require.JSONEq(t, `{"specversion": "1.0", "id": "run-1-42740207b2c676f3", "source": "/projects/p/workflows/test/test/runs/run-1", "type": "asked",
 		"time": "2026-03-01T12:00:00Z", "datacontenttype": "application/json", "data": {"n": 7}}`, string(b.emits[0].Event))
 	require.Len(t, b.listens, 1)
 	require.Equal(t, []string{"p", "run-1"}, []string{b.listens[0].Project, b.listens[0].RunID})

@@ -1,0 +1,197 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func TestWakeAnswers(t *testing.T) {
+	t.Parallel()
+	missing := serviceerror.NewNotFound("workflow execution already completed")
+	tests := []struct {
+		name   string
+		answer error
+		known  bool
+		want   error
+		class  fault.Class
+		reason string
+	}{
+		{"taken", nil, true, nil, 0, ""},
+		{"never known", missing, false, run.ErrNotKnown, 0, ""},
+		{"ended", missing, true, run.ErrClosed, 0, ""},
+		{"too large", serviceerror.NewInvalidArgument("blob too large"), true, nil, fault.Refused, fault.EngineRefused},
+		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, fault.Unavailable, fault.EngineUnavailable},
+		{"away", serviceerror.NewUnavailable("cut"), true, nil, fault.Unavailable, fault.EngineUnavailable},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			var got flow.Wake
+			f.signal = func(r *workflowservice.SignalWorkflowExecutionRequest) error {
+				if err := converter.GetDefaultDataConverter().FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
+					return serviceerror.NewInternal("wrong request")
+				}
+				return tt.answer
+			}
+			if tt.known {
+				f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}
+			}
+			e, _ := connect(t, f.address, nil, nil)
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`))
+			require.Equal(t, "signal r1 signalbox.event", f.called()[0])
+			require.Equal(t, flow.Wake{Listener: "l1", Position: 7, Event: json.RawMessage(`{"id":"1"}`)}, got)
+			switch {
+			case tt.want != nil:
+				require.ErrorIs(t, err, tt.want)
+			case tt.class != 0:
+				requireFault(t, err, tt.class, tt.reason, "the event for run r1")
+			default:
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestWakeWithoutTemporal(t *testing.T) {
+	t.Parallel()
+	e, _, _ := reach(t, "127.0.0.1:1", nil, nil)
+	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil), fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+}
+
+// inbox stands in for the service that keeps events.
+type inbox struct {
+	err       error
+	listeners []event.Listener
+	left      []string
+	events    []event.Event
+	actor     auth.Actor
+}
+
+func (i *inbox) Listen(_ context.Context, l event.Listener) error {
+	i.listeners = append(i.listeners, l)
+	return i.err
+}
+
+func (i *inbox) Unlisten(_ context.Context, project, id string) error {
+	i.left = append(i.left, project+" "+id)
+	return i.err
+}
+
+func (i *inbox) Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error) {
+	for _, e := range events {
+		e.Project = project
+		i.events = append(i.events, e)
+	}
+	i.actor, _ = auth.ActorFrom(ctx)
+	return make([]event.Accepted, len(events)), i.err
+}
+
+// perform performs an activity around events as a worker does.
+func perform(t *testing.T, i *inbox, name string, request any) error {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	engine.RegisterEvents(env, i)
+	_, err := env.ExecuteActivity(name, request)
+	return err
+}
+
+func TestEventActivities(t *testing.T) {
+	t.Parallel()
+	i := &inbox{}
+	filters := []eventfilter.Filter{{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"paid"`)}}}}
+	require.NoError(t, perform(t, i, flow.ListenActivity, flow.ListenRequest{
+		Project: "team-7", RunID: "r1", Listener: "l1", Spec: eventfilter.Spec{Mode: eventfilter.One, Filters: filters},
+	}))
+	require.Equal(t, []event.Listener{
+		{ID: "l1", Project: "team-7", RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: filters}},
+	}, i.listeners)
+	require.NoError(t, perform(t, i, flow.UnlistenActivity, flow.UnlistenRequest{Project: "team-7", Listener: "l1"}))
+	require.Equal(t, []string{"team-7 l1"}, i.left)
+	require.NoError(t, perform(t, i, flow.EmitActivity, flow.EmitRequest{
+		Project: "team-7", RunID: "r1",
+		Event: json.RawMessage(`{"specversion":"1.0","id":"1","source":"/s","type":"told","time":"2026-03-01T12:00:00Z","datacontenttype":"application/json","room":5,"data":{"n":1}}`),
+	}))
+	require.Len(t, i.events, 1)
+	e := i.events[0]
+	require.Equal(t, []string{"team-7", "1", "/s", "told", `{"room":5}`, `{"n":1}`},
+		[]string{e.Project, e.ID, e.Source, e.Type, string(e.Extensions), string(e.Data)})
+	require.Equal(t, auth.Actor{Kind: auth.KindSystem, Name: "run r1"}, i.actor)
+}
+
+func TestWhatIsRefusedForEverIsAnErrorOfTheRun(t *testing.T) {
+	t.Parallel()
+	away := errors.New("the database is away")
+	for name, tt := range map[string]struct {
+		err    error
+		kind   string // empty: to be tried again
+		status int
+	}{
+		"invalid":       {fault.New(fault.Invalid, fault.EventInvalid, "no CloudEvent"), dsl.ErrorTypeValidation, 400},
+		"too large":     {fault.New(fault.Exhausted, fault.EventTooLarge, "too large"), dsl.ErrorTypeValidation, 413},
+		"no project":    {fault.New(fault.NotFound, fault.ProjectNotFound, "no project"), dsl.ErrorTypeConfiguration, 404},
+		"away":          {away, "", 0},
+		"store is away": {fault.New(fault.Unavailable, fault.StoreUnavailable, "away"), "", 0},
+		"too many":      {fault.New(fault.Exhausted, fault.QueueFull, "full"), "", 0},
+		"run has ended": {fault.New(fault.Refused, fault.RunEnded, "ended"), "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &inbox{err: tt.err}
+			emit := flow.EmitRequest{Project: "p", Event: json.RawMessage(`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`)}
+			for activity, request := range map[string]any{
+				flow.ListenActivity: flow.ListenRequest{}, flow.UnlistenActivity: flow.UnlistenRequest{}, flow.EmitActivity: emit,
+			} {
+				err := perform(t, i, activity, request)
+				var app *temporal.ApplicationError
+				require.ErrorAs(t, err, &app)
+				require.Equal(t, tt.kind != "", app.NonRetryable(), activity)
+				if tt.kind == "" {
+					continue
+				}
+				var failure flow.CallFailure
+				require.NoError(t, app.Details(&failure))
+				require.Equal(t, []any{tt.kind, tt.status, tt.err.Error(), flow.CategoryRefused},
+					[]any{failure.Error.Type, failure.Error.Status, failure.Error.Detail, failure.Category})
+			}
+		})
+	}
+	err := perform(t, &inbox{}, flow.EmitActivity, flow.EmitRequest{Event: json.RawMessage(`{"specversion":"1.0","id":"1","type":"t"}`)})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.True(t, app.NonRetryable())
+	require.Equal(t, dsl.ErrorTypeValidation, app.Type())
+}
+
+// A run's events say that they come from the run, as the platform names it.
+func TestSourceOfARun(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "/projects/p/workflows/n/w/runs/r", event.RunSource("p", "n/w", "r"))
+}
