@@ -154,6 +154,11 @@ func resignation(t testing.TB, store lease.Store) {
 	same(t, e, *before)
 	require.Equal(t, lease.Resigned, before.State)
 	require.NotEqual(t, got.Token, next.Token, "of the same holder as well")
+
+	require.NoError(t, store.Resign(t.Context(), key, next.Token))
+	_, before = take(t, store, "b", long)
+	require.NotNil(t, before)
+	require.Equal(t, next.Token, before.Token, "the predecessor is the last one")
 }
 
 func oldToken(t testing.TB, store lease.Store) {

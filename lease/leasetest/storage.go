@@ -15,31 +15,33 @@ import (
 // retention: an entry is readable until its retention after the last write is over, and not for much longer.
 func retention(t testing.TB, store lease.Store) {
 	t.Helper()
-	keep := lease.Terms{TTL: 400 * time.Millisecond, Retention: 600 * time.Millisecond}
+	first := lease.Terms{TTL: 600 * time.Millisecond, Retention: 600 * time.Millisecond}
+	keep := lease.Terms{TTL: 1500 * time.Millisecond, Retention: 1600 * time.Millisecond}
+	last := lease.Terms{TTL: 30 * time.Millisecond, Retention: 600 * time.Millisecond}
 	past := func(since time.Time, d time.Duration) func(lease.Entry) bool {
 		return func(e lease.Entry) bool { return e.ReadAt.Sub(since) >= d }
 	}
 	// A renewal counts: the entry outlives the retention of the acquisition.
-	got, _ := take(t, store, "a", lease.Terms{TTL: keep.TTL, Retention: keep.TTL})
-	until(t, store, past(got.AcquiredAt, keep.TTL/4))
+	got, _ := take(t, store, "a", first)
+	until(t, store, past(got.AcquiredAt, first.TTL/4))
 	renewed, err := store.Renew(t.Context(), key, got.Token, nil, keep)
 	require.NoError(t, err)
-	e := until(t, store, past(got.AcquiredAt, keep.TTL+20*time.Millisecond))
+	e := until(t, store, past(renewed.RenewedAt, first.Retention))
 	require.Equal(t, lease.Held, e.State)
 
 	// A resignation counts as well.
-	require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	sent := time.Now()
-	e = until(t, store, past(renewed.RenewedAt, keep.Retention+20*time.Millisecond))
+	require.NoError(t, store.Resign(t.Context(), key, got.Token))
+	e = until(t, store, past(renewed.RenewedAt, keep.Retention+slack))
 	require.Equal(t, lease.Resigned, e.State)
-	gone(t, store, sent.Add(keep.Retention-keep.TTL))
+	gone(t, store, sent.Add(keep.Retention))
 
 	// Once forgotten it is no predecessor.
 	sent = time.Now()
-	_, before := take(t, store, "b", keep)
+	_, before := take(t, store, "b", last)
 	require.Nil(t, before)
 	until(t, store, expired)
-	gone(t, store, sent.Add(keep.Retention))
+	gone(t, store, sent.Add(last.Retention))
 	for e, err := range store.List(t.Context(), "") {
 		require.Fail(t, "what is forgotten is listed", "%+v %v", e, err)
 	}

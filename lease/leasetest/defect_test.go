@@ -1,0 +1,548 @@
+package leasetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/leasetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// defective is a memory with faults that stores are known to have. What is not set works.
+type defective struct {
+	*lease.Memory
+
+	acquire func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error)
+	renew   func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error)
+	resign  func(ctx context.Context, s *lease.Memory, key, token string) error
+	remove  func(ctx context.Context, s *lease.Memory, key, token string, revision int64) error
+	see     func(e *lease.Entry) error // changes what is read
+}
+
+func (d *defective) seen(e lease.Entry, err error) (lease.Entry, error) {
+	if err != nil || d.see == nil {
+		return e, err
+	}
+	return e, d.see(&e)
+}
+
+func (d *defective) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+	if d.acquire != nil {
+		return d.acquire(ctx, d.Memory, key, holder, value, terms)
+	}
+	return d.Memory.Acquire(ctx, key, holder, value, terms)
+}
+
+func (d *defective) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+	if d.renew != nil {
+		return d.renew(ctx, d.Memory, key, token, value, terms)
+	}
+	return d.Memory.Renew(ctx, key, token, value, terms)
+}
+
+func (d *defective) Resign(ctx context.Context, key, token string) error {
+	if d.resign != nil {
+		return d.resign(ctx, d.Memory, key, token)
+	}
+	return d.Memory.Resign(ctx, key, token)
+}
+
+func (d *defective) Delete(ctx context.Context, key, token string, revision int64) error {
+	if d.remove != nil {
+		return d.remove(ctx, d.Memory, key, token, revision)
+	}
+	return d.Memory.Delete(ctx, key, token, revision)
+}
+
+func (d *defective) Get(ctx context.Context, key string) (lease.Entry, error) {
+	return d.seen(d.Memory.Get(ctx, key))
+}
+
+func (d *defective) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for e, err := range d.Memory.List(ctx, prefix) {
+			e, err := d.seen(e, err)
+			if errors.Is(err, lease.ErrNotFound) {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// defect is a fault, and what a history must say of it, among other things.
+type defect struct {
+	store  func() lease.Store
+	proves string
+	timed  bool // checks that wait for it would wait for long
+}
+
+func defects() map[string]defect {
+	plant := func(change func(*defective)) func() lease.Store {
+		return func() lease.Store {
+			d := &defective{Memory: lease.NewMemory()}
+			change(d)
+			return d
+		}
+	}
+	see := func(change func(e *lease.Entry)) func() lease.Store {
+		return plant(func(d *defective) { d.see = func(e *lease.Entry) error { change(e); return nil } })
+	}
+	clock := func(now func() time.Time) func() lease.Store {
+		return func() lease.Store { return lease.NewMemory(lease.WithClock(now)) }
+	}
+	still := time.Now()
+	return map[string]defect{
+		"acquiring does not ask who holds it": {store: plant(acquiresAnything), proves: "two held it at one time"},
+		"its holder may acquire it again":     {store: plant(acquiresItsOwn), proves: "an acquisition replaced what was held"},
+		"the predecessor is made up":          {store: plant(inventsBefore), proves: "an acquisition shows another predecessor than it had"},
+		"predecessors are forgotten":          {store: plant(forgetsBefore), proves: "an acquisition does not show its predecessor"},
+		"what ran out is refused":             {store: plant(refusesTheExpired), proves: "refused because it is held, which it is not"},
+		"tokens are those of the holder":      {store: tokensOfHolders, proves: "one token was given twice"},
+		"renewing does not compare the token": {store: plant(renewsAnything), proves: "it was renewed after another had acquired it"},
+		"any token renews":                    {store: plant(renewsAnything), proves: "a token that nobody was given was good enough"},
+		"renewing renews another's lease":     {store: plant(renewsAnothers), proves: "a renewal returned the lease of another"},
+		"renewing revives what ran out":       {store: plant(renewsTheExpired), proves: "it was renewed after it had run out"},
+		"renewals keep the revision":          {store: plant(renewsWithoutRevision), proves: "a write has not raised the revision"},
+		"renewals without a value lose it":    {store: plant(renewsWithoutValue), proves: "an entry has a value \"nothing\" that its holder never gave it"},
+		"renewals are refused at times":       {store: plant(renewsAtTimes), proves: "a lease that was held counts as lost"},
+		"resigning does not compare":          {store: plant(resignsAnything), proves: "an entry is resigned, but nobody did that"},
+		"resigning always succeeds":           {store: plant(resignsAlways), proves: "it was resigned after it had run out"},
+		"resigning does nothing":              {store: plant(resignsNothing), proves: "what was given up is back"},
+		"resigning removes the entry":         {store: plant(resignsByDeleting), proves: "an acquisition does not show its predecessor"},
+		"deleting does not compare":           {store: plant(deletesAnything), proves: "an entry was deleted that had been changed"},
+		"deleting compares the token alone":   {store: plant(deletesByToken), proves: "an entry was deleted that had been changed"},
+		"what ran out is gone":                {store: plant(func(d *defective) { d.see = hidesTheExpired }), proves: "an entry is gone before its time"},
+		"what ran out counts as held":         {store: see(holdsTheExpired), proves: "a state is not what the times say"},
+		"values are lost":                     {store: see(func(e *lease.Entry) { e.Value = nil }), proves: "an entry has a value \"\" that its holder never gave it"},
+		"tokens are hidden":                   {store: see(func(e *lease.Entry) { e.Token = "hidden" }), proves: "an entry has a token that nobody was given"},
+		"the key is another":                  {store: see(func(e *lease.Entry) { e.Key += "x" }), proves: "an entry is of another key"},
+		"the holder is another":               {store: see(func(e *lease.Entry) { e.Holder += "x" }), proves: "holder and time of an acquisition have changed"},
+		"revisions stand still":               {store: see(func(e *lease.Entry) { e.Revision = 1 }), proves: "an older revision was read after a newer one"},
+		"revisions are coarse":                {store: see(func(e *lease.Entry) { e.Revision /= 4 }), proves: "one revision has two contents"},
+		"reading is a sign of life":           {store: see(func(e *lease.Entry) { e.RenewedAt = e.ReadAt.Add(1) }), proves: "the times of an entry are out of order"},
+		"the reader's clock is another":       {store: see(readByAnother), proves: "the store's times are not those of one clock"},
+		"each host judges by its own clock":   {store: clock(ofSomeHost), proves: "the store's times are not those of one clock"},
+		"the clock stands still":              {store: clock(func() time.Time { return still }), proves: "the store's times are not those of one clock", timed: true},
+	}
+}
+
+func acquiresAnything(d *defective) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+		got, before, err := s.Acquire(ctx, key, holder, value, terms)
+		var held *lease.HeldError
+		if errors.As(err, &held) {
+			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
+			return s.Acquire(ctx, key, holder, value, terms)
+		}
+		return got, before, err
+	}
+}
+
+func acquiresItsOwn(d *defective) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+		got, before, err := s.Acquire(ctx, key, holder, value, terms)
+		var held *lease.HeldError
+		if errors.As(err, &held) && held.Entry.Holder == holder {
+			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
+			got, _, err = s.Acquire(ctx, key, holder, value, terms)
+			return got, &held.Entry, err
+		}
+		return got, before, err
+	}
+}
+
+func inventsBefore(d *defective) {
+	var mu sync.Mutex
+	first := map[string]lease.Entry{}
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+		got, before, err := s.Acquire(ctx, key, holder, value, terms)
+		mu.Lock()
+		defer mu.Unlock()
+		if old, ok := first[key]; ok && before != nil {
+			before = &old
+		}
+		if before != nil {
+			first[key] = *before
+		}
+		return got, before, err
+	}
+}
+
+func refusesTheExpired(d *defective) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+		if current, err := s.Get(ctx, key); err == nil && current.State == lease.Expired && current.Age() < 2*terms.TTL {
+			return lease.Entry{}, nil, &lease.HeldError{Entry: current}
+		}
+		return s.Acquire(ctx, key, holder, value, terms)
+	}
+}
+
+func renewsAnything(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		got, err := s.Renew(ctx, key, token, value, terms)
+		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil {
+			got, err = s.Renew(ctx, key, current.Token, value, terms)
+			got.Token = token
+		}
+		return got, err
+	}
+}
+
+func renewsAnothers(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		got, err := s.Renew(ctx, key, token, value, terms)
+		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil {
+			return s.Renew(ctx, key, current.Token, value, terms)
+		}
+		return got, err
+	}
+}
+
+func renewsAtTimes(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		if value == nil {
+			return lease.Entry{}, lease.ErrLost
+		}
+		return s.Renew(ctx, key, token, value, terms)
+	}
+}
+
+func renewsTheExpired(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		got, err := s.Renew(ctx, key, token, value, terms)
+		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil && current.Token == token && current.State == lease.Expired {
+			current.RenewedAt, current.ExpiresAt = current.ReadAt, current.ReadAt.Add(terms.TTL)
+			current.State = lease.Held
+			current.Revision++
+			return current, nil
+		}
+		return got, err
+	}
+}
+
+func renewsWithoutRevision(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		current, _ := s.Get(ctx, key)
+		got, err := s.Renew(ctx, key, token, value, terms)
+		got.Revision = current.Revision
+		return got, err
+	}
+}
+
+func renewsWithoutValue(d *defective) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+		if value == nil {
+			value = []byte("nothing")
+		}
+		return s.Renew(ctx, key, token, value, terms)
+	}
+}
+
+func resignsAnything(d *defective) {
+	d.resign = func(ctx context.Context, s *lease.Memory, key, token string) error {
+		err := s.Resign(ctx, key, token)
+		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil {
+			return s.Resign(ctx, key, current.Token)
+		}
+		return err
+	}
+}
+
+func resignsAlways(d *defective) {
+	d.resign = func(ctx context.Context, s *lease.Memory, key, token string) error {
+		if err := s.Resign(ctx, key, token); !errors.Is(err, lease.ErrLost) {
+			return err
+		}
+		return nil
+	}
+}
+
+func resignsNothing(d *defective) {
+	d.resign = func(ctx context.Context, s *lease.Memory, key, token string) error {
+		if current, err := s.Get(ctx, key); err == nil && current.State == lease.Held && current.Token == token {
+			return nil
+		}
+		return s.Resign(ctx, key, token)
+	}
+}
+
+func resignsByDeleting(d *defective) {
+	d.resign = func(ctx context.Context, s *lease.Memory, key, token string) error {
+		current, missing := s.Get(ctx, key)
+		err := s.Resign(ctx, key, token)
+		if err == nil && missing == nil {
+			current, _ = s.Get(ctx, key)
+			_ = s.Delete(ctx, key, current.Token, current.Revision)
+		}
+		return err
+	}
+}
+
+func deletesAnything(d *defective) {
+	d.remove = func(ctx context.Context, s *lease.Memory, key, _ string, _ int64) error {
+		current, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		return s.Delete(ctx, key, current.Token, current.Revision)
+	}
+}
+
+func deletesByToken(d *defective) {
+	d.remove = func(ctx context.Context, s *lease.Memory, key, token string, _ int64) error {
+		current, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		return s.Delete(ctx, key, token, current.Revision)
+	}
+}
+
+func forgetsBefore(d *defective) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+		got, _, err := s.Acquire(ctx, key, holder, value, terms)
+		return got, nil, err
+	}
+}
+
+func hidesTheExpired(e *lease.Entry) error {
+	if e.State == lease.Expired {
+		return lease.ErrNotFound
+	}
+	return nil
+}
+
+func holdsTheExpired(e *lease.Entry) {
+	if e.State == lease.Expired {
+		e.State = lease.Held
+	}
+}
+
+// ofSomeHost is one of three clocks, by chance: each caller has another.
+func ofSomeHost() time.Time { return time.Now().Add(time.Duration(rand.N(3)) * 200 * time.Millisecond) }
+
+func readByAnother(e *lease.Entry) {
+	e.ReadAt = ofSomeHost()
+	e.State = lease.StateAt(e.ReadAt, e.ExpiresAt, e.State == lease.Resigned)
+}
+
+// holders is a store whose tokens are the names of the holders: one who comes back has its old one.
+type holders struct {
+	*lease.Memory
+
+	mu     sync.Mutex
+	tokens map[string]string // real ones, by holder and key
+}
+
+func tokensOfHolders() lease.Store {
+	return &holders{Memory: lease.NewMemory(), tokens: map[string]string{}}
+}
+
+func (h *holders) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+	got, before, err := h.Memory.Acquire(ctx, key, holder, value, terms)
+	if before != nil {
+		before.Token = before.Holder
+	}
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		held.Entry.Token = held.Entry.Holder
+	}
+	if err != nil {
+		return got, before, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens[holder+key] = got.Token
+	got.Token = holder
+	return got, before, nil
+}
+
+func (h *holders) real(key, token string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tokens[token+key]
+}
+
+func (h *holders) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+	got, err := h.Memory.Renew(ctx, key, h.real(key, token), value, terms)
+	got.Token = token
+	return got, err
+}
+
+func (h *holders) Resign(ctx context.Context, key, token string) error {
+	return h.Memory.Resign(ctx, key, h.real(key, token))
+}
+
+func (h *holders) Delete(ctx context.Context, key, token string, revision int64) error {
+	return h.Memory.Delete(ctx, key, h.real(key, token), revision)
+}
+
+func (h *holders) Get(ctx context.Context, key string) (lease.Entry, error) {
+	e, err := h.Memory.Get(ctx, key)
+	e.Token = e.Holder
+	return e, err
+}
+
+func (h *holders) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for e, err := range h.Memory.List(ctx, prefix) {
+			e.Token = e.Holder
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// witness is a test that notes its failure and nothing more.
+type witness struct {
+	testing.TB
+
+	mu     sync.Mutex
+	failed []string
+}
+
+func (w *witness) Helper() {}
+
+func (w *witness) Errorf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = append(w.failed, fmt.Sprintf(format, args...))
+}
+
+func (w *witness) FailNow() { runtime.Goexit() }
+
+// fails tells how a check fails; not at all if there is nothing.
+func fails(t *testing.T, check leasetest.Check, store lease.Store) []string {
+	t.Helper()
+	w := &witness{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		check.Run(w, store)
+	}()
+	<-done
+	return w.failed
+}
+
+// checks are those that need no second, without the one by a history.
+func checks() []leasetest.Check {
+	return slices.DeleteFunc(leasetest.Checks(), func(c leasetest.Check) bool {
+		return c.Name == "a history of many clients is in order" || c.Name == "entries outlive their leases"
+	})
+}
+
+func TestChecksFindDefects(t *testing.T) {
+	t.Parallel()
+	for name, defect := range defects() {
+		if defect.timed {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, check := range checks() {
+				if failures := fails(t, check, defect.store()); len(failures) > 0 {
+					t.Logf("%s: %s", check.Name, failures[0])
+					return
+				}
+			}
+			require.Fail(t, "no check finds it")
+		})
+	}
+}
+
+var load = leasetest.Load{Keys: 3, Clients: 6, Calls: 250}
+
+func TestHistoriesProveDefects(t *testing.T) {
+	t.Parallel()
+	for name, defect := range defects() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var problems []string
+			for seed := range uint64(5) { // some need luck
+				load := load
+				load.Seed = seed
+				problems = leasetest.Judge(leasetest.Explore(t.Context(), defect.store(), load))
+				if slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, defect.proves) }) {
+					return
+				}
+			}
+			require.Fail(t, "not proven: "+defect.proves, strings.Join(problems, "\n"))
+		})
+	}
+}
+
+// lossy carries out what it is asked for, and loses every third answer.
+type lossy struct {
+	*lease.Memory
+
+	asked atomic.Int64
+}
+
+var errAway = errors.New("no answer")
+
+func (l *lossy) lost() bool { return l.asked.Add(1)%3 == 0 }
+
+func (l *lossy) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+	got, before, err := l.Memory.Acquire(ctx, key, holder, value, terms)
+	if l.lost() {
+		return lease.Entry{Key: key, Holder: holder, Token: cmp.Or(got.Token, "refused")}, nil, errAway
+	}
+	return got, before, err
+}
+
+func (l *lossy) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+	got, err := l.Memory.Renew(ctx, key, token, value, terms)
+	if l.lost() {
+		return lease.Entry{}, errAway
+	}
+	return got, err
+}
+
+func (l *lossy) Resign(ctx context.Context, key, token string) error {
+	err := l.Memory.Resign(ctx, key, token)
+	if l.lost() {
+		return errAway
+	}
+	return err
+}
+
+func (l *lossy) Delete(ctx context.Context, key, token string, revision int64) error {
+	err := l.Memory.Delete(ctx, key, token, revision)
+	if l.lost() {
+		return errAway
+	}
+	return err
+}
+
+// TestLostAnswersAreNoDefect: whoever does not know the outcome accuses nobody.
+func TestLostAnswersAreNoDefect(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			load := load
+			load.Seed = seed
+			require.Empty(t, leasetest.Judge(leasetest.Explore(t.Context(), &lossy{Memory: lease.NewMemory()}, load)))
+		})
+	}
+}
