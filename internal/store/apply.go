@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -150,6 +151,7 @@ func (n newStep) values() ([]any, error) {
 func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome) ([]run.Transition, error) {
 	var states, moved []outcome
 	var transitions []run.Transition
+	var ended []string
 	for _, o := range outcomes {
 		if o.changed() {
 			o.after.sequence++
@@ -160,6 +162,9 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 		case o.after != o.before:
 			moved = append(moved, o)
 		}
+		if o.after.status.Terminal() && !o.before.status.Terminal() {
+			ended = append(ended, o.after.id)
+		}
 		if o.after.status != o.before.status {
 			transitions = append(transitions, run.Transition{
 				RunID: o.after.id, Project: o.after.project, From: o.before.status, To: o.after.status,
@@ -167,13 +172,13 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 			})
 		}
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", stateColumns(), states, stateValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, stateColumns(), states, stateValues); err != nil {
 		return nil, err
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", movedColumns(), moved, movedValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
-	return transitions, nil
+	return transitions, events.EndListeners(ctx, c, s.db.Dialect(), ended)
 }
 
 func stateColumns() []sqlrow.Column {

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -225,6 +226,9 @@ SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
 sequence = (SELECT sequence FROM runs WHERE id = $1)
 WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err != nil {
+			return err
+		}
+		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -39,6 +40,7 @@ type Store struct {
 	db          *sqldb.DB
 	migrator    *schema.Migrator
 	autoMigrate bool
+	events      *events.Store
 }
 
 var (
@@ -63,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate}, nil
+	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db)}, nil
 }
 
 // Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
@@ -89,6 +91,9 @@ func (s *Store) Stop(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// Events is the part of the store that keeps events and what becomes of them.
+func (s *Store) Events() *events.Store { return s.events }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

@@ -13,13 +13,13 @@ import (
 )
 
 const selectVersion = `SELECT v.project, v.workflow, v.version, v.hash, v.title, v.summary, v.publisher, v.published_at,
-v.source, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
+v.source, d.canonical, v.trigger_spec, v.timer FROM versions v JOIN documents d ON d.hash = v.hash
 WHERE v.project = $1 AND v.workflow = $2 AND v.version = $3`
 
 func scanVersion(row sqlrow.Scanner) (v workflow.Version, err error) {
 	var canonical string
 	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
-		sqlrow.TimeInto(&v.PublishedAt), &v.Source, &canonical)
+		sqlrow.TimeInto(&v.PublishedAt), &v.Source, &canonical, sqlrow.RawInto(&v.Trigger), sqlrow.RawInto(&v.Timer))
 	v.Canonical = []byte(canonical)
 	return v, err
 }
@@ -34,11 +34,12 @@ func scanVersionHead(row sqlrow.Scanner) (v workflow.Version, err error) {
 func (s *Store) Publish(
 	ctx context.Context, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
 ) (stored workflow.Version, made bool, err error) {
-	if err := errors.Join(sqlrow.Storable("source", v.Source), sqlrow.Storable("document", string(v.Canonical))); err != nil {
+	if err := errors.Join(sqlrow.Storable("source", v.Source), sqlrow.Storable("document", string(v.Canonical)),
+		sqlrow.Storable("schedule", string(v.Trigger)), sqlrow.Storable("schedule", string(v.Timer))); err != nil {
 		return stored, false, err
 	}
 	err = s.db.Write(ctx, "publish workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
-		stored, made, err = publish(ctx, c, v, newer, e)
+		stored, made, err = s.publish(ctx, c, v, newer, e)
 		return err
 	})
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Store) Publish(
 	return stored, made, nil
 }
 
-func publish(
+func (s *Store) publish(
 	ctx context.Context, c sqldb.Conn, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
 ) (workflow.Version, bool, error) {
 	if err := lockWorkflow(ctx, c, v.Project, v.Workflow, v.PublishedAt); err != nil {
@@ -74,6 +75,9 @@ func publish(
 	}
 	if w.LatestVersion == "" || newer(v.Version, w.LatestVersion) {
 		w.LatestVersion = v.Version
+		if err := s.events.PublishTrigger(ctx, c, v); err != nil {
+			return v, false, err
+		}
 	}
 	if w.State == workflow.StateDraft {
 		w.State = workflow.StatePublished
@@ -96,10 +100,10 @@ func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error 
 		return err
 	}
 	_, err = c.ExecContext(ctx, `INSERT INTO versions
-(project, workflow, version, hash, title, summary, publisher, published_at, source)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+(project, workflow, version, hash, title, summary, publisher, published_at, source, trigger_spec, timer)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		v.Project, v.Workflow, v.Version, v.Hash, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), v.Publisher,
-		v.PublishedAt.UnixMicro(), v.Source)
+		v.PublishedAt.UnixMicro(), v.Source, sqlrow.Raw(v.Trigger), sqlrow.Raw(v.Timer))
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,35 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, '127.0.0.1:7233', 'default', 'n1', 5)`},
 			want:   map[string]string{`SELECT namespace_id FROM runs_home`: "n1"},
 		},
+		7: {
+			insert: []string{
+				`UPDATE versions SET trigger_spec = '{"mode":"any"}', timer = '{"cron":"* * * * *"}' WHERE version = '1.0.0'`,
+				`INSERT INTO inboxes (project, head, parked, received_at) VALUES ('shop', 2, TRUE, 5)`,
+				`INSERT INTO dispatchers (project, task_queue, epoch, holder, routed, pending) VALUES ('shop', 'q', 3, 'host-1', 1, 1)`,
+				`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data)
+				VALUES ('shop', 2, 'e', '/s', 't', '', '', '', FALSE, 5, 'ada', '{"n":1.0}')`,
+				`INSERT INTO routings (project, last, first, status, reason) VALUES ('shop', 1, 1, 'unmatched', 'nobody')`,
+				`INSERT INTO deliveries (project, id, position, kind, status, due_at, claimed_by, attempts, workflow, version, run_id, listener, created_at,
+				updated_at, reason, positions) VALUES ('shop', 'd', 1, 'start', 'pending', 5, 3, 0, 'a/order', '1.0.0', 'r3', '', 5, 5, '', '[1]')`,
+				`INSERT INTO delivery_events (project, position, delivery) VALUES ('shop', 1, 'd')`,
+				`INSERT INTO listeners (project, id, run_id, since, spec) VALUES ('shop', 'l', 'r1', 1, '{}')`,
+				`INSERT INTO listener_types (project, type, listener) VALUES ('shop', 't', 'l')`,
+				`INSERT INTO triggers (project, workflow, version, hash, since, published_at, spec) VALUES ('shop', 'a/order', '1.0.0', 'sha256:aa', 1, 4, '{}')`,
+				`INSERT INTO trigger_types (project, type, workflow) VALUES ('shop', '', 'a/order')`,
+				`INSERT INTO partials (project, workflow, key_hash, key, positions) VALUES ('shop', 'a/order', 'h', 'k', '[1,0]')`,
+				`INSERT INTO owner_changes (project, task_queue, epoch, execution, at, holder, how, previous_epoch, previous_holder, ended, reason)
+				VALUES ('shop', 'q', 3, 'x', 5, 'host-1', 'takeover', 2, 'host-2', 'w', 'why')`,
+			},
+			want: map[string]string{
+				`SELECT timer FROM versions WHERE version = '1.0.0'`:                                                `{"cron":"* * * * *"}`,
+				`SELECT data FROM events e JOIN inboxes i ON i.project = e.project AND i.head = e.position`:         `{"n":1.0}`,
+				`SELECT d.id FROM deliveries d JOIN dispatchers w ON w.project = d.project AND w.routed = position`: "d",
+				`SELECT reason FROM routings WHERE project = 'shop' AND last = 1`:                                   "nobody",
+				`SELECT l.run_id FROM listeners l JOIN listener_types t ON t.listener = l.id`:                       "r1",
+				`SELECT p.key FROM partials p JOIN trigger_types t ON t.workflow = p.workflow`:                      "k",
+				`SELECT how FROM owner_changes WHERE epoch = 3`:                                                     "takeover",
+			},
+		},
 	}
 }
 

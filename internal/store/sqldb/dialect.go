@@ -9,6 +9,8 @@ type Dialect struct {
 	// LockRows ends a SELECT whose rows the transaction is going to change. SQLite has one writer at a time, and needs
 	// no such thing.
 	LockRows string
+	// ShareRows ends a SELECT of rows that must stay as they are until the transaction ends; others may do the same at once.
+	ShareRows string
 	// Mark is the n-th placeholder, from 1, of a statement that uses each once and in order. SQLite takes "$1" for a
 	// name, which it looks up in a list: with the thousands of a bulk statement that is most of the work.
 	Mark func(n int) string
@@ -31,6 +33,7 @@ func postgresDialect() Dialect {
 	return Dialect{
 		Driver:      Postgres,
 		LockRows:    " FOR UPDATE",
+		ShareRows:   " FOR SHARE",
 		Mark:        func(n int) string { return "$" + strconv.Itoa(n) },
 		TableExists: `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`,
 		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,

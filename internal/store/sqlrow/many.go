@@ -86,14 +86,16 @@ func InsertMany[T any](
 	return added, nil
 }
 
-// updateText is a statement that updates so many rows, each with values of its own; the first column is the key. Only
+// updateText is a statement that updates so many rows, each with values of its own; the first columns are the keys. Only
 // the first row of the values has types: the others follow it.
-func updateText(d sqldb.Dialect, table string, columns []Column, rows int) string {
-	var names, sets, first []string
+func updateText(d sqldb.Dialect, table string, keys int, columns []Column, rows int) string {
+	var names, sets, match, first []string
 	for i, c := range columns {
 		names = append(names, c.Name)
 		first = append(first, "CAST("+d.Mark(i+1)+" AS "+c.Kind+")")
-		if i > 0 {
+		if i < keys {
+			match = append(match, table+"."+c.Name+" = v."+c.Name)
+		} else {
 			sets = append(sets, c.Name+" = v."+c.Name)
 		}
 	}
@@ -103,12 +105,12 @@ func updateText(d sqldb.Dialect, table string, columns []Column, rows int) strin
 		tuple(&rest, d, r*len(columns), len(columns))
 	}
 	return "WITH v (" + strings.Join(names, ", ") + ") AS (VALUES (" + strings.Join(first, ", ") + ")" + rest.String() +
-		") UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM v WHERE " + table + "." + columns[0].Name + " = v." + columns[0].Name
+		") UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM v WHERE " + strings.Join(match, " AND ")
 }
 
-// UpdateMany writes the columns of many rows, which are found by the first of them.
+// UpdateMany writes the columns of many rows, which are found by the first of them, their keys.
 func UpdateMany[T any](
-	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, columns []Column, list []T, values func(T) ([]any, error),
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, columns []Column, list []T, values func(T) ([]any, error),
 ) error {
 	for part := range Chunks(list) {
 		args := make([]any, 0, len(part)*len(columns))
@@ -119,7 +121,24 @@ func UpdateMany[T any](
 			}
 			args = append(args, row...)
 		}
-		if _, err := c.ExecContext(ctx, updateText(d, table, columns, len(part)), args...); err != nil {
+		if _, err := c.ExecContext(ctx, updateText(d, table, keys, columns, len(part)), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// In runs a query or statement for each part of a list of texts: text returns it for the placeholders of one part, "($2, $3)",
+// which come behind those of the arguments that all share.
+func In(
+	ctx context.Context, d sqldb.Dialect, list []string, shared []any, run func(ctx context.Context, marks string, args []any) error,
+) error {
+	for part := range Chunks(list) {
+		args := append(make([]any, 0, len(shared)+len(part)), shared...)
+		for _, v := range part {
+			args = append(args, v)
+		}
+		if err := run(ctx, Tuples(d, len(shared), 1, len(part)), args); err != nil {
 			return err
 		}
 	}

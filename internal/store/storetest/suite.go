@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -35,6 +36,7 @@ type Store interface {
 	project.Store
 	audit.Store
 	worker.Store
+	Events() *events.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -94,6 +96,29 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"workers", testWorkers},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},
+		{"publish events", testPublishEvents},
+		{"publish events at once", testPublishEventsAtOnce},
+		{"list events", testListEvents},
+		{"fence", testFence},
+		{"route events", testRouteEvents},
+		{"partials", testPartials},
+		{"claim deliveries", testClaimDeliveries},
+		{"lanes", testLanes},
+		{"lanes in any order", testLanesInAnyOrder},
+		{"redeliver", testRedeliver},
+		{"redeliver in a lane", testRedeliverInALane},
+		{"park", testPark},
+		{"no event stays unseen", testNoEventUnseen},
+		{"one owner at a time", testOneOwnerAtATime},
+		{"progress", testProgress},
+		{"news", testNews},
+		{"listeners", testListeners},
+		{"listeners end with their run", testListenersEnd},
+		{"listen against publish", testListenAgainstPublish},
+		{"triggers", testTriggers},
+		{"timers", testTimers},
+		{"owners", testOwners},
+		{"events not found", testEventsNotFound},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

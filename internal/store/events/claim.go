@@ -1,0 +1,226 @@
+package events
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// maxBehind is how many deliveries of one lane are claimed with its first, at most.
+const maxBehind = 64
+
+// Due implements [event.Store].
+func (s *Store) Due(
+	ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration,
+) (list []event.Delivery, err error) {
+	err = s.db.Write(ctx, "claim deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		t, err := s.own(ctx, c, project, owner)
+		if err != nil {
+			return err
+		}
+		claimed, err := s.claim(ctx, c, t, limit, t.now+visible.Microseconds())
+		if err != nil {
+			return err
+		}
+		for i := range claimed {
+			claimed[i].Attempts++
+		}
+		list = plain(claimed)
+		if err := s.fill(ctx, c, project, list); err != nil {
+			return err
+		}
+		return t.keep(ctx, c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// claim takes what is due longest, and of lanes what comes behind.
+func (s *Store) claim(ctx context.Context, c sqldb.Conn, t taking, limit int, until int64) ([]stored, error) {
+	claimed, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND due_at <= $2 ORDER BY due_at, position`+sqlrow.Limit(limit),
+		[]any{t.project, t.now}, scanDelivery)
+	if err != nil || len(claimed) == 0 {
+		return nil, err
+	}
+	behind, err := s.behind(ctx, c, t, claimed, limit)
+	if err != nil {
+		return nil, err
+	}
+	claimed = append(claimed, behind...)
+	slices.SortFunc(claimed, byPosition)
+	ids := make([]string, len(claimed))
+	for i, d := range claimed {
+		ids[i] = d.ID
+	}
+	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{t.project, until, t.epoch}, func(ctx context.Context, marks string, args []any) error {
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $2, claimed_by = $3,
+due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($2 AS BIGINT) END WHERE project = $1 AND id IN `+marks, args...)
+		return err
+	})
+	return claimed, err
+}
+
+// behind reads what comes in a row behind the first deliveries of their lanes, so that a run that many events wait for need not be
+// claimed for once per event.
+func (s *Store) behind(ctx context.Context, c sqldb.Conn, t taking, heads []stored, limit int) (behind []stored, err error) {
+	var lanes []string
+	for _, d := range heads {
+		if d.wakes() {
+			lanes = append(lanes, d.RunID)
+		}
+	}
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	room := min(maxBehind, limit/len(lanes))
+	fronts, err := s.firsts(ctx, c, t.project, lanes, room+1)
+	for _, front := range fronts {
+		for _, d := range front {
+			if slices.ContainsFunc(heads, func(h stored) bool { return h.ID == d.ID }) {
+				continue
+			}
+			if d.due() || d.claimed(t.now) {
+				break
+			}
+			behind = append(behind, d)
+		}
+	}
+	return behind, err
+}
+
+// fill reads the events of deliveries.
+func (s *Store) fill(ctx context.Context, c sqldb.Conn, project string, list []event.Delivery) error {
+	var positions []int64
+	for _, d := range list {
+		positions = append(positions, d.Positions...)
+	}
+	events, err := s.eventsAt(ctx, c, project, positions)
+	if err != nil {
+		return err
+	}
+	byPosition := make(map[int64]event.Event, len(events))
+	for _, e := range events {
+		byPosition[e.Position] = e
+	}
+	for i := range list {
+		for _, p := range list[i].Positions {
+			list[i].Events = append(list[i].Events, byPosition[p])
+		}
+	}
+	return nil
+}
+
+// eventsAt reads events by their positions, in order.
+func (s *Store) eventsAt(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
+	for part := range sqlrow.Chunks(positions) {
+		args := []any{project}
+		for _, p := range part {
+			args = append(args, p)
+		}
+		found, err := sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanEvent)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// Settle implements [event.Store]. What is not pending any more, or never was there, is left alone.
+func (s *Store) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
+	return s.db.Write(ctx, "settle deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		t, err := s.own(ctx, c, project, owner)
+		if err != nil {
+			return err
+		}
+		if err := s.settle(ctx, c, &t, settled); err != nil {
+			return err
+		}
+		return t.keep(ctx, c)
+	})
+}
+
+// settlement is a delivery with what became of it.
+type settlement struct {
+	stored
+
+	outcome inbox.Outcome
+}
+
+func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []inbox.Settled) error {
+	outcomes := make(map[string]inbox.Outcome, len(settled))
+	ids := make([]string, 0, len(settled))
+	for _, v := range settled {
+		outcomes[v.ID] = v.Outcome
+		ids = append(ids, v.ID)
+	}
+	found, err := s.deliveries(ctx, c, t.project, distinct(ids))
+	if err != nil {
+		return err
+	}
+	var list []settlement
+	var lanes, delayed []string
+	for _, d := range found {
+		if d.Status != event.DeliveryPending {
+			continue
+		}
+		v := settlement{d, outcomes[d.ID]}
+		list = append(list, v)
+		again := v.outcome.Result == inbox.Retry
+		if !again {
+			t.pending--
+		}
+		if d.wakes() {
+			lanes = append(lanes, d.RunID)
+			if again {
+				delayed = append(delayed, d.RunID)
+			}
+		}
+	}
+	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 2, settledColumns(), list,
+		func(v settlement) ([]any, error) { return v.values(t.now), nil })
+	if err != nil {
+		return err
+	}
+	if err := s.release(ctx, c, t.project, distinct(delayed)); err != nil {
+		return err
+	}
+	return s.orderLanes(ctx, c, t.project, t.now, lanes)
+}
+
+func settledColumns() []sqlrow.Column {
+	return []sqlrow.Column{
+		{Name: "project", Kind: sqlrow.Text}, {Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text},
+		{Name: "due_at", Kind: sqlrow.Number}, {Name: "claimed_until", Kind: sqlrow.Number}, {Name: "attempts", Kind: sqlrow.Number},
+		{Name: "reason", Kind: sqlrow.Text}, {Name: "updated_at", Kind: sqlrow.Number},
+	}
+}
+
+func (v settlement) values(now int64) []any {
+	status, due := event.DeliveryDone, any(nil)
+	switch v.outcome.Result {
+	case inbox.Retry:
+		status, due = event.DeliveryPending, now+v.outcome.After.Microseconds()
+	case inbox.Dead:
+		status = event.DeliveryDead
+	}
+	return []any{v.Project, v.ID, status, due, nil, v.Attempts + 1, sqlrow.Mended(v.outcome.Reason), now}
+}
+
+// release gives back what was claimed behind a delivery that must be tried again: it cannot be made before that.
+func (s *Store) release(ctx context.Context, c sqldb.Conn, project string, lanes []string) error {
+	return sqlrow.In(ctx, s.db.Dialect(), lanes, []any{project}, func(ctx context.Context, marks string, args []any) error {
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL WHERE project = $1 AND `+inLane+
+			` AND claimed_until IS NOT NULL AND due_at IS NULL AND run_id IN `+marks, args...)
+		return err
+	})
+}

@@ -1,0 +1,184 @@
+package events
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+const selectDelivery = `SELECT project, id, position, kind, status, due_at, attempts, workflow, version, run_id, listener, created_at,
+updated_at, reason, positions, COALESCE(claimed_until, 0) FROM deliveries`
+
+// stored is a delivery with what only the store knows of it.
+type stored struct {
+	event.Delivery
+
+	// claimedUntil is when the last claim ends, in microseconds; 0 when it is settled.
+	claimedUntil int64
+}
+
+// due tells whether it has a time at which it is due.
+func (d stored) due() bool { return !d.NextAt.IsZero() }
+
+// claimed tells whether somebody may be at it.
+func (d stored) claimed(now int64) bool { return d.claimedUntil > now }
+
+// wakes tells whether it is part of a lane.
+func (d stored) wakes() bool { return d.Kind == event.Wake }
+
+func scanDelivery(row sqlrow.Scanner) (d stored, err error) {
+	err = row.Scan(&d.Project, &d.ID, &d.Position, &d.Kind, &d.Status, sqlrow.TimeInto(&d.NextAt), &d.Attempts, &d.Workflow, &d.Version,
+		&d.RunID, &d.Listener, sqlrow.TimeInto(&d.CreatedAt), sqlrow.TimeInto(&d.UpdatedAt), &d.Reason, sqlrow.JSONInto(&d.Positions),
+		&d.claimedUntil)
+	return d, err
+}
+
+// ListDeliveries implements [event.Store].
+func (s *Store) ListDeliveries(ctx context.Context, project string, position int64) (list []event.Delivery, err error) {
+	err = s.db.Read(ctx, "list deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		found, err := deliveriesOf(ctx, c, project, position)
+		list = plain(found)
+		return err
+	})
+	return list, err
+}
+
+func plain(list []stored) []event.Delivery {
+	var plain []event.Delivery
+	for _, d := range list {
+		plain = append(plain, d.Delivery)
+	}
+	return plain
+}
+
+// deliveriesOf reads the deliveries that an event is part of, in order of position and ID.
+func deliveriesOf(ctx context.Context, c sqldb.Conn, project string, position int64) ([]stored, error) {
+	list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND id IN (
+SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT delivery FROM delivery_events WHERE project = $1 AND position = $2
+) ORDER BY position, id`, []any{project, position}, scanDelivery)
+	if err != nil || len(list) > 0 {
+		return list, err
+	}
+	there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM events WHERE project = $1 AND position = $2`, project, position)
+	if err == nil && !there {
+		return nil, noEvent(ctx, c, project, position)
+	}
+	return nil, err
+}
+
+// Redeliver implements [event.Store].
+func (s *Store) Redeliver(
+	ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry,
+) (changed []event.Delivery, err error) {
+	err = s.db.Write(ctx, "redeliver event", func(ctx context.Context, c sqldb.Conn) error {
+		r := redelivery{store: s, project: project, at: at}
+		// The claims of this project wait meanwhile; one without a dispatcher has no deliveries.
+		locked, err := sqlrow.Collect(ctx, c, `SELECT `+s.db.Dialect().Now+` FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows,
+			[]any{project}, scanNumber)
+		if err != nil {
+			return err
+		}
+		list, err := deliveriesOf(ctx, c, project, position)
+		if err != nil {
+			return err
+		}
+		if list, err = only(list, ids, project, position); err != nil || len(locked) == 0 {
+			return err
+		}
+		r.now = locked[0]
+		if err := r.change(ctx, c, list); err != nil || len(r.changed) == 0 {
+			return err
+		}
+		after, err := s.deliveries(ctx, c, project, r.changed)
+		if err != nil {
+			return err
+		}
+		changed = plain(after)
+		return ledger.Add(ctx, c, e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
+}
+
+func scanNumber(row sqlrow.Scanner) (n int64, err error) {
+	err = row.Scan(&n)
+	return n, err
+}
+
+// only keeps the deliveries with these IDs, each of which must be there; all where there are none.
+func only(list []stored, ids []string, project string, position int64) ([]stored, error) {
+	if len(ids) == 0 {
+		return list, nil
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(list, func(d stored) bool { return d.ID == id }) {
+			return nil, fault.New(fault.NotFound, fault.DeliveryNotFound,
+				"event %d of project %q has no delivery %q: `signalbox event show` tells which it has", position, project, id)
+		}
+	}
+	return slices.DeleteFunc(list, func(d stored) bool { return !slices.Contains(ids, d.ID) }), nil
+}
+
+// redelivery makes deliveries due.
+type redelivery struct {
+	store   *Store
+	project string
+	at      time.Time
+	now     int64
+	// changed are the IDs of those that it changed.
+	changed []string
+}
+
+func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) error {
+	var revived, hurried, lanes []string
+	for _, d := range list {
+		switch {
+		case d.Status == event.DeliveryDead:
+			revived = append(revived, d.ID)
+		case d.Status == event.DeliveryPending && !d.claimed(r.now) && d.due():
+			hurried = append(hurried, d.ID)
+		default:
+			continue
+		}
+		if d.wakes() {
+			lanes = append(lanes, d.RunID)
+		}
+	}
+	r.changed = append(revived, hurried...)
+	err := sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.project, r.now, r.at.UnixMicro()},
+		func(ctx context.Context, marks string, args []any) error {
+			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $2, claimed_until = NULL, reason = '', updated_at = $3
+WHERE project = $1 AND id IN `+marks, args...)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if len(revived) > 0 {
+		_, err := c.ExecContext(ctx, `UPDATE dispatchers SET pending = pending + $2 WHERE project = $1`, r.project, len(revived))
+		if err != nil {
+			return err
+		}
+	}
+	return r.store.orderLanes(ctx, c, r.project, r.now, lanes)
+}
+
+// deliveries reads deliveries by their IDs, in order of position and ID.
+func (s *Store) deliveries(ctx context.Context, c sqldb.Conn, project string, ids []string) (list []stored, err error) {
+	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{project}, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND id IN `+marks, args, scanDelivery)
+		list = append(list, found...)
+		return err
+	})
+	slices.SortFunc(list, byPosition)
+	return list, err
+}

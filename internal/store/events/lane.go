@@ -1,0 +1,106 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// inLane are the deliveries that make up the lanes. The text is that of the index.
+const inLane = `status = 'pending' AND kind = 'wake'`
+
+// byPosition is the order of a lane.
+func byPosition(a, b stored) int {
+	return cmp.Or(cmp.Compare(a.Position, b.Position), strings.Compare(a.ID, b.ID))
+}
+
+// firsts reads up to n deliveries from the front of each lane, each lane in its order.
+func (s *Store) firsts(ctx context.Context, c sqldb.Conn, project string, lanes []string, n int) (map[string][]stored, error) {
+	found := map[string][]stored{}
+	for part := range sqlrow.Chunks(distinct(lanes)) {
+		args := make([]any, 0, 2*len(part))
+		selects := make([]string, len(part))
+		for i, lane := range part {
+			d := s.db.Dialect()
+			selects[i] = `SELECT * FROM (` + selectDelivery + ` WHERE project = ` + d.Mark(2*i+1) + ` AND run_id = ` + d.Mark(2*i+2) + ` AND ` + inLane +
+				` ORDER BY position, id` + sqlrow.Limit(n) + `) AS l`
+			args = append(args, project, lane)
+		}
+		list, err := sqlrow.Collect(ctx, c, strings.Join(selects, ` UNION ALL `), args, scanDelivery)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range list {
+			found[d.RunID] = append(found[d.RunID], d)
+		}
+	}
+	for _, list := range found {
+		slices.SortFunc(list, byPosition)
+	}
+	return found, nil
+}
+
+// distinct returns the texts in order, each once.
+func distinct(list []string) []string {
+	list = slices.Sorted(slices.Values(list))
+	return slices.Compact(list)
+}
+
+// orderLanes makes the first delivery of each lane the one that has a time, unless another one is being made: that one keeps its
+// place until it is settled.
+func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, project string, now int64, lanes []string) error {
+	if len(lanes) == 0 {
+		return nil
+	}
+	firsts, err := s.firsts(ctx, c, project, lanes, 1)
+	if err != nil {
+		return err
+	}
+	heads := map[string][]stored{}
+	err = sqlrow.In(ctx, s.db.Dialect(), distinct(lanes), []any{project}, func(ctx context.Context, marks string, args []any) error {
+		list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
+			args, scanDelivery)
+		for _, d := range list {
+			heads[d.RunID] = append(heads[d.RunID], d)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var changes []timed
+	for lane, list := range firsts {
+		first := list[0]
+		busy := slices.ContainsFunc(heads[lane], func(d stored) bool { return d.claimed(now) })
+		for _, d := range heads[lane] {
+			if stays := d.claimed(now) || !busy && d.ID == first.ID; !stays {
+				changes = append(changes, timed{d.ID, 0})
+			}
+		}
+		if !busy && !first.due() {
+			changes = append(changes, timed{first.ID, max(now, first.claimedUntil)})
+		}
+	}
+	return s.time(ctx, c, project, changes)
+}
+
+// timed is a delivery and when it is due, in microseconds; 0 for none.
+type timed struct {
+	id string
+	at int64
+}
+
+// time writes when deliveries are due.
+func (s *Store) time(ctx context.Context, c sqldb.Conn, project string, list []timed) error {
+	columns := []sqlrow.Column{{Name: "project", Kind: sqlrow.Text}, {Name: "id", Kind: sqlrow.Text}, {Name: "due_at", Kind: sqlrow.Number}}
+	return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 2, columns, list, func(t timed) ([]any, error) {
+		if t.at == 0 {
+			return []any{project, t.id, nil}, nil
+		}
+		return []any{project, t.id, t.at}, nil
+	})
+}

@@ -1,0 +1,120 @@
+package events
+
+import (
+	"context"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+const (
+	eventColumns = `e.project, e.position, e.id, e.source, e.type, e.subject, e.occurred_at, e.data_content_type, e.data_schema,
+e.data_base64, e.received_at, e.actor, e.extensions, e.data`
+	// outcome of an event: of the stretch that it is in, which is the first one that does not end before it.
+	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
+	// selectEvent has the outcome beside the event; those that are not routed have none.
+	selectEvent = `SELECT ` + eventColumns + `, COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '') FROM events e`
+)
+
+func eventInto(e *event.Event) []any {
+	return []any{
+		&e.Project, &e.Position, &e.ID, &e.Source, &e.Type, &e.Subject, sqlrow.TimeInto(&e.Time), &e.DataContentType, &e.DataSchema,
+		&e.DataBase64, sqlrow.TimeInto(&e.ReceivedAt), &e.Actor, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data),
+	}
+}
+
+func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
+	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason)...)
+	return e, err
+}
+
+// GetEvent implements [event.Store].
+func (s *Store) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
+	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
+		e, err = sqlrow.One(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
+			func() error { return noEvent(ctx, c, project, position) })
+		return err
+	})
+	return e, err
+}
+
+func noEvent(ctx context.Context, c sqldb.Conn, project string, position int64) error {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
+		return err
+	}
+	return fault.New(fault.NotFound, fault.EventNotFound,
+		"event \"%d\" does not exist in project %q: `signalbox event list` shows those that do", position, project)
+}
+
+// ListEvents implements [event.Store].
+func (s *Store) ListEvents(ctx context.Context, f event.ListFilter) (list []event.Event, err error) {
+	query, args := listQuery(f)
+	err = s.db.Read(ctx, "list events", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, query, args, scanEvent)
+		if err == nil && len(list) == 0 {
+			err = ledger.NeedProject(ctx, c, f.Project)
+		}
+		return err
+	})
+	return list, err
+}
+
+// listQuery reads each status from its own stretches, already in order and no further than the page, and merges them.
+func listQuery(f event.ListFilter) (string, []any) {
+	var w sqlrow.Where
+	conditions(&w, f)
+	page := sqlrow.Limit(f.Limit)
+	if len(f.Statuses) == 0 {
+		return selectEvent + w.String() + ` ORDER BY e.position DESC` + page, w.Args
+	}
+	parts := make([]string, len(f.Statuses))
+	for i, status := range f.Statuses {
+		// Arguments are shared by the parts; the first is the project.
+		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
+		from, order := `events e`, `e.position DESC`
+		if status == event.Pending {
+			part.Conditions = append(part.Conditions, "e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0)")
+		} else {
+			from, order = `routings r JOIN events e ON e.project = r.project AND e.position BETWEEN r.first AND r.last`, `r.last DESC, e.position DESC`
+			part.Conditions = append(part.Conditions, "r.project = $1")
+			part.Is("r.status", "=", status)
+			if f.Before > 0 {
+				part.Is("r.first", "<", f.Before)
+			}
+		}
+		w.Args = part.Args
+		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + order + page + `) AS s`
+	}
+	return selectEvent + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+}
+
+// beyond is a position that no event has.
+const beyond = "9223372036854775807"
+
+func conditions(w *sqlrow.Where, f event.ListFilter) {
+	w.Is("e.project", "=", f.Project)
+	w.IsText("e.type", f.Type)
+	w.IsText("e.source", f.Source)
+	w.IsText("e.id", f.ID)
+	if f.Before > 0 {
+		w.Is("e.position", "<", f.Before)
+	}
+	// Times never go back along the positions, so they are a range of these, which every index has in order.
+	from := func(at int64) string {
+		return "COALESCE((SELECT position FROM events WHERE project = $1 AND received_at >= " + w.Arg(at) +
+			" ORDER BY received_at, position LIMIT 1), " + beyond + ")"
+	}
+	if !f.Since.IsZero() {
+		w.Conditions = append(w.Conditions, "e.position >= "+from(f.Since.UnixMicro()))
+	}
+	if !f.Until.IsZero() {
+		w.Conditions = append(w.Conditions, "e.position < "+from(f.Until.UnixMicro()))
+	}
+	if f.Dead {
+		w.Conditions = append(w.Conditions, "e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
+	}
+}

@@ -1,0 +1,252 @@
+package events
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Unrouted implements [event.Store]. The events are read before what may want them: whatever began to want them before they
+// were accepted is then seen.
+func (s *Store) Unrouted(ctx context.Context, project string, limit int) (b event.Batch, err error) {
+	err = s.db.Read(ctx, "read events to match", func(ctx context.Context, c sqldb.Conn) (err error) {
+		b = event.Batch{}
+		b.Events, err = sqlrow.Collect(ctx, c, `SELECT `+eventColumns+` FROM events e WHERE e.project = $1 AND
+e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
+			[]any{project}, scanPending)
+		if err != nil || len(b.Events) == 0 {
+			return err
+		}
+		// The empty type stands for any.
+		types := []string{""}
+		for _, e := range b.Events {
+			types = append(types, e.Type)
+		}
+		types = distinct(types)
+		if b.Triggers, err = s.triggers(ctx, c, project, types); err != nil {
+			return err
+		}
+		if b.Listeners, err = s.listeners(ctx, c, project, types); err != nil {
+			return err
+		}
+		return s.readPartials(ctx, c, project, &b)
+	})
+	return b, err
+}
+
+func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
+	e.Status = event.Pending
+	err = row.Scan(eventInto(&e)...)
+	return e, err
+}
+
+// readPartials reads the open sets of the triggers, and the events in them.
+func (s *Store) readPartials(ctx context.Context, c sqldb.Conn, project string, b *event.Batch) error {
+	var workflows []string
+	for _, t := range b.Triggers {
+		if t.Spec.Mode == event.All {
+			workflows = append(workflows, t.Workflow)
+		}
+	}
+	var positions []int64
+	err := sqlrow.In(ctx, s.db.Dialect(), workflows, []any{project}, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, `SELECT project, workflow, key, positions FROM partials WHERE project = $1 AND workflow IN `+marks,
+			args, func(row sqlrow.Scanner) (p event.Partial, err error) {
+				err = row.Scan(&p.Project, &p.Workflow, &p.Key, sqlrow.JSONInto(&p.Positions))
+				return p, err
+			})
+		for _, p := range found {
+			positions = append(positions, p.Positions...)
+		}
+		b.Partials = append(b.Partials, found...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.Earlier, err = s.eventsAt(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool { return p == 0 }))
+	return err
+}
+
+// CommitRouting implements [event.Store].
+func (s *Store) CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []event.Routing) error {
+	if len(routings) == 0 {
+		return nil
+	}
+	return s.db.Write(ctx, "commit routing", func(ctx context.Context, c sqldb.Conn) error {
+		t, err := s.own(ctx, c, project, owner)
+		if err != nil {
+			return err
+		}
+		var deliveries []event.Delivery
+		var partials []event.Partial
+		for i, r := range routings {
+			if r.Position != t.routed+int64(i)+1 {
+				return fmt.Errorf("position %d does not follow the routed position %d", r.Position, t.routed+int64(i))
+			}
+			deliveries = append(deliveries, r.Deliveries...)
+			partials = append(partials, r.Partials...)
+		}
+		t.routed += int64(len(routings))
+		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "project, last, first, status, reason", "", stretches(routings),
+			func(v stretch) ([]any, error) { return []any{project, v.last, v.first, v.status, v.reason}, nil })
+		if err != nil {
+			return err
+		}
+		if err := s.insertDeliveries(ctx, c, &t, deliveries); err != nil {
+			return err
+		}
+		if err := s.writePartials(ctx, c, project, partials); err != nil {
+			return err
+		}
+		return t.keep(ctx, c)
+	})
+}
+
+// stretch is a row of routings.
+type stretch struct {
+	first, last int64
+	status      event.Status
+	reason      string
+}
+
+func stretches(routings []event.Routing) (list []stretch) {
+	for _, r := range routings {
+		v := stretch{r.Position, r.Position, r.Status, sqlrow.Mended(r.Reason)}
+		if n := len(list); n > 0 && list[n-1].status == v.status && list[n-1].reason == v.reason {
+			list[n-1].last = v.last
+			continue
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// insertDeliveries adds deliveries, each due at once but for those that wait behind an earlier one in their lane.
+func (s *Store) insertDeliveries(ctx context.Context, c sqldb.Conn, t *taking, list []event.Delivery) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lanes []string
+	for _, d := range list {
+		if d.Kind == event.Wake {
+			lanes = append(lanes, d.RunID)
+		}
+	}
+	fronts, err := s.firsts(ctx, c, t.project, lanes, 1)
+	if err != nil {
+		return err
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b event.Delivery) int { return byPosition(stored{Delivery: a}, stored{Delivery: b}) })
+	taken := map[string]bool{}
+	for i, d := range list {
+		list[i].NextAt = time.UnixMicro(t.now)
+		if d.Kind == event.Wake {
+			if taken[d.RunID] || len(fronts[d.RunID]) > 0 {
+				list[i].NextAt = time.Time{}
+			}
+			taken[d.RunID] = true
+		}
+	}
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", `project, id, position, kind, status, due_at, claimed_by, attempts,
+workflow, version, run_id, listener, created_at, updated_at, reason, positions`, ` ON CONFLICT (project, id) DO NOTHING`, list,
+		func(d event.Delivery) ([]any, error) {
+			positions, err := sqlrow.AsJSON(d.Positions, false)
+			return []any{
+				t.project, d.ID, d.Position, d.Kind, event.DeliveryPending, sqlrow.Micros(d.NextAt), 0, 0, d.Workflow, d.Version, d.RunID, d.Listener,
+				t.now, t.now, sqlrow.Mended(d.Reason), positions,
+			}, err
+		})
+	if err != nil {
+		return err
+	}
+	t.pending += added
+	if added < int64(len(list)) {
+		// Some were there already, perhaps one that others were to wait behind.
+		if err := s.orderLanes(ctx, c, t.project, t.now, lanes); err != nil {
+			return err
+		}
+	}
+	return s.insertParts(ctx, c, t.project, list)
+}
+
+// insertParts notes the events that deliveries are for beside those that they name.
+func (s *Store) insertParts(ctx context.Context, c sqldb.Conn, project string, list []event.Delivery) error {
+	type part struct {
+		position int64
+		delivery string
+	}
+	var parts []part
+	for _, d := range list {
+		for _, p := range d.Positions {
+			if p != d.Position {
+				parts = append(parts, part{p, d.ID})
+			}
+		}
+	}
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", "project, position, delivery", ` ON CONFLICT (project, position, delivery) DO NOTHING`,
+		parts, func(p part) ([]any, error) { return []any{project, p.position, p.delivery}, nil })
+	return err
+}
+
+// writePartials writes or removes open sets; those of triggers that are gone by now are left out.
+func (s *Store) writePartials(ctx context.Context, c sqldb.Conn, project string, list []event.Partial) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var workflows []string
+	for _, p := range list {
+		workflows = append(workflows, p.Workflow)
+	}
+	there := map[string]bool{}
+	err := sqlrow.In(ctx, s.db.Dialect(), distinct(workflows), []any{project}, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, `SELECT workflow FROM triggers WHERE project = $1 AND workflow IN `+marks+
+			` ORDER BY workflow`+s.db.Dialect().ShareRows, args, sqlrow.ScanText)
+		for _, name := range found {
+			there[name] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// Of several writes of one set the last counts.
+	last := map[[2]string]event.Partial{}
+	for _, p := range list {
+		if there[p.Workflow] {
+			last[[2]string{p.Workflow, hashOf(p.Key)}] = p
+		}
+	}
+	var open []event.Partial
+	for key, p := range last {
+		if len(p.Positions) > 0 {
+			open = append(open, p)
+			continue
+		}
+		_, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2 AND key_hash = $3`, project, key[0], key[1])
+		if err != nil {
+			return err
+		}
+	}
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials", "project, workflow, key_hash, key, positions",
+		` ON CONFLICT (project, workflow, key_hash) DO UPDATE SET positions = excluded.positions`, open, func(p event.Partial) ([]any, error) {
+			positions, err := sqlrow.AsJSON(p.Positions, false)
+			return []any{project, p.Workflow, hashOf(p.Key), p.Key, positions}, err
+		})
+	return err
+}
+
+// hashOf stands for a partial's key in the index, which takes no text of that length.
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}

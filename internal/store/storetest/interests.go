@@ -1,0 +1,318 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+func errContains(err error, part string) bool { return strings.Contains(err.Error(), part) }
+
+// wants is what waits for events of some types; of any where there is none.
+func wants(types ...string) event.Spec {
+	spec := event.Spec{Mode: event.Any}
+	for _, name := range types {
+		literal, _ := json.Marshal(name)
+		spec.Filters = append(spec.Filters, event.Filter{With: map[string]event.Value{"type": {Literal: literal}}})
+	}
+	return spec
+}
+
+func listener(id, runID string, types ...string) event.Listener {
+	return event.Listener{ID: id, Project: here, RunID: runID, Spec: wants(types...)}
+}
+
+func listen(t testing.TB, s Store, l event.Listener) {
+	t.Helper()
+	require.NoError(t, s.Events().Listen(t.Context(), l))
+}
+
+func getListener(t testing.TB, s Store, id string) (event.Listener, bool) {
+	t.Helper()
+	l, found, err := s.Events().GetListener(t.Context(), here, id)
+	require.NoError(t, err)
+	return l, found
+}
+
+// unrouted returns what the store has to match, after an event of the type has come.
+func unrouted(t testing.TB, s Store, typ string) event.Batch {
+	t.Helper()
+	o := fence(t, s, "host-1")
+	batch, err := s.Events().Unrouted(t.Context(), here, 1000)
+	require.NoError(t, err)
+	var routings []event.Routing
+	for _, e := range batch.Events {
+		routings = append(routings, routing(e.Position, event.Unmatched))
+	}
+	route(t, s, o, routings...)
+	e := newEvent(fmt.Sprint("of ", typ, len(batch.Events), time.Now().UnixNano()))
+	e.Type = typ
+	give(t, s, e)
+	batch, err = s.Events().Unrouted(t.Context(), here, 1000)
+	require.NoError(t, err)
+	require.Len(t, batch.Events, 1)
+	return batch
+}
+
+func testListeners(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	listen(t, s, listener("l0", "r0", "a"))
+	give(t, s, newEvents("e", 3)...)
+	l := listener("l1", "r1", "a", "b", "a")
+	l.Since = 99
+	listen(t, s, l)
+	listen(t, s, listener("l2", "r1"))
+	listen(t, s, listener("l3", "r2", "b"))
+	got, found := getListener(t, s, "l1")
+	require.True(t, found)
+	l.Since = 3
+	require.Equal(t, l, got)
+	give(t, s, newEvents("f", 1)...)
+	listen(t, s, l)
+	got, _ = getListener(t, s, "l1")
+	require.Equal(t, int64(3), got.Since, "what is there stays as it is")
+
+	for typ, want := range map[string][]string{"a": {"l0", "l1", "l2"}, "b": {"l1", "l2", "l3"}, "c": {"l2"}} {
+		var ids []string
+		for _, l := range unrouted(t, s, typ).Listeners {
+			ids = append(ids, l.ID)
+		}
+		require.Equal(t, want, ids, typ)
+	}
+	for range 2 {
+		require.NoError(t, s.Events().Unlisten(ctx, here, "l2"))
+	}
+	_, found = getListener(t, s, "l2")
+	require.False(t, found)
+	require.Empty(t, unrouted(t, s, "c").Listeners)
+	createProject(t, s, "other")
+	_, found, err := s.Events().GetListener(ctx, "other", "l1")
+	require.NoError(t, err)
+	require.False(t, found)
+	bad := listener("l9", "r1", "a\x00")
+	bad.Spec.Filters[0].With["type"] = event.Value{Expr: "\x00\xff"}
+	listen(t, s, bad) // JSON escapes what text cannot hold
+}
+
+func testListenersEnd(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	for i, id := range []string{"completed", "missing", "corrected", "reset", "open"} {
+		insert(t, s, newRun(id, i))
+		apply(t, s, state(id, 1, run.Running))
+		listen(t, s, listener("1 of "+id, id, "a"))
+		listen(t, s, listener("2 of "+id, id))
+	}
+	listen(t, s, listener("unknown", "unknown", "a"))
+	left := func() []string {
+		var ids []string
+		for _, l := range unrouted(t, s, "a").Listeners {
+			ids = append(ids, l.ID)
+		}
+		return ids
+	}
+	require.Len(t, left(), 11)
+	apply(t, s, state("completed", 2, run.Completed), state("open", 2, run.Waiting))
+	_, err := s.FinishMissing(ctx, "missing", run.Failed, nil, at(9), entry(audit.RunExecutionMissing, here, "missing"))
+	require.NoError(t, err)
+	_, err = s.CorrectRun(ctx, state("corrected", 2, run.Canceled), nil)
+	require.NoError(t, err)
+	u := state("reset", 2, run.Failed)
+	u.ExecutionID = "execution-2"
+	followed, err := s.FollowExecution(ctx, u, "execution-1", []string{"execution-1"}, entry(audit.RunFollowReset, here, "reset"))
+	require.NoError(t, err)
+	require.True(t, followed)
+	require.Equal(t, []string{"1 of open", "2 of open", "unknown"}, left())
+
+	err = s.Events().Listen(ctx, listener("3 of completed", "completed"))
+	requireFault(t, err, fault.Refused, fault.RunEnded, "completed")
+	require.Len(t, left(), 3)
+
+	// Whichever comes first: no listener outlives its run.
+	other := open(t)
+	for i := range 20 {
+		id := fmt.Sprint("rival-", i)
+		insert(t, s, newRun(id, i))
+		var wg sync.WaitGroup
+		var listening error
+		wg.Go(func() { listening = other.Events().Listen(ctx, listener(id, id, "a")) })
+		wg.Go(func() { _, _ = s.ApplyUpdates(ctx, []run.Update{state(id, 1, run.Completed)}) })
+		wg.Wait()
+		if listening != nil {
+			require.True(t, fault.Is(listening, fault.RunEnded), "%v", listening)
+		}
+		_, found := getListener(t, s, id)
+		require.False(t, found)
+	}
+}
+
+// testListenAgainstPublish: for each event and each listener, either the event was accepted before, or whoever matches it knows
+// the listener.
+func testListenAgainstPublish(t *testing.T, open Opener) {
+	stores := []Store{open(t), open(t), open(t)}
+	const rounds = 60
+	errs := make(chan error, 3)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range rounds {
+			if _, _, err := stores[0].Events().Publish(t.Context(), here, newEvents(fmt.Sprint(i, "-"), 2)); err != nil {
+				errs <- err
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		for i := range rounds {
+			if err := stores[1].Events().Listen(t.Context(), listener(fmt.Sprintf("l%03d", i), "r", "test.event")); err != nil {
+				errs <- err
+				return
+			}
+		}
+	})
+	o := fence(t, stores[2], "host-1")
+	known := map[int64]map[string]bool{} // of each event, who was known when it was matched
+	wg.Go(func() {
+		for len(known) < 2*rounds {
+			batch, err := stores[2].Events().Unrouted(t.Context(), here, 5)
+			if err != nil {
+				errs <- err
+				return
+			}
+			var routings []event.Routing
+			for _, e := range batch.Events {
+				known[e.Position] = map[string]bool{}
+				for _, l := range batch.Listeners {
+					known[e.Position][l.ID] = true
+				}
+				routings = append(routings, routing(e.Position, event.Unmatched))
+			}
+			if err := stores[2].Events().CommitRouting(t.Context(), here, o, routings); err != nil {
+				errs <- err
+				return
+			}
+		}
+	})
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	for i := range rounds {
+		l, found := getListener(t, stores[0], fmt.Sprintf("l%03d", i))
+		require.True(t, found)
+		for position, listeners := range known {
+			if position > l.Since {
+				require.True(t, listeners[l.ID], "event %d was matched without the listener from %d", position, l.Since)
+			}
+		}
+	}
+}
+
+func triggered(name, number, spec string) workflow.Version {
+	v := version(name, number, "sha256:"+name+number, len(number))
+	v.Trigger = json.RawMessage(spec)
+	return v
+}
+
+func testTriggers(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	const onA, onB = `{"mode":"one", "filters":[{"with":{"type":{"literal":"a"}}}]}`, `{"mode":"one","filters":[{"with":{"type":{"literal":"b"}}}]}`
+	give(t, s, newEvents("e", 3)...)
+	v := triggered("x/one", "1", onA)
+	v.Timer = json.RawMessage(`{"every":  1000}`)
+	publish(t, s, v)
+	got, err := s.GetVersion(ctx, here, "x/one", "1")
+	require.NoError(t, err)
+	require.Equal(t, v, got)
+	publish(t, s, triggered("x/any", "1", `{"mode":"any"}`))
+	publish(t, s, version("x/none", "1", "sha256:none", 1))
+
+	names := func(typ string) (names []string) {
+		for _, t := range unrouted(t, s, typ).Triggers {
+			names = append(names, t.Workflow+" "+t.Version)
+		}
+		return names
+	}
+	trigger := func(typ, name string) event.Trigger {
+		for _, t := range unrouted(t, s, typ).Triggers {
+			if t.Workflow == name {
+				return t
+			}
+		}
+		require.Fail(t, "no trigger", name)
+		return event.Trigger{}
+	}
+	require.Equal(t, event.Trigger{
+		Project: here, Workflow: "x/one", Version: "1", DocumentHash: v.Hash, Since: 3,
+		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"a"`)}}}}},
+	}, trigger("a", "x/one"))
+	require.Equal(t, []string{"x/any 1", "x/one 1"}, names("a"))
+	require.Equal(t, []string{"x/any 1"}, names("b"))
+
+	// An older version changes nothing; a newer one takes over from where the workflow began.
+	publish(t, s, triggered("x/one", "333", onB))
+	publish(t, s, triggered("x/one", "22", onA))
+	require.Equal(t, []string{"x/any 1", "x/one 333"}, names("b"))
+	require.Equal(t, []string{"x/any 1"}, names("a"))
+	require.Equal(t, int64(3), trigger("b", "x/one").Since)
+	_, err = s.SetPaused(ctx, here, "x/one", true, "", entry(audit.WorkflowPause, here, "x/one"))
+	require.NoError(t, err)
+	require.True(t, trigger("b", "x/one").Paused)
+	publish(t, s, triggered("x/one", "4444", onB))
+	require.True(t, trigger("b", "x/one").Paused)
+	_, err = s.SetPaused(ctx, here, "x/one", false, "", entry(audit.WorkflowPause, here, "x/one"))
+	require.NoError(t, err)
+	require.False(t, trigger("b", "x/one").Paused)
+	// One that wants nothing ends it; the next one begins anew.
+	publish(t, s, version("x/one", "55555", "sha256:none", 5))
+	require.Equal(t, []string{"x/any 1"}, names("b"))
+	publish(t, s, triggered("x/one", "666666", onB))
+	require.Greater(t, trigger("b", "x/one").Since, int64(3))
+
+	_, made, err := s.Publish(ctx, triggered("x/two", "1", onB), longer, audit.Entry{Time: at(1), Action: "any", Reason: "\x00"})
+	require.Error(t, err)
+	require.False(t, made)
+	require.Equal(t, []string{"x/any 1", "x/one 666666"}, names("b"), "a trigger goes with its version")
+	require.NoError(t, s.DeleteWorkflow(ctx, here, "x/one", entry(audit.WorkflowDelete, here, "x/one")))
+	require.Equal(t, []string{"x/any 1"}, names("b"))
+}
+
+func testTimers(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	createProject(t, s, "another")
+	timed := func(projectName, name, number, timer string) workflow.Version {
+		v := version(name, number, "sha256:"+name+number, len(number))
+		v.Project, v.Timer = projectName, json.RawMessage(timer)
+		return v
+	}
+	publish(t, s, timed(here, "x/cron", "1", `{"cron":"* * * * *"}`))
+	publish(t, s, timed(here, "x/every", "1", `{"every":1000000000}`))
+	publish(t, s, timed("another", "x/after", "1", `{"after":5}`))
+	publish(t, s, version("x/none", "1", "sha256:none", 1))
+	publish(t, s, triggered("x/events", "1", `{"mode":"any"}`))
+	_, err := s.SetPaused(ctx, here, "x/every", true, "", entry(audit.WorkflowPause, here, "x/every"))
+	require.NoError(t, err)
+	publish(t, s, timed(here, "x/every", "22", `{"every":2000000000}`))
+	want := []event.Timer{
+		{Project: "another", Workflow: "x/after", Version: "1", Since: at(1), Spec: event.TimerSpec{After: 5}},
+		{Project: here, Workflow: "x/cron", Version: "1", Since: at(1), Spec: event.TimerSpec{Cron: "* * * * *"}},
+		{Project: here, Workflow: "x/every", Version: "22", Paused: true, Since: at(2), Spec: event.TimerSpec{Every: 2 * time.Second}},
+	}
+	list, err := s.Events().ListTimers(ctx, event.TimerCursor{}, 10)
+	require.NoError(t, err)
+	require.Equal(t, want, list)
+	list, err = s.Events().ListTimers(ctx, event.TimerCursor{Project: "another", Workflow: "x/after"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, want[1:2], list)
+	require.Len(t, unrouted(t, s, "a").Triggers, 1, "a timer alone wants no events")
+}
