@@ -1,0 +1,165 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/router"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// targets are where deliveries go: they keep what they got and answer as they are told.
+type targets struct {
+	started []run.StartRequest
+	actors  []string
+	woken   []string
+	answer  error
+}
+
+func (g *targets) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
+	actor, _ := auth.ActorFrom(ctx)
+	g.started, g.actors = append(g.started, req), append(g.actors, actor.Name)
+	return run.Run{ID: req.RunID}, true, g.answer
+}
+
+func (g *targets) Wake(_ context.Context, runID, listener string, position int64, cloudEvent json.RawMessage) error {
+	g.woken = append(g.woken, fmt.Sprint(runID, " ", listener, " ", position, " ", string(cloudEvent)))
+	return g.answer
+}
+
+func anEvent(position int64, data string) event.Event {
+	return event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: "paid", Data: json.RawMessage(data)}
+}
+
+func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outcome {
+	t.Helper()
+	r := router.New(router.Options{Runs: g, Waker: g})
+	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
+}
+
+func TestDeliverStarts(t *testing.T) {
+	t.Parallel()
+	g := &targets{}
+	first, second := anEvent(4, `{"n":1.50,"text":"<a>"}`), anEvent(2, "")
+	second.Data, second.DataBase64 = json.RawMessage(`"AAE="`), true
+	d := event.Delivery{
+		ID: "d", Project: shop, Position: 4, Kind: event.Start, Workflow: "a/b", Version: "1.0.0", RunID: "run-1",
+		Positions: []int64{4, 2}, Events: []event.Event{first, second},
+	}
+	require.Equal(t, inbox.Outcome{Result: inbox.Done}, deliver(t, g, d, 1))
+	req := g.started[0]
+	require.Equal(t, "signalbox", g.actors[0])
+	inputOf := req.InputOf
+	req.InputOf = nil
+	require.Equal(t, run.StartRequest{
+		Project: shop, Workflow: "a/b", Version: "1.0.0", RunID: "run-1", RequestID: "run-1", Trigger: run.TriggerEvent,
+	}, req)
+	envelopes := `[{"specversion":"1.0","id":"e-4","source":"/s","type":"paid","data":{"n":1.50,"text":"<a>"}},` +
+		`{"specversion":"1.0","id":"e-2","source":"/s","type":"paid","data_base64":"AAE="}]`
+	for _, tt := range []struct {
+		schedule *dsl.Schedule
+		want     string
+	}{
+		{nil, envelopes},
+		{&dsl.Schedule{Read: eventfilter.Envelope}, envelopes},
+		{&dsl.Schedule{Read: eventfilter.Data}, `[{"n":1.50,"text":"<a>"},"AAE="]`},
+		{&dsl.Schedule{Read: eventfilter.Raw}, `["eyJuIjoxLjUsInRleHQiOiI8YT4ifQ==","AAE="]`},
+	} {
+		got, err := inputOf(&dsl.Document{Schedule: tt.schedule})
+		require.NoError(t, err)
+		require.Equal(t, tt.want, string(got))
+	}
+	d.Events[1].Data, d.Events[1].DataBase64 = nil, false
+	require.Equal(t, inbox.Done, deliver(t, g, d, 2).Result)
+	got, err := g.started[1].InputOf(&dsl.Document{Schedule: &dsl.Schedule{Read: eventfilter.Data}})
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"n":1.50,"text":"<a>"},null]`, string(got))
+}
+
+// TestDeliverStartsByTheClock: the run of a timer has no input; the events of another workflow's timer are events like others.
+func TestDeliverStartsByTheClock(t *testing.T) {
+	t.Parallel()
+	g := &targets{}
+	fired := event.Event{Position: 1, ID: "x", Source: event.TimerSource(shop, "a/b"), Type: event.ScheduleFired}
+	d := event.Delivery{Project: shop, Kind: event.Start, Workflow: "a/b", Events: []event.Event{fired}}
+	require.Equal(t, inbox.Done, deliver(t, g, d, 1).Result)
+	d.Workflow = "a/other"
+	require.Equal(t, inbox.Done, deliver(t, g, d, 1).Result)
+	require.Equal(t, []string{run.TriggerSchedule, run.TriggerEvent}, []string{g.started[0].Trigger, g.started[1].Trigger})
+	require.Nil(t, g.started[0].InputOf)
+	require.Nil(t, g.started[0].Input)
+	require.NotNil(t, g.started[1].InputOf)
+}
+
+func TestDeliverWakes(t *testing.T) {
+	t.Parallel()
+	g := &targets{}
+	d := event.Delivery{Project: shop, Kind: event.Wake, RunID: "run-1", Listener: "l-1", Events: []event.Event{anEvent(7, "1.0")}}
+	require.Equal(t, inbox.Outcome{Result: inbox.Done}, deliver(t, g, d, 1))
+	require.Equal(t, []string{`run-1 l-1 7 {"specversion":"1.0","id":"e-7","source":"/s","type":"paid","data":1.0}`}, g.woken)
+	for _, gone := range []error{run.ErrNotKnown, fmt.Errorf("signal: %w", run.ErrClosed)} {
+		g.answer = gone
+		require.Equal(t, inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}, deliver(t, g, d, 1))
+	}
+	g.answer = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	require.Equal(t, inbox.Retry, deliver(t, g, d, 1).Result)
+}
+
+func TestDeliverWithoutEvents(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, inbox.Dead, deliver(t, &targets{}, event.Delivery{Kind: event.Start}, 1).Result)
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	d := event.Delivery{Project: shop, Kind: event.Start, Workflow: "a/b", Events: []event.Event{anEvent(1, "1")}}
+	tests := map[string]struct {
+		err     error
+		attempt int
+		want    inbox.Result
+		least   time.Duration
+		most    time.Duration
+		reason  string
+	}{
+		"temporal away":              {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 1, inbox.Retry, time.Second / 2, time.Second, "away"},
+		"for the third time":         {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 3, inbox.Retry, 2 * time.Second, 4 * time.Second, "away"},
+		"for days":                   {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 10_000, inbox.Retry, 30 * time.Second, time.Minute, "away"},
+		"with a time to come back":   {fault.New(fault.Unavailable, fault.StoreUnavailable, "away").WithRetry(20 * time.Second), 1, inbox.Retry, 20 * time.Second, 20 * time.Second, "away"},
+		"with a very long time":      {fault.New(fault.Unavailable, fault.StoreUnavailable, "away").WithRetry(time.Hour), 1, inbox.Retry, time.Minute, time.Minute, "away"},
+		"a full queue":               {fault.New(fault.Exhausted, fault.QueueFull, "full"), 99, inbox.Retry, 30 * time.Second, time.Minute, "full"},
+		"workers of another build":   {fault.New(fault.Refused, fault.ContractMismatch, "mismatch"), 99, inbox.Retry, 30 * time.Second, time.Minute, "mismatch"},
+		"no time left":               {fmt.Errorf("start: %w", context.DeadlineExceeded), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context deadline exceeded"},
+		"cut off":                    {fmt.Errorf("start: %w", context.Canceled), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context canceled"},
+		"a wrong input":              {fault.New(fault.Invalid, fault.InvalidInput, "no number"), 1, inbox.Dead, 0, 0, "no number"},
+		"an input that is too large": {fault.New(fault.Exhausted, fault.InputTooLarge, "too large"), 1, inbox.Dead, 0, 0, "too large"},
+		"paused":                     {fault.New(fault.Refused, fault.WorkflowPaused, "paused"), 1, inbox.Dead, 0, 0, "paused"},
+		"deleted":                    {fault.New(fault.NotFound, fault.WorkflowNotFound, "gone"), 1, inbox.Dead, 0, 0, "gone"},
+		"an ID of another request":   {fault.New(fault.Exists, fault.RequestIDReused, "used"), 1, inbox.Dead, 0, 0, "used"},
+		"a puzzle":                   {errors.New("what?"), 9, inbox.Retry, 30 * time.Second, time.Minute, "what?"},
+		"a puzzle once too often":    {errors.New("what?"), 10, inbox.Dead, 0, 0, "given up after 10 attempts: what?"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 20 { // jitter
+				got := deliver(t, &targets{answer: tt.err}, d, tt.attempt)
+				require.Equal(t, tt.want, got.Result)
+				require.Equal(t, tt.reason, got.Reason)
+				require.GreaterOrEqual(t, got.After, tt.least)
+				require.LessOrEqual(t, got.After, tt.most)
+			}
+		})
+	}
+}
