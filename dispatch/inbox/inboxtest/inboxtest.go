@@ -1,0 +1,476 @@
+// Package inboxtest is the conformance suite of an [inbox.Inbox]: what a dispatcher relies on, as tests.
+//
+//	func TestInbox(t *testing.T) {
+//		inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture { … })
+//	}
+//
+// It tests what an inbox promises to dispatchers, not what it does with events: how they become deliveries, and what a delivery
+// is, are the inbox's own.
+package inboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+)
+
+// Fixture is an inbox with nothing in it for the names that a test asks for.
+type Fixture struct {
+	Inbox inbox.Inbox
+	// Name returns the name of a dispatcher that the inbox can serve, another for each number.
+	Name func(n int) inbox.Name
+	// Accept accepts an event that makes one delivery, in the lane; in no order if that is empty. wake tells that the dispatcher is parked.
+	Accept func(t *testing.T, name inbox.Name, lane string) (wake bool)
+}
+
+const (
+	// long is a claim that does not run out during a test, short one that does.
+	long  = time.Hour
+	short = 50 * time.Millisecond
+	// within is how long to wait for what has to come.
+	within = 10 * time.Second
+	poll   = 10 * time.Millisecond
+)
+
+// Run runs the suite. make is called for each test.
+func Run(t *testing.T, make func(t *testing.T) Fixture) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Fixture){
+		"epochs grow":                                  epochsGrow,
+		"epochs are above what was seen":               epochsAbove,
+		"winners get different epochs":                 epochsRace,
+		"only the owner claims, settles and parks":     fenced,
+		"dispatchers know nothing of each other":       apart,
+		"what is done is not claimed again":            doneOnce,
+		"a claim holds until its time is up":           visible,
+		"a later owner claims what was claimed":        inherited,
+		"a retry waits for its time":                   retried,
+		"what was released is due, and not an attempt": released,
+		"what is dead is not claimed again":            dead,
+		"a lane goes in order":                         laneInOrder,
+		"a lane waits for its first":                   laneWaits,
+		"lanes do not wait for each other":             lanesApart,
+		"a limit is kept":                              limited,
+		"park refuses while something is due":          parkRefuses,
+		"who is parked is woken":                       parkWakes,
+		"who sleeps although something is due is told": asleep,
+		"await ends with news, and with its context":   await,
+		"progress tells how far":                       progress,
+		"owners of one epoch share without overlap":    concurrent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, make(t))
+		})
+	}
+}
+
+func own(t *testing.T, f Fixture, name inbox.Name, holder string) inbox.Owner {
+	t.Helper()
+	owner, err := f.Inbox.Fence(t.Context(), name, holder, 0)
+	require.NoError(t, err)
+	require.Equal(t, holder, owner.Holder)
+	return owner
+}
+
+func claim(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration) []inbox.Delivery {
+	t.Helper()
+	got, err := f.Inbox.Claim(t.Context(), name, owner, limit, visible)
+	require.NoError(t, err)
+	return got
+}
+
+// claimed waits for deliveries that are to become due.
+func claimed(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, count int) []inbox.Delivery {
+	t.Helper()
+	var got []inbox.Delivery
+	require.Eventually(t, func() bool {
+		more, err := f.Inbox.Claim(t.Context(), name, owner, 100, long)
+		got = append(got, more...)
+		return err == nil && len(got) >= count
+	}, within, poll)
+	require.Len(t, got, count)
+	return got
+}
+
+func settle(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, outcome inbox.Outcome, ids ...string) {
+	t.Helper()
+	var settled []inbox.Settled
+	for _, id := range ids {
+		settled = append(settled, inbox.Settled{ID: id, Outcome: outcome})
+	}
+	require.NoError(t, f.Inbox.Settle(t.Context(), name, owner, settled))
+}
+
+func ids(deliveries []inbox.Delivery) []string {
+	var list []string
+	for _, d := range deliveries {
+		list = append(list, d.ID)
+	}
+	return list
+}
+
+func epochsGrow(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	first := own(t, f, name, "a")
+	require.Positive(t, first.Epoch)
+	second := own(t, f, name, "b")
+	require.Greater(t, second.Epoch, first.Epoch)
+	require.Greater(t, own(t, f, name, "b").Epoch, second.Epoch, "the same holder too")
+}
+
+func epochsAbove(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner, err := f.Inbox.Fence(t.Context(), name, "a", 41)
+	require.NoError(t, err)
+	require.Greater(t, owner.Epoch, int64(41))
+	require.Greater(t, own(t, f, name, "b").Epoch, owner.Epoch)
+}
+
+func epochsRace(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	var group sync.WaitGroup
+	epochs := make([]int64, 8)
+	problems := make([]error, len(epochs))
+	for i := range epochs {
+		group.Go(func() {
+			owner, err := f.Inbox.Fence(t.Context(), name, fmt.Sprintf("holder-%d", i), 0)
+			epochs[i], problems[i] = owner.Epoch, err
+		})
+	}
+	group.Wait()
+	require.NoError(t, errors.Join(problems...))
+	slices.Sort(epochs)
+	require.Len(t, slices.Compact(epochs), len(problems))
+}
+
+func fenced(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	f.Accept(t, name, "")
+	old := own(t, f, name, "a")
+	got := claim(t, f, name, old, 10, long)
+	require.Len(t, got, 1)
+	current := own(t, f, name, "b")
+	for _, who := range []inbox.Owner{
+		old, {Epoch: current.Epoch, Holder: "a"}, {Epoch: current.Epoch + 1, Holder: "b"}, {Epoch: old.Epoch, Holder: "b"}, {},
+	} {
+		_, err := f.Inbox.Claim(t.Context(), name, who, 10, long)
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
+		_, err = f.Inbox.Park(t.Context(), name, who)
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
+		require.ErrorIs(t, f.Inbox.Unpark(t.Context(), name, who), inbox.ErrFenced, "%+v", who)
+		err = f.Inbox.Settle(t.Context(), name, who, []inbox.Settled{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
+	}
+	require.Equal(t, ids(got), ids(claim(t, f, name, current, 10, long)), "what was refused changed nothing")
+}
+
+func apart(t *testing.T, f Fixture) {
+	one, two := f.Name(1), f.Name(2)
+	f.Accept(t, one, "")
+	owner := own(t, f, two, "a")
+	require.Empty(t, claim(t, f, two, owner, 10, long))
+	_, err := f.Inbox.Claim(t.Context(), one, owner, 10, long)
+	require.ErrorIs(t, err, inbox.ErrFenced)
+	own(t, f, one, "b")
+	require.Empty(t, claim(t, f, two, owner, 10, long), "not fenced by the other's owner")
+}
+
+func doneOnce(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "")
+	f.Accept(t, name, "")
+	got := claim(t, f, name, owner, 10, long)
+	require.Len(t, got, 2)
+	require.NotEqual(t, got[0].ID, got[1].ID)
+	require.Equal(t, 1, got[0].Attempt)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
+	require.Empty(t, claim(t, f, name, owner, 10, long))
+	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long))
+	settle(t, f, name, own(t, f, name, "c"), inbox.Outcome{Result: inbox.Retry}, ids(got)...)
+	require.Empty(t, claim(t, f, name, own(t, f, name, "d"), 10, long), "what is done stays so")
+}
+
+func visible(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "")
+	first := claim(t, f, name, owner, 10, long)
+	require.Len(t, first, 1)
+	require.Empty(t, claim(t, f, name, owner, 10, long))
+	f.Accept(t, name, "")
+	second := claim(t, f, name, owner, 10, short)
+	require.Len(t, second, 1)
+	again := claimed(t, f, name, owner, 1)
+	require.Equal(t, second[0].ID, again[0].ID)
+	require.Equal(t, 2, again[0].Attempt)
+}
+
+func inherited(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	for range 3 {
+		f.Accept(t, name, "lane")
+	}
+	got := claim(t, f, name, owner, 10, long)
+	require.Len(t, got, 3)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, got[0].ID)
+	again := claim(t, f, name, own(t, f, name, "b"), 10, long)
+	require.Equal(t, ids(got[1:]), ids(again))
+	require.Equal(t, 2, again[0].Attempt)
+}
+
+func retried(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "")
+	got := claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long, Reason: "not now"}, ids(got)...)
+	require.Empty(t, claim(t, f, name, owner, 10, long))
+	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long), "nor by a later owner")
+	f.Accept(t, name, "")
+	owner = own(t, f, name, "c")
+	got = claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short, Reason: "soon"}, ids(got)...)
+	again := claimed(t, f, name, owner, 1)
+	require.Equal(t, ids(got), ids(again))
+	require.Equal(t, 2, again[0].Attempt)
+}
+
+func released(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "lane")
+	got := claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Released}, ids(got)...)
+	again := claimed(t, f, name, owner, 1)
+	require.Equal(t, ids(got), ids(again))
+	require.Equal(t, 1, again[0].Attempt)
+}
+
+func dead(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "lane")
+	f.Accept(t, name, "lane")
+	got := claim(t, f, name, owner, 10, long)
+	require.Len(t, got, 2)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Dead, Reason: "never"}, got[0].ID)
+	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)), "the rest of the lane goes on")
+}
+
+func laneInOrder(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	for range 5 {
+		f.Accept(t, name, "lane")
+	}
+	first := claim(t, f, name, owner, 2, long)
+	require.Len(t, first, 2)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(first)...)
+	rest := claimed(t, f, name, owner, 3)
+	everything := ids(append(first, rest...))
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(everything))), 5)
+	for _, d := range rest {
+		require.Equal(t, first[0].Lane, d.Lane)
+	}
+	require.NotEmpty(t, first[0].Lane)
+}
+
+func laneWaits(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	for range 3 {
+		f.Accept(t, name, "lane")
+	}
+	got := claim(t, f, name, owner, 1, long)
+	require.Len(t, got, 1)
+	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is under way")
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, got[0].ID)
+	require.Empty(t, claim(t, f, name, owner, 10, long), "the first waits")
+}
+
+func lanesApart(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "one")
+	got := claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
+	f.Accept(t, name, "one")
+	f.Accept(t, name, "two")
+	f.Accept(t, name, "")
+	require.Len(t, claim(t, f, name, owner, 10, long), 2)
+}
+
+func limited(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	for range 5 {
+		f.Accept(t, name, "")
+	}
+	first := claim(t, f, name, owner, 3, long)
+	require.Len(t, first, 3)
+	second := claim(t, f, name, owner, 3, long)
+	require.Len(t, second, 2)
+	everything := slices.Concat(ids(first), ids(second))
+	slices.Sort(everything)
+	require.Len(t, slices.Compact(everything), 5)
+}
+
+func parkRefuses(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	f.Accept(t, name, "")
+	parked, err := f.Inbox.Park(t.Context(), name, owner)
+	require.NoError(t, err)
+	require.False(t, parked, "an event that nobody has looked at")
+	got := claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
+	parked, err = f.Inbox.Park(t.Context(), name, owner)
+	require.NoError(t, err)
+	require.True(t, parked, "what is due in an hour keeps nobody awake")
+}
+
+func parkWakes(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	require.False(t, f.Accept(t, name, ""), "nobody is parked yet")
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(claim(t, f, name, owner, 10, long))...)
+	parked, err := f.Inbox.Park(t.Context(), name, owner)
+	require.NoError(t, err)
+	require.True(t, parked)
+	require.True(t, f.Accept(t, name, ""))
+	require.NoError(t, f.Inbox.Unpark(t.Context(), name, owner))
+	require.False(t, f.Accept(t, name, ""))
+	require.Len(t, claim(t, f, name, owner, 10, long), 2)
+}
+
+func asleep(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	sleeps := func() bool {
+		names, err := f.Inbox.Asleep(t.Context(), 1000)
+		require.NoError(t, err)
+		return slices.Contains(names, name)
+	}
+	f.Accept(t, name, "")
+	require.False(t, sleeps(), "it is awake")
+	got := claim(t, f, name, owner, 10, long)
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(got)...)
+	var parked bool
+	require.Eventually(t, func() bool {
+		// Where the retry is due already, it is claimed and put off once more.
+		var err error
+		parked, err = f.Inbox.Park(t.Context(), name, owner)
+		require.NoError(t, err)
+		if !parked {
+			settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(claim(t, f, name, owner, 10, long))...)
+		}
+		return parked
+	}, within, time.Millisecond)
+	require.Eventually(t, sleeps, within, poll, "what was put off is due")
+	require.NoError(t, f.Inbox.Unpark(t.Context(), name, owner))
+	require.False(t, sleeps())
+}
+
+func await(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	require.Empty(t, claim(t, f, name, owner, 10, long))
+	over, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	f.Inbox.Await(over, name)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	waiting := make(chan struct{})
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		close(waiting)
+		f.Inbox.Await(ctx, name)
+	}()
+	<-waiting
+	f.Accept(t, name, "")
+	<-returned
+	require.NoError(t, ctx.Err(), "news end the waiting")
+	f.Inbox.Await(ctx, name)
+	require.NoError(t, ctx.Err(), "what is there already does too")
+}
+
+func progress(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	read := func() inbox.Progress {
+		list, err := f.Inbox.Progress(t.Context(), name)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, name, list[0].Name)
+		return list[0]
+	}
+	owner := own(t, f, name, "a")
+	require.Equal(t, owner, read().Owner)
+	require.False(t, read().Due)
+	require.Zero(t, read().Lag)
+	f.Accept(t, name, "")
+	require.Eventually(t, func() bool { p := read(); return p.Due && p.Lag > 0 }, within, poll)
+	before := read().Head
+	require.Positive(t, before)
+	got := claim(t, f, name, owner, 10, long)
+	p := read()
+	require.Equal(t, int64(1), p.Pending)
+	require.False(t, p.Due, "what is claimed is not due")
+	require.Equal(t, p.Head, p.Routed)
+	require.GreaterOrEqual(t, p.SinceProgress, time.Duration(0))
+	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
+	require.Zero(t, read().Pending)
+	parked, err := f.Inbox.Park(t.Context(), name, owner)
+	require.NoError(t, err)
+	require.True(t, parked)
+	require.True(t, read().Parked)
+	everything, err := f.Inbox.Progress(t.Context())
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(everything, func(p inbox.Progress) bool { return p.Name == name }))
+}
+
+func concurrent(t *testing.T, f Fixture) {
+	name := f.Name(1)
+	owner := own(t, f, name, "a")
+	const events = 40
+	for range events {
+		f.Accept(t, name, "")
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var problems []error
+	counts := map[string]int{}
+	for range 4 {
+		group.Go(func() {
+			for {
+				got, err := f.Inbox.Claim(t.Context(), name, owner, 5, long)
+				mu.Lock()
+				problems = append(problems, err)
+				for _, d := range got {
+					counts[d.ID]++
+				}
+				mu.Unlock()
+				if err != nil || len(got) == 0 {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.NoError(t, errors.Join(problems...))
+	require.Len(t, counts, events)
+	for id, n := range counts {
+		require.Equal(t, 1, n, id)
+	}
+}
