@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -61,7 +59,7 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 		defer cancel()
 		response, err := s.Audit().ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
 			Project: s.Project(), PageSize: size, PageToken: token,
-			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: timestamp(since), Until: timestamp(until),
+			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: session.Timestamp(since), Until: session.Timestamp(until),
 		}))
 		if err != nil {
 			return nil, "", s.Failed(err, "list the audit log")
@@ -84,17 +82,10 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	rows := make([][]string, len(entries))
 	for i, entry := range entries {
 		rows[i] = []string{
-			fmt.Sprint(entry.GetId()), moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
+			fmt.Sprint(entry.GetId()), output.Moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
 			entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
 		output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"), rows)
-}
-
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
 }

@@ -3,8 +3,8 @@
 //	os.Exit(cli.Run(ctx, cli.Options{Version: version, Stdin: os.Stdin, …}, os.Args[1:]))
 //
 // Nouns come first, then verbs. Data goes to standard output, progress and errors to standard error, one line each.
-// Package exit has the exit codes, package session the settings that all commands share, packages runcmd,
-// workflowcmd and systemcmd the big nouns. Whoever composes the program adds commands of its own (server, migrate, dev) in
+// Package exit has the exit codes, package session the settings that all commands share, the packages that end in
+// cmd the big nouns. Whoever composes the program adds commands of its own (server, migrate, dev) in
 // Options.Commands; their errors are printed and turned into exit codes like everybody's.
 //
 // It opens no database and speaks to no Temporal.
@@ -19,11 +19,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
@@ -66,7 +69,8 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.SetErr(options.Stderr)
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		workflowcmd.New(s), runcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
+		projectCommand(s), auditCommand(s), contextCommand(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
 	root.AddCommand(options.Commands...)

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -51,7 +49,7 @@ func listProjects(ctx context.Context, s *session.Session) error {
 	}
 	rows := make([][]string, len(projects))
 	for i, project := range projects {
-		rows[i] = []string{project.GetName(), project.GetDescription(), project.GetTaskQueue(), moment(project.GetCreateTime())}
+		rows[i] = []string{project.GetName(), project.GetDescription(), project.GetTaskQueue(), output.Moment(project.GetCreateTime())}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "CREATED"), rows)
 }
@@ -106,13 +104,6 @@ func printProject(s *session.Session, project *signalboxv1.Project) error {
 		{Name: "project", Value: project.GetName()},
 		{Name: "description", Value: project.GetDescription()},
 		{Name: "task queue", Value: project.GetTaskQueue()},
-		{Name: "created", Value: moment(project.GetCreateTime())},
+		{Name: "created", Value: output.Moment(project.GetCreateTime())},
 	})
-}
-
-func moment(t *timestamppb.Timestamp) string {
-	if t == nil {
-		return ""
-	}
-	return t.AsTime().Format(time.RFC3339)
 }

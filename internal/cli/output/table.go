@@ -1,12 +1,16 @@
 package output
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Column is one column of a table. Wide columns are printed in the format Wide only.
@@ -66,15 +70,15 @@ func (s Style) Diff(line string) string {
 
 func statusColor(word string) string {
 	switch word {
-	case "completed", "published", "ok", "connected":
+	case "completed", "published", "ok", "connected", "alive", "held", "done":
 		return green
-	case "failed", "timed_out", "error", "down":
+	case "failed", "timed_out", "error", "down", "stale", "dead", "silent", "rejected":
 		return red
-	case "canceled", "terminated", "waiting", "paused", "warning", "connecting", "degraded":
+	case "canceled", "terminated", "waiting", "paused", "warning", "connecting", "degraded", "late", "missing", "foreign", "unmatched":
 		return yellow
-	case "running":
+	case "running", "routing":
 		return blue
-	case "queued", "skipped", "draft":
+	case "queued", "skipped", "draft", "pending", "parked", "stopped":
 		return faint
 	default:
 		return ""
@@ -147,6 +151,18 @@ func Card(w io.Writer, style Style, fields []Field) error {
 	return err
 }
 
+// JSONField is a field that shows JSON: short on its line, long indented below its name. Without any it has no value.
+func JSONField(name, text string) Field {
+	if len(text) <= 80 {
+		return Field{Name: name, Value: text}
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(text), "", "  "); err != nil {
+		return Field{Name: name, Value: text}
+	}
+	return Field{Name: name, Value: pretty.String()}
+}
+
 // Visible replaces control characters, which a terminal would obey, by their escapes. Tabs become spaces.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) && utf8.ValidString(text) {
@@ -214,4 +230,23 @@ func Span(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd%dh", int(d/day), int(d.Hours())%24)
 	}
+}
+
+// Moment writes a time, or nothing where there is none.
+func Moment(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339)
+}
+
+// Count writes a number of things: "1 run", "2 runs", "3 deliveries".
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

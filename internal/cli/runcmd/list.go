@@ -3,11 +3,9 @@ package runcmd
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -80,7 +78,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		rows[i] = []string{
 			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run),
 			fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
-			moment(run.GetCreateTime()), moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
+			output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
@@ -88,15 +86,15 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	wanted, err := words("status", flags.statuses, statuses())
+	wanted, err := session.Words("status", flags.statuses, statuses())
 	if err != nil {
 		return nil, err
 	}
 	if flags.by != "newest" && flags.by != "oldest" {
 		return nil, exit.Usagef("--order: %q is neither newest nor oldest", flags.by)
 	}
-	if flags.limit < 0 {
-		return nil, exit.Usagef("--limit: %d is less than none; 0 means all", flags.limit)
+	if err := session.Limit(flags.limit); err != nil {
+		return nil, err
 	}
 	since, err := s.Time("since", flags.since)
 	if err != nil {
@@ -108,13 +106,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	}
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: wanted, Workflow: flags.workflow, Version: flags.version,
-		Since: timestamp(since), Until: timestamp(until), RequestId: flags.request, Order: flags.by,
+		Since: session.Timestamp(since), Until: session.Timestamp(until), RequestId: flags.request, Order: flags.by,
 	}, nil
-}
-
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
 }

@@ -5,8 +5,6 @@
 package runcmd
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -66,20 +64,4 @@ func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("run", "Start, watch and cancel runs", "")
 	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), stepsCommand(s), watchCommand(s), cancelCommand(s))
 	return noun
-}
-
-// words splits comma-separated flag values and checks them against the known ones.
-func words(flag string, values, known []string) ([]string, error) {
-	var out []string
-	for _, value := range values {
-		found := false
-		for _, word := range known {
-			found = found || word == value
-		}
-		if !found {
-			return nil, exit.Usagef("--%s: %q is not one of %s", flag, value, strings.Join(known, ", "))
-		}
-		out = append(out, value)
-	}
-	return out, nil
 }

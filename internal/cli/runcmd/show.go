@@ -1,15 +1,11 @@
 package runcmd
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -50,11 +46,11 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "because", Value: statusDetail(run)},
-		{Name: "expires", Value: moment(run.GetQueueExpireTime())},
+		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
-		{Name: "created", Value: moment(run.GetCreateTime())},
-		{Name: "started", Value: moment(run.GetStartTime())},
-		{Name: "ended", Value: moment(run.GetEndTime())},
+		{Name: "created", Value: output.Moment(run.GetCreateTime())},
+		{Name: "started", Value: output.Moment(run.GetStartTime())},
+		{Name: "ended", Value: output.Moment(run.GetEndTime())},
 		{Name: "took", Value: took(run)},
 	}
 	if wide {
@@ -74,7 +70,7 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
 			output.Field{Name: "error type", Value: problem.GetType()})
 	}
-	return append(fields, value("input", run.GetInput()), value("output", run.GetOutput()))
+	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
 }
 
 // statusDetail says what a status is due to: why it is queued, what it waits for, that it is being canceled.
@@ -107,29 +103,9 @@ func steps(run *signalboxv1.Run) string {
 	return fmt.Sprintf("%d of %d done", run.GetStepsDone(), run.GetStepsTotal())
 }
 
-func moment(t *timestamppb.Timestamp) string {
-	if t == nil {
-		return ""
-	}
-	return t.AsTime().Format(time.RFC3339)
-}
-
 func took(run *signalboxv1.Run) string {
 	if run.GetEndTime() == nil || run.GetCreateTime() == nil {
 		return ""
 	}
 	return output.Took(run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()))
-}
-
-// value shows JSON: short on its line, long indented below its name. An absent value is left out.
-func value(name string, v *signalboxv1.JsonValue) output.Field {
-	text := v.GetJson()
-	if v == nil || len(text) <= 80 {
-		return output.Field{Name: name, Value: text}
-	}
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, []byte(text), "", "  "); err != nil {
-		return output.Field{Name: name, Value: text}
-	}
-	return output.Field{Name: name, Value: pretty.String()}
 }

@@ -2,7 +2,6 @@ package runcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/input"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -57,11 +57,11 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID,
 	}
 	if flags.input != "" {
-		input, err := readInput(flags.input, s.In)
+		given, err := input.JSON("input", flags.input, s.In)
 		if err != nil {
 			return err
 		}
-		request.Input = &signalboxv1.JsonValue{Json: input}
+		request.Input = &signalboxv1.JsonValue{Json: given}
 	}
 	if request.GetRequestId() == "" {
 		request.RequestId = uuid.NewString()
@@ -73,7 +73,7 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	response, err := s.Runs().StartRun(call, connect.NewRequest(request))
 	if err != nil {
 		hint := ""
-		if unknownOutcome(ctx, err) {
+		if session.UnknownOutcome(ctx, err) {
 			hint = "whether the run was started is not known: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
 		}
 		return s.FailedHint(err, hint, "start a run of %q", name)
@@ -112,20 +112,10 @@ func noteQueued(s *session.Session, run *signalboxv1.Run) {
 		}
 		line += ", and is started when Temporal is back"
 		if expires := run.GetQueueExpireTime(); expires != nil {
-			line += "; unless that is before " + moment(expires) + ", it fails"
+			line += "; unless that is before " + output.Moment(expires) + ", it fails"
 		}
 		s.Note("%s", line)
 	case run.GetQueuedReason() == queuedStarting:
 		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, by itself", run.GetId())
 	}
-}
-
-// unknownOutcome tells a request that may have arrived from one that was answered or never sent.
-func unknownOutcome(ctx context.Context, err error) bool {
-	var answer *connect.Error
-	if ctx.Err() != nil || !errors.As(err, &answer) {
-		return true
-	}
-	return answer.Code() == connect.CodeDeadlineExceeded ||
-		answer.Code() == connect.CodeUnavailable && len(answer.Details()) == 0 && !session.Unreached(err)
 }

@@ -58,7 +58,7 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 		}
 		rows[i] = []string{
 			fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
-			fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), moment(step.GetStartTime()), problem,
+			fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()), problem,
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),

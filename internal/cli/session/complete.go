@@ -54,3 +54,41 @@ func (s *Session) CompleteRuns(cmd *cobra.Command, args []string, _ string) ([]c
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
+
+// CompleteEvents proposes the newest events' IDs for the first argument.
+func (s *Session) CompleteEvents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 || s.Check() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	response, err := s.Events().ListEvents(ctx, connect.NewRequest(&signalboxv1.ListEventsRequest{
+		Project: s.Project(), PageSize: completionLimit,
+	}))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []cobra.Completion
+	for _, event := range response.Msg.GetEvents() {
+		ids = append(ids, cobra.CompletionWithDesc(event.GetId(), event.GetType()+" "+event.GetStatus()))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteProjects proposes the projects' names for the first argument.
+func (s *Session) CompleteProjects(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 || s.Check() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	response, err := s.Projects().ListProjects(ctx, connect.NewRequest(&signalboxv1.ListProjectsRequest{PageSize: completionLimit}))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, project := range response.Msg.GetProjects() {
+		names = append(names, cobra.CompletionWithDesc(project.GetName(), project.GetDescription()))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
@@ -52,4 +54,36 @@ func (s *Session) Time(flag, text string) (time.Time, error) {
 		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\") or a moment (2026-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(-ago), nil
+}
+
+// Timestamp is a time in a request; the zero time is none.
+func Timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// Limit checks the flag of that name.
+func Limit(limit int) error {
+	if limit < 0 {
+		return exit.Usagef("--limit: %d is less than none; 0 means all", limit)
+	}
+	return nil
+}
+
+// Words checks the values of a flag against the known ones.
+func Words(flag string, values, known []string) ([]string, error) {
+	var out []string
+	for _, value := range values {
+		found := false
+		for _, word := range known {
+			found = found || word == value
+		}
+		if !found {
+			return nil, exit.Usagef("--%s: %q is not one of %s", flag, value, strings.Join(known, ", "))
+		}
+		out = append(out, value)
+	}
+	return out, nil
 }

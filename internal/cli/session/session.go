@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -233,6 +234,21 @@ func (s *Session) System() signalboxv1connect.SystemServiceClient {
 	return signalboxv1connect.NewSystemServiceClient(s.client, s.url())
 }
 
+// Events returns the client of the EventService.
+func (s *Session) Events() signalboxv1connect.EventServiceClient {
+	return signalboxv1connect.NewEventServiceClient(s.client, s.url())
+}
+
+// Dispatchers returns the client of the DispatcherService.
+func (s *Session) Dispatchers() signalboxv1connect.DispatcherServiceClient {
+	return signalboxv1connect.NewDispatcherServiceClient(s.client, s.url())
+}
+
+// Workers returns the client of the WorkerService.
+func (s *Session) Workers() signalboxv1connect.WorkerServiceClient {
+	return signalboxv1connect.NewWorkerServiceClient(s.client, s.url())
+}
+
 // Deadline bounds one call by --timeout.
 func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
@@ -297,4 +313,14 @@ func (s *Session) Age(t time.Time) string { return output.Age(s.Now().Sub(t)) }
 func Unreached(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// UnknownOutcome tells a request that may have arrived from one that was answered or never sent.
+func UnknownOutcome(ctx context.Context, err error) bool {
+	var answer *connect.Error
+	if ctx.Err() != nil || !errors.As(err, &answer) {
+		return true
+	}
+	return answer.Code() == connect.CodeDeadlineExceeded ||
+		answer.Code() == connect.CodeUnavailable && len(answer.Details()) == 0 && !Unreached(err)
 }

@@ -96,7 +96,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		fields = append(fields, output.Field{Name: "last error", Value: ago(c.GetLastErrorTime(), now) + ": " + c.GetLastError()})
 	}
 	if c.GetDraining() > 0 {
-		fields = append(fields, output.Field{Name: "draining", Value: count(c.GetDraining(), "replaced generation")})
+		fields = append(fields, output.Field{Name: "draining", Value: output.Count(c.GetDraining(), "replaced generation")})
 	}
 	return append(fields,
 		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
@@ -104,7 +104,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 }
 
 func breaker(b *signalboxv1.Breaker, now time.Time) string {
-	failures := count(b.GetFailures(), "failure") + " in a row"
+	failures := output.Count(b.GetFailures(), "failure") + " in a row"
 	if b.GetState() == breakerClosed {
 		return "closed, " + failures
 	}
@@ -154,7 +154,7 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	if r.GetError() != "" {
 		return text + ": " + r.GetError()
 	}
-	text += fmt.Sprintf(": %s compared, %s", count(r.GetChecked(), "run"), count(r.GetCorrections(), "difference"))
+	text += fmt.Sprintf(": %s compared, %s", output.Count(r.GetChecked(), "run"), output.Count(r.GetCorrections(), "difference"))
 	if r.GetFailed() > 0 {
 		text += fmt.Sprintf(", %d not compared", r.GetFailed())
 	}

@@ -114,12 +114,12 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		return output.Message(s.Out, s.Format(), report)
 	}
 	if report.GetFailed() > 0 {
-		s.Note("%s could not be compared; the next time tries them again", count(report.GetFailed(), "run"))
+		s.Note("%s could not be compared; the next time tries them again", output.Count(report.GetFailed(), "run"))
 	}
 	if report.GetWithheld() > 0 {
-		s.Note("%s left alone: %s", count(report.GetWithheld(), "open run"), report.GetWithheldBecause())
+		s.Note("%s left alone: %s", output.Count(report.GetWithheld(), "open run"), report.GetWithheldBecause())
 	}
-	checked := fmt.Sprintf("%s compared with Temporal in %s", count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
+	checked := fmt.Sprintf("%s compared with Temporal in %s", output.Count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
 	if report.GetTotal() == 0 {
 		s.Note("nothing to correct: %s", checked)
 		return nil
@@ -134,7 +134,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	if more := report.GetTotal() - int64(len(rows)); more > 0 {
 		s.Note("and %d more", more)
 	}
-	s.Note("%s; %s", count(report.GetTotal(), "difference"), checked)
+	s.Note("%s; %s", output.Count(report.GetTotal(), "difference"), checked)
 	return nil
 }
 
@@ -148,13 +148,6 @@ func applied(c *signalboxv1.Correction, dryRun bool) string {
 	default:
 		return "no, reported only"
 	}
-}
-
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func write(w io.Writer, text string) error {

@@ -70,7 +70,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 		}
 		rows[i] = []string{
 			workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-			s.Age(workflow.GetUpdateTime().AsTime()), moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+			s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
@@ -127,7 +127,7 @@ func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkf
 		fields = append(fields,
 			output.Field{Name: "version", Value: version.GetVersion()},
 			output.Field{Name: "hash", Value: version.GetHash()},
-			output.Field{Name: "published", Value: moment(version.GetPublishTime())},
+			output.Field{Name: "published", Value: output.Moment(version.GetPublishTime())},
 			output.Field{Name: "publisher", Value: version.GetPublisher()})
 	}
 	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
@@ -171,7 +171,7 @@ func versions(ctx context.Context, s *session.Session, name string) error {
 	}
 	rows := make([][]string, len(found))
 	for i, version := range found {
-		rows[i] = []string{version.GetVersion(), moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
+		rows[i] = []string{version.GetVersion(), output.Moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("VERSION", "PUBLISHED", "PUBLISHER", "+HASH"), rows)
 }

@@ -5,11 +5,8 @@
 package workflowcmd
 
 import (
-	"time"
-
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -45,16 +42,9 @@ func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
 		{Name: "because", Value: workflow.GetPauseReason()},
 		{Name: "latest", Value: workflow.GetLatestVersion()},
 		{Name: "draft", Value: draft},
-		{Name: "created", Value: moment(workflow.GetCreateTime())},
-		{Name: "updated", Value: moment(workflow.GetUpdateTime())},
+		{Name: "created", Value: output.Moment(workflow.GetCreateTime())},
+		{Name: "updated", Value: output.Moment(workflow.GetUpdateTime())},
 	}
-}
-
-func moment(t *timestamppb.Timestamp) string {
-	if t == nil {
-		return ""
-	}
-	return t.AsTime().Format(time.RFC3339)
 }
 
 func pauseCommand(s *session.Session) *cobra.Command {

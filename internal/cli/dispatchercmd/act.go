@@ -1,0 +1,110 @@
+package dispatchercmd
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func handoverCommand(s *session.Session) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "handover PROJECT",
+		Short: "Let another worker own a project's dispatcher",
+		Long: `Ask the owner of a project's dispatcher to give it up, so that another worker adopts it. The dispatcher runs on meanwhile, and
+no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" tells who
+has it then. Where there is no other worker, the same one takes it again.`,
+		Example:           `  signalbox dispatcher handover shop --reason "node 3 is drained"`,
+		Args:              session.Args(1, 1, "PROJECT"),
+		ValidArgsFunction: s.CompleteProjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Dispatchers().HandOverDispatcher(ctx, connect.NewRequest(&signalboxv1.HandOverDispatcherRequest{
+				Project: args[0], Reason: reason,
+			}))
+			if err != nil {
+				return s.Failed(err, "hand over the dispatcher of project %q", args[0])
+			}
+			if s.Format().Structured() {
+				return output.Message(s.Out, s.Format(), response.Msg)
+			}
+			s.Note("its owner is asked to resign; look at it with \"signalbox dispatcher show %s\"", args[0])
+			return output.Card(s.Out, s.Style(), []output.Field{{Name: "owner", Value: ownerLine(response.Msg.GetOwner())}})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func reconcileCommand(s *session.Session) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Compare leases, workers and dispatchers now, and end what is stale",
+		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does by itself each minute, and end what is
+stale: dispatchers whose owners crashed, that nobody owns, that older releases left behind. What can be told by neither side is left
+alone. Each finding is one line; with --dry-run nothing is changed.`,
+		Example: `  signalbox dispatcher reconcile --dry-run`,
+		Args:    session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reconcile(cmd.Context(), s, dryRun)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Dispatchers().ReconcileDispatchers(ctx, connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}))
+	if err != nil {
+		return s.Failed(err, "reconcile the dispatchers")
+	}
+	report := response.Msg
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), report)
+	}
+	checked := fmt.Sprintf("%s looked at in %s: %d healthy, %d stale, %d unknown", output.Count(report.GetDispatchers(), "dispatcher"),
+		output.Took(report.GetTook().AsDuration()), report.GetHealthy(), report.GetStale(), report.GetUnknown())
+	if len(report.GetItems()) == 0 {
+		s.Note("nothing to do: %s", checked)
+		return nil
+	}
+	rows := make([][]string, len(report.GetItems()))
+	for i, item := range report.GetItems() {
+		rows[i] = []string{
+			item.GetAction(), item.GetKind(), item.GetProject(), item.GetWorkflowId(), done(item, dryRun), item.GetRunId(), ownerLine(item.GetOwner()), item.GetReason(),
+		}
+	}
+	s.Note("%s", checked)
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("ACTION", "KIND", "PROJECT", "WORKFLOW", "DONE", "+EXECUTION", "+OWNER", "REASON"), rows)
+}
+
+// done tells whether something was done.
+func done(item *signalboxv1.PlanItem, dryRun bool) string {
+	switch {
+	case item.GetApplied():
+		return "yes"
+	case item.GetError() != "":
+		return "failed: " + item.GetError()
+	case item.GetAction() == "alert":
+		return "for you"
+	case item.GetAction() == "postpone":
+		return "next time"
+	case dryRun:
+		return "no, dry run"
+	default:
+		return "no longer needed"
+	}
+}

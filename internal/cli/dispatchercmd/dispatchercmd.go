@@ -1,0 +1,151 @@
+// Package dispatchercmd is the noun "dispatcher": who turns the projects' events into runs, whether it does, and what an operator does
+// about it.
+//
+//	root.AddCommand(dispatchercmd.New(s))
+package dispatchercmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("dispatcher", "See and steer the dispatchers, which turn events into runs",
+		"Each project has one dispatcher: a workflow in Temporal that one worker owns at a time.")
+	noun.AddCommand(listCommand(s), showCommand(s), handoverCommand(s), reconcileCommand(s))
+	return noun
+}
+
+// states of dispatchers, as the API spells them.
+func states() []string {
+	return []string{"routing", "parked", "stale", "missing", "foreign", "unknown"}
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	var wanted []string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the dispatchers of all projects",
+		Long: `List the dispatchers of all projects: what each is doing, who owns it, and how far it has come. A dispatcher is routing, parked
+(without work, until an event wakes it), stale (nobody owns it or works for it, and it is replaced), missing, or foreign (its
+ID in Temporal is taken by something else). It is unknown where Temporal, Redis or the database could not be asked; a line on
+standard error says which.`,
+		Example: `  signalbox dispatcher list
+  signalbox dispatcher list --state stale,missing -o json | jq -r '.[].project'`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return list(cmd.Context(), s, wanted)
+		},
+	}
+	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only these `states`, separated by commas: "+strings.Join(states(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	s.BindServer(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, wanted []string) error {
+	wanted, err := session.Words("state", wanted, states())
+	if err != nil {
+		return err
+	}
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Dispatcher, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Dispatchers().ListDispatchers(ctx, connect.NewRequest(&signalboxv1.ListDispatchersRequest{
+			PageSize: size, PageToken: token, States: wanted,
+		}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list dispatchers")
+		}
+		return response.Msg.GetDispatchers(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), found)
+	}
+	if len(found) == 0 {
+		s.Note("no dispatchers")
+		return nil
+	}
+	noteErrors(s, found)
+	rows := make([][]string, len(found))
+	for i, d := range found {
+		progress, lease := d.GetProgress(), d.GetLease()
+		rows[i] = []string{
+			d.GetProject(), d.GetState(), owner(d), leaseLine(lease), number(progress != nil, progress.GetPending()), lag(progress),
+			d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
+			d.GetExecution().GetRunId(), number(d.GetExecution() != nil, d.GetExecution().GetHistoryLength()), d.GetDetail(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("PROJECT", "STATE", "OWNER", "LEASE", "PENDING", "LAG", "+TASK QUEUE", "+HEAD", "+ROUTED", "+EXECUTION", "+HISTORY", "DETAIL"), rows)
+}
+
+// noteErrors says once what could not be asked for any of them.
+func noteErrors(s *session.Session, found []*signalboxv1.Dispatcher) {
+	told := map[string]bool{}
+	for _, d := range found {
+		for _, line := range d.GetErrors() {
+			if !told[line] {
+				told[line] = true
+				s.Note("not all is known: %s", output.Visible(line))
+			}
+		}
+	}
+}
+
+// owner is who has the lease; where there is no lease to see, who adopted the dispatcher last.
+func owner(d *signalboxv1.Dispatcher) string {
+	o := d.GetLease().GetOwner()
+	if o == nil {
+		o = d.GetExecution().GetOwner()
+	}
+	return ownerLine(o)
+}
+
+func ownerLine(o *signalboxv1.DispatcherOwner) string {
+	if o == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (epoch %d)", o.GetServerId(), o.GetEpoch())
+}
+
+func leaseLine(l *signalboxv1.DispatcherLease) string {
+	if l == nil {
+		return "none"
+	}
+	remaining := l.GetRemaining().AsDuration()
+	switch {
+	case l.GetState() != "held":
+		return l.GetState()
+	case remaining <= 0:
+		return "held, about to end"
+	default:
+		return "held for " + output.Span(remaining)
+	}
+}
+
+func number(known bool, n int64) string {
+	if !known {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func lag(p *signalboxv1.DispatcherProgress) string {
+	if p == nil {
+		return ""
+	}
+	return output.Span(p.GetLag().AsDuration())
+}

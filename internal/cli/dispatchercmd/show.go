@@ -1,0 +1,133 @@
+package dispatchercmd
+
+import (
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func showCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show PROJECT",
+		Short: "Show a project's dispatcher, its workers and its last owners",
+		Long: `Show a project's dispatcher from all sides: the lease of its owner, the workflow in Temporal, how far it has come with the
+events, the workers that are registered with it, and who owned it before.`,
+		Args:              session.Args(1, 1, "PROJECT"),
+		ValidArgsFunction: s.CompleteProjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Dispatchers().GetDispatcher(ctx, connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: args[0]}))
+			if err != nil {
+				return s.Failed(err, "show the dispatcher of project %q", args[0])
+			}
+			return printDispatcher(s, response.Msg.GetDispatcher())
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func printDispatcher(s *session.Session, d *signalboxv1.Dispatcher) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), d)
+	}
+	noteErrors(s, []*signalboxv1.Dispatcher{d})
+	if err := output.Card(s.Out, s.Style(), fields(d, s.Format() == output.Wide)); err != nil {
+		return err
+	}
+	if err := printWorkers(s, d.GetWorkers()); err != nil {
+		return err
+	}
+	return printOwners(s, d.GetOwners())
+}
+
+func fields(d *signalboxv1.Dispatcher, wide bool) []output.Field {
+	all := []output.Field{
+		{Name: "project", Value: d.GetProject()},
+		{Name: "task queue", Value: d.GetTaskQueue()},
+		{Name: "workflow", Value: d.GetWorkflowId()},
+		{Name: "state", Value: d.GetState()},
+		{Name: "detail", Value: d.GetDetail()},
+		{Name: "owner", Value: owner(d)},
+		{Name: "lease", Value: leaseLine(d.GetLease())},
+	}
+	if p := d.GetProgress(); p != nil {
+		all = append(all,
+			output.Field{Name: "events", Value: fmt.Sprintf("%d accepted, %d matched", p.GetHead(), p.GetRouted())},
+			output.Field{Name: "pending", Value: output.Count(p.GetPending(), "delivery")},
+			output.Field{Name: "lag", Value: lag(p)},
+			output.Field{Name: "progress", Value: progressLine(p)})
+	}
+	if x := d.GetExecution(); x != nil {
+		all = append(all,
+			output.Field{Name: "execution", Value: x.GetRunId()},
+			output.Field{Name: "adopted by", Value: ownerLine(x.GetOwner())})
+		if wide {
+			all = append(all,
+				output.Field{Name: "started", Value: output.Moment(x.GetStartTime())},
+				output.Field{Name: "history", Value: output.Count(x.GetHistoryLength(), "event")},
+				output.Field{Name: "interpreter", Value: fmt.Sprint(x.GetInterpreter())})
+		}
+	}
+	if wide {
+		all = append(all,
+			output.Field{Name: "acquired", Value: output.Moment(d.GetLease().GetAcquireTime())},
+			output.Field{Name: "renewed", Value: output.Moment(d.GetLease().GetRenewTime())},
+			output.Field{Name: "claims", Value: ownerLine(d.GetProgress().GetOwner())})
+	}
+	return all
+}
+
+func progressLine(p *signalboxv1.DispatcherProgress) string {
+	if p.GetSinceProgress() == nil {
+		return "none yet"
+	}
+	return output.Span(p.GetSinceProgress().AsDuration()) + " ago"
+}
+
+func printWorkers(s *session.Session, workers []*signalboxv1.RegisteredWorker) error {
+	if len(workers) == 0 {
+		return heading(s, "\nno registered workers\n")
+	}
+	if err := heading(s, "\nregistered workers\n"); err != nil {
+		return err
+	}
+	rows := make([][]string, len(workers))
+	for i, w := range workers {
+		missed := ""
+		if w.GetMissed() > 0 {
+			missed = output.Count(int64(w.GetMissed()), "heartbeat") + " missed"
+		}
+		rows[i] = []string{w.GetServerId(), w.GetBuild(), s.Age(w.GetRegisterTime().AsTime()), output.Moment(w.GetRegisterTime()), missed}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "BUILD", "AGE", "+REGISTERED", "MISSED"), rows)
+}
+
+func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	if err := heading(s, "\nowners\n"); err != nil {
+		return err
+	}
+	rows := make([][]string, len(owners))
+	for i, o := range owners {
+		rows[i] = []string{
+			output.Moment(o.GetTime()), o.GetHow(), ownerLine(o.GetOwner()), ownerLine(o.GetPrevious()), o.GetRunId(), o.GetEndedRunId(), o.GetReason(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("SINCE", "HOW", "OWNER", "BEFORE", "+EXECUTION", "+ENDED", "REASON"), rows)
+}
+
+func heading(s *session.Session, text string) error {
+	_, err := io.WriteString(s.Out, text)
+	return err
+}

@@ -1,0 +1,109 @@
+// Package eventcmd is the noun "event": give CloudEvents to the platform, and see what became of them.
+//
+//	root.AddCommand(eventcmd.New(s))
+package eventcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// pending is a delivery that is still tried, as the API spells it.
+const pending = "pending"
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("event", "Send events, and see what they started and woke", "")
+	noun.AddCommand(sendCommand(s), listCommand(s), showCommand(s), redeliverCommand(s))
+	return noun
+}
+
+// named is which event is meant.
+type named struct {
+	id, source string
+	position   int64
+}
+
+// bind adds the flags beside the argument ID.
+func (n *named) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&n.source, "source", "", "`source` of the event, where several have used its ID")
+	cmd.Flags().Int64Var(&n.position, "position", 0, "`position` of the event, instead of its ID")
+}
+
+// take reads the argument.
+func (n *named) take(cmd *cobra.Command, args []string) error {
+	byPosition := cmd.Flags().Changed("position")
+	switch {
+	case byPosition && (len(args) > 0 || n.source != ""):
+		return exit.Usagef("%s: --position names the event by itself; leave out its ID and --source", cmd.CommandPath())
+	case byPosition && n.position < 1:
+		return exit.Usagef("--position: %d is no position; they begin with 1", n.position)
+	case !byPosition && (len(args) == 0 || args[0] == ""):
+		return exit.Usagef("%s: which event? Write %s ID, or --position N", cmd.CommandPath(), cmd.CommandPath())
+	case !byPosition:
+		n.id = args[0]
+	}
+	return nil
+}
+
+// String names the event for people.
+func (n *named) String() string {
+	switch {
+	case n.position > 0:
+		return fmt.Sprintf("at position %d", n.position)
+	case n.source != "":
+		return fmt.Sprintf("%q of %q", n.id, n.source)
+	default:
+		return fmt.Sprintf("%q", n.id)
+	}
+}
+
+// get asks for the event.
+func (n *named) get(ctx context.Context, s *session.Session, doing string) (*signalboxv1.GetEventResponse, error) {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Events().GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{
+		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
+	}))
+	if err != nil {
+		return nil, s.Failed(err, "%s event %s", doing, n)
+	}
+	return response.Msg, nil
+}
+
+// printDeliveries prints a table. Ages are by this machine's clock.
+func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) error {
+	rows := make([][]string, len(deliveries))
+	for i, d := range deliveries {
+		target := "run " + d.GetRunId()
+		if d.GetWorkflow() != "" {
+			target = d.GetWorkflow() + " " + d.GetVersion()
+		}
+		rows[i] = []string{
+			d.GetId(), d.GetKind(), target, d.GetStatus(), fmt.Sprint(d.GetAttempts()), next(s, d), d.GetRunId(),
+			strings.Trim(fmt.Sprint(d.GetPositions()), "[]"), output.Moment(d.GetCreateTime()), output.Moment(d.GetUpdateTime()), d.GetReason(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("DELIVERY", "KIND", "TARGET", "STATUS", "TRIES", "NEXT", "+RUN", "+EVENTS", "+CREATED", "+UPDATED", "REASON"), rows)
+}
+
+// next is when a pending delivery is tried again.
+func next(s *session.Session, d *signalboxv1.Delivery) string {
+	if d.GetStatus() != pending || d.GetNextTime() == nil {
+		return ""
+	}
+	if wait := d.GetNextTime().AsTime().Sub(s.Now()); wait > 0 {
+		return "in " + output.Span(wait)
+	}
+	return "now"
+}

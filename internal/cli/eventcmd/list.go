@@ -1,0 +1,111 @@
+package eventcmd
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type listFlags struct {
+	statuses                       []string
+	kind, source, id, since, until string
+	dead                           bool
+	limit                          int
+}
+
+// statuses of events, as the API spells them.
+func statuses() []string { return []string{"pending", "routed", "unmatched", "rejected"} }
+
+func listCommand(s *session.Session) *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List events, newest first",
+		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
+where nobody wanted it; --dead lists those of which a delivery was given up.`,
+		Example: `  signalbox event list --status unmatched --since 24h
+  signalbox event list --dead -o json | jq -r '.[].position'`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return list(cmd.Context(), s, flags)
+		},
+	}
+	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
+	cmd.Flags().StringVar(&flags.kind, "type", "", "only this `type`")
+	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
+	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
+	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events of which a delivery was given up")
+	cmd.Flags().StringVar(&flags.since, "since", "", "only events accepted in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&flags.until, "until", "", "only events accepted before this `time`")
+	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	s.BindClient(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, flags listFlags) error {
+	request, err := listRequest(s, flags)
+	if err != nil {
+		return err
+	}
+	events, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Event, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		request.PageSize, request.PageToken = size, token
+		response, err := s.Events().ListEvents(ctx, connect.NewRequest(request))
+		if err != nil {
+			return nil, "", s.Failed(err, "list events")
+		}
+		return response.Msg.GetEvents(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), events)
+	}
+	if len(events) == 0 {
+		s.Note("no events")
+		return nil
+	}
+	if more {
+		s.Note("%d events; there are more, --limit 0 lists all", len(events))
+	}
+	rows := make([][]string, len(events))
+	for i, e := range events {
+		rows[i] = []string{
+			fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime().AsTime()),
+			output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "BECAUSE"), rows)
+}
+
+func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRequest, error) {
+	wanted, err := session.Words("status", flags.statuses, statuses())
+	if err != nil {
+		return nil, err
+	}
+	if err := session.Limit(flags.limit); err != nil {
+		return nil, err
+	}
+	since, err := s.Time("since", flags.since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.Time("until", flags.until)
+	if err != nil {
+		return nil, err
+	}
+	return &signalboxv1.ListEventsRequest{
+		Project: s.Project(), Statuses: wanted, Type: flags.kind, Source: flags.source, Id: flags.id, Dead: flags.dead,
+		Since: session.Timestamp(since), Until: session.Timestamp(until),
+	}, nil
+}

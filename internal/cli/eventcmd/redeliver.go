@@ -1,0 +1,67 @@
+package eventcmd
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func redeliverCommand(s *session.Session) *cobra.Command {
+	var which named
+	var ids []string
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "redeliver ID",
+		Short: "Try the deliveries of an event again that are pending or were given up",
+		Long: `Try the deliveries of an event again, at once: those that are pending and those that were given up, or the ones named by
+--delivery. What is delivered already stays as it is: no run is started twice.`,
+		Example: `  signalbox event redeliver 4711 --source /shop --reason "the schema is fixed"
+  signalbox event redeliver --position 12 --delivery d-1`,
+		Args:              session.Args(0, 1, "ID"),
+		ValidArgsFunction: s.CompleteEvents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := which.take(cmd, args); err != nil {
+				return err
+			}
+			return redeliver(cmd.Context(), s, which, ids, reason)
+		},
+	}
+	which.bind(cmd)
+	cmd.Flags().StringSliceVar(&ids, "delivery", nil, "only these deliveries, by `ID`, separated by commas")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func redeliver(ctx context.Context, s *session.Session, which named, ids []string, reason string) error {
+	position := which.position
+	if position == 0 {
+		found, err := which.get(ctx, s, "redeliver")
+		if err != nil {
+			return err
+		}
+		position = found.GetEvent().GetPosition()
+	}
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Events().RedeliverEvent(ctx, connect.NewRequest(&signalboxv1.RedeliverEventRequest{
+		Project: s.Project(), Position: position, DeliveryIds: ids, Reason: reason,
+	}))
+	if err != nil {
+		return s.Failed(err, "redeliver event %s", &which)
+	}
+	deliveries := response.Msg.GetDeliveries()
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), deliveries)
+	}
+	if len(deliveries) == 0 {
+		s.Note("nothing to deliver again: what the event was for is done or being done")
+		return nil
+	}
+	return printDeliveries(s, deliveries)
+}

@@ -1,0 +1,177 @@
+package eventcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/input"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type sendFlags struct {
+	kind, source, id, subject, data, contentType, file string
+	extensions                                         []string
+}
+
+func sendCommand(s *session.Session) *cobra.Command {
+	var flags sendFlags
+	cmd := &cobra.Command{
+		Use:   "send",
+		Short: "Send an event, or a file of events",
+		Long: `Send a CloudEvent, made of the flags, or with --file one or several in the JSON form of CloudEvents. The command returns when
+the events are durable; what they start and wake follows, also after Temporal was away: "event show" tells.
+
+The same ID and source are accepted once: sent again, the event is told as a duplicate and changes nothing. An ID is made
+up where none is given.`,
+		Example: `  signalbox event send --type com.example.order.created --source /shop --data '{"order": 4711}'
+  signalbox event send --type com.example.photo --source /camera --data photo.jpg --content-type image/jpeg
+  signalbox event send --file events.json`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			events, err := flags.events(cmd, s)
+			if err != nil {
+				return err
+			}
+			return send(cmd.Context(), s, events)
+		},
+	}
+	cmd.Flags().StringVar(&flags.kind, "type", "", "`type` of the event, such as com.example.order.created")
+	cmd.Flags().StringVar(&flags.source, "source", "", "where it comes from, as a `URI` reference such as /shop")
+	cmd.Flags().StringVar(&flags.id, "id", "", "its `ID`, unique in its source; made up when empty")
+	cmd.Flags().StringVar(&flags.subject, "subject", "", "what it is about")
+	cmd.Flags().StringVar(&flags.data, "data", "", "its data: a `file`, - for standard input, or JSON itself")
+	cmd.Flags().StringVar(&flags.contentType, "content-type", "", "media `type` of the data; JSON when empty. Text is sent as text, anything else as bytes")
+	cmd.Flags().StringArrayVar(&flags.extensions, "extension", nil, "further attribute as `name=text`; may be repeated")
+	cmd.Flags().StringVar(&flags.file, "file", "", "`file` with a CloudEvent or an array of them in JSON, - for standard input; instead of all other flags")
+	s.BindClient(cmd)
+	return cmd
+}
+
+// events are what the flags describe.
+func (f *sendFlags) events(cmd *cobra.Command, s *session.Session) ([]*signalboxv1.CloudEvent, error) {
+	if cmd.Flags().Changed("file") {
+		for _, name := range []string{"type", "source", "id", "subject", "data", "content-type", "extension"} {
+			if cmd.Flags().Changed(name) {
+				return nil, exit.Usagef("--%s: the file says it; leave out either --file or --%s", name, name)
+			}
+		}
+		text, err := input.JSON("file", f.file, s.In)
+		if err != nil {
+			return nil, err
+		}
+		return readEvents(text)
+	}
+	for name, value := range map[string]string{"type": f.kind, "source": f.source} {
+		if value == "" {
+			return nil, exit.Usagef("%s: an event needs --type and --source, or --file; --%s is missing", cmd.CommandPath(), name)
+		}
+	}
+	event := &signalboxv1.CloudEvent{Id: f.id, Type: f.kind, Source: f.source, Subject: f.subject, DataContentType: f.contentType}
+	if event.GetId() == "" {
+		event.Id = uuid.NewString()
+	}
+	if err := f.extend(event); err != nil {
+		return nil, err
+	}
+	return []*signalboxv1.CloudEvent{event}, f.fill(event, cmd, s)
+}
+
+// extend adds the further attributes.
+func (f *sendFlags) extend(event *signalboxv1.CloudEvent) error {
+	if len(f.extensions) == 0 {
+		return nil
+	}
+	extensions := map[string]string{}
+	for _, pair := range f.extensions {
+		name, value, ok := strings.Cut(pair, "=")
+		if _, twice := extensions[name]; !ok || name == "" || twice {
+			return exit.Usagef("--extension: %q is not one more name=text", pair)
+		}
+		extensions[name] = value
+	}
+	text, err := json.Marshal(extensions)
+	if err != nil {
+		return fmt.Errorf("write the extensions: %w", err)
+	}
+	event.Extensions = &signalboxv1.JsonValue{Json: string(text)}
+	return nil
+}
+
+// fill adds the data, in the form that its media type asks for.
+func (f *sendFlags) fill(event *signalboxv1.CloudEvent, cmd *cobra.Command, s *session.Session) error {
+	if !cmd.Flags().Changed("data") {
+		return nil
+	}
+	if isJSON(f.contentType) {
+		text, err := input.JSON("data", f.data, s.In)
+		event.Data = &signalboxv1.JsonValue{Json: text}
+		return err
+	}
+	content, err := input.Bytes("data", f.data, s.In)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(f.contentType, "text/") || !utf8.Valid(content) {
+		event.DataBase64 = content
+		return nil
+	}
+	text, err := json.Marshal(string(content))
+	if err != nil {
+		return fmt.Errorf("write the data: %w", err)
+	}
+	event.Data = &signalboxv1.JsonValue{Json: string(text)}
+	return nil
+}
+
+// isJSON tells JSON's media types; none is JSON's too.
+func isJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return contentType == "" || err == nil && (strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json"))
+}
+
+func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) error {
+	call, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Events().PublishEvents(call, connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: s.Project(), Events: events}))
+	what := output.Count(int64(len(events)), "event")
+	if err != nil {
+		hint := ""
+		switch {
+		case !session.UnknownOutcome(ctx, err):
+		case len(events) == 1:
+			hint = "whether the event was accepted is not known: repeated with --id " + events[0].GetId() + ", the command sends it once"
+		default:
+			hint = "whether the events were accepted is not known: repeated, the command sends each once"
+		}
+		return s.FailedHint(err, hint, "send %s", what)
+	}
+	accepted := response.Msg.GetAccepted()
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), response.Msg)
+	}
+	duplicates := 0
+	rows := make([][]string, len(accepted))
+	for i, a := range accepted {
+		became := "accepted"
+		if a.GetDuplicate() {
+			became = "duplicate"
+			duplicates++
+		}
+		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), became}
+	}
+	if duplicates > 0 {
+		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, what)
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "BECAME"), rows)
+}

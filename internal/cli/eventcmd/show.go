@@ -1,0 +1,82 @@
+package eventcmd
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func showCommand(s *session.Session) *cobra.Command {
+	var which named
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one event with its deliveries and what became of them",
+		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, those that are still
+tried, and those that were given up, with the reason. JSON and YAML have the event and its deliveries side by side.`,
+		Example: `  signalbox event show 4711 --source /shop
+  signalbox event show --position 12 -o json | jq .event.data`,
+		Args:              session.Args(0, 1, "ID"),
+		ValidArgsFunction: s.CompleteEvents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := which.take(cmd, args); err != nil {
+				return err
+			}
+			found, err := which.get(cmd.Context(), s, "show")
+			if err != nil {
+				return err
+			}
+			return printEvent(s, found)
+		},
+	}
+	which.bind(cmd)
+	s.BindClient(cmd)
+	return cmd
+}
+
+func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), found)
+	}
+	if err := output.Card(s.Out, s.Style(), eventFields(found.GetEvent(), s.Format() == output.Wide)); err != nil {
+		return err
+	}
+	if len(found.GetDeliveries()) == 0 {
+		return nil
+	}
+	if _, err := io.WriteString(s.Out, "\ndeliveries\n"); err != nil {
+		return err
+	}
+	return printDeliveries(s, found.GetDeliveries())
+}
+
+func eventFields(e *signalboxv1.Event, wide bool) []output.Field {
+	fields := []output.Field{
+		{Name: "position", Value: fmt.Sprint(e.GetPosition())},
+		{Name: "id", Value: e.GetId()},
+		{Name: "type", Value: e.GetType()},
+		{Name: "source", Value: e.GetSource()},
+		{Name: "subject", Value: e.GetSubject()},
+		{Name: "status", Value: e.GetStatus()},
+		{Name: "because", Value: e.GetReason()},
+		{Name: "received", Value: output.Moment(e.GetReceiveTime())},
+	}
+	if wide {
+		fields = append(fields,
+			output.Field{Name: "project", Value: e.GetProject()},
+			output.Field{Name: "time", Value: output.Moment(e.GetTime())},
+			output.Field{Name: "actor", Value: e.GetActor()},
+			output.Field{Name: "content type", Value: e.GetDataContentType()},
+			output.Field{Name: "schema", Value: e.GetDataSchema()},
+		)
+	}
+	fields = append(fields, output.JSONField("extensions", e.GetExtensions().GetJson()), output.JSONField("data", e.GetData().GetJson()))
+	if n := len(e.GetDataBase64()); n > 0 {
+		fields = append(fields, output.Field{Name: "data", Value: output.Count(int64(n), "byte") + "; -o json has them"})
+	}
+	return fields
+}

@@ -1,0 +1,136 @@
+// Package workercmd is the noun "worker": the processes that work, as their heartbeats and the dispatchers know them.
+//
+//	root.AddCommand(workercmd.New(s))
+package workercmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("worker", "See the worker processes", "")
+	noun.AddCommand(listCommand(s))
+	return noun
+}
+
+// states of workers, as the API spells them.
+func states() []string { return []string{"alive", "late", "stopped", "silent"} }
+
+type listFlags struct {
+	states  []string
+	project string
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the workers: heartbeats beside registrations",
+		Long: `List the worker processes: their heartbeats, beside the dispatchers that they are registered with. A worker is alive, late (its
+heartbeat did not come in time, and the dispatchers are about to strike it off), stopped, or silent (a dispatcher still
+has it, without any heartbeat).`,
+		Example: `  signalbox worker list
+  signalbox worker list --project shop --state late,silent`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return list(cmd.Context(), s, flags)
+		},
+	}
+	cmd.Flags().StringSliceVar(&flags.states, "state", nil, "only these `states`, separated by commas: "+strings.Join(states(), ", "))
+	cmd.Flags().StringVar(&flags.project, "project", "", "only workers of this `project`")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects)                                                 // as above
+	s.BindServer(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, flags listFlags) error {
+	wanted, err := session.Words("state", flags.states, states())
+	if err != nil {
+		return err
+	}
+	var problems []string
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkerProcess, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Workers().ListWorkers(ctx, connect.NewRequest(&signalboxv1.ListWorkersRequest{
+			PageSize: size, PageToken: token, Project: flags.project, States: wanted,
+		}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list workers")
+		}
+		problems = response.Msg.GetErrors()
+		return response.Msg.GetWorkers(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, line := range problems {
+		s.Note("not all is known: %s", output.Visible(line))
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), found)
+	}
+	if len(found) == 0 {
+		s.Note("no workers")
+		return nil
+	}
+	rows := make([][]string, len(found))
+	for i, w := range found {
+		rows[i] = []string{
+			w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
+			fmt.Sprint(w.GetInterpreter()), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"), rows)
+}
+
+// projects that it says it works for.
+func projects(w *signalboxv1.WorkerProcess) string {
+	switch {
+	case w.GetLastBeatTime() == nil:
+		return ""
+	case len(w.GetProjects()) == 0:
+		return "all"
+	default:
+		return strings.Join(w.GetProjects(), ",")
+	}
+}
+
+func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
+	if w.GetLastBeatTime() == nil {
+		return "never"
+	}
+	return s.Age(w.GetLastBeatTime().AsTime()) + " ago"
+}
+
+func staleIn(w *signalboxv1.WorkerProcess) string {
+	switch left := w.GetStaleIn().AsDuration(); {
+	case w.GetStaleIn() == nil:
+		return ""
+	case left < 0:
+		return "since " + output.Span(-left)
+	default:
+		return output.Span(left)
+	}
+}
+
+// registrations are the projects with whose dispatchers it is registered.
+func registrations(w *signalboxv1.WorkerProcess) string {
+	names := make([]string, len(w.GetRegistrations()))
+	for i, r := range w.GetRegistrations() {
+		names[i] = r.GetProject()
+	}
+	return strings.Join(names, ",")
+}
