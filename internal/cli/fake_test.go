@@ -40,11 +40,15 @@ type api struct {
 	refuse   error                  // answer of StartRun
 	queued   func(*signalboxv1.Run) // what becomes of a new run instead of running
 	platform platform
+	events   events
+	dispatch dispatchers
 	drop     chan struct{} // closed: watches end without the run
 }
 
 func newAPI() *api {
-	return &api{steps: map[string][]*signalboxv1.Step{}, changed: make(chan struct{}), drop: make(chan struct{})}
+	a := &api{steps: map[string][]*signalboxv1.Step{}, changed: make(chan struct{}), drop: make(chan struct{})}
+	a.events.api, a.dispatch.api = a, a
+	return a
 }
 
 // refusal is an error as the server makes them.
@@ -283,6 +287,9 @@ func (a *api) handler() http.Handler {
 	mux.Handle(signalboxv1connect.NewProjectServiceHandler(a))
 	mux.Handle(signalboxv1connect.NewAuditServiceHandler(a))
 	mux.Handle(signalboxv1connect.NewSystemServiceHandler(a))
+	mux.Handle(signalboxv1connect.NewEventServiceHandler(&a.events))
+	mux.Handle(signalboxv1connect.NewDispatcherServiceHandler(&a.dispatch))
+	mux.Handle(signalboxv1connect.NewWorkerServiceHandler(&a.dispatch))
 	return mux
 }
 
