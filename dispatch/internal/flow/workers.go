@@ -66,14 +66,15 @@ func (d *dispatcher) suspected() []string {
 // no reason for one.
 func (d *dispatcher) watch(ctx workflow.Context) {
 	for {
-		err := workflow.Await(ctx, func() bool { return len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0 })
+		// Not when it is to continue as new, which waits for checks to end: the next run goes on.
+		err := workflow.Await(ctx, func() bool { return !d.full(ctx) && (len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0) })
 		if err == nil && len(d.suspects) == 0 {
 			_, err = workflow.AwaitWithTimeout(ctx, d.in.CheckEvery, func() bool { return len(d.suspects) > 0 || d.routing == 0 })
 		}
 		if err != nil {
 			return
 		}
-		if d.routing == 0 && len(d.suspects) == 0 {
+		if d.full(ctx) || d.routing == 0 && len(d.suspects) == 0 {
 			continue
 		}
 		d.checks = true

@@ -1,0 +1,404 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
+)
+
+// The SDK's test environment leaves the activities behind that a run had in flight when it ended.
+func TestMain(m *testing.M) {
+	const environment = "go.temporal.io/sdk/internal.(*testWorkflowEnvironmentImpl)."
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(environment+"executeActivityWithRetryForTest"),
+		goleak.IgnoreAnyFunction(environment+"ExecuteActivity.func2"))
+}
+
+var name = inbox.Name{Project: "shop", TaskQueue: "orders"}
+
+// bench is a dispatcher in the SDK's test environment, whose clock skips what nobody waits for.
+type bench struct {
+	t   *testing.T
+	env *testsuite.TestWorkflowEnvironment
+
+	mu       sync.Mutex
+	routes   []flow.RouteInput
+	ends     []leg // how the routings end, one after another; the last one counts for those after it
+	begun    int
+	checks   []flow.CheckInput
+	found    []flow.CheckOutput // what the checks find; nothing after them
+	failing  error
+	evicted  [][]string
+	timers   int
+	length   int
+	memo     map[string]any
+	refused  []error
+	accepted []contract.State
+}
+
+type leg struct {
+	takes time.Duration
+	end   route.End
+	err   error
+}
+
+func newBench(t *testing.T, ends ...leg) *bench {
+	b := &bench{t: t, ends: ends}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	b.env = suite.NewTestWorkflowEnvironment()
+	b.env.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: contract.WorkflowType})
+	for _, known := range []struct {
+		name string
+		as   any
+	}{
+		{contract.RouteActivity, func(context.Context, flow.RouteInput) (route.End, error) { return "", nil }},
+		{contract.CheckActivity, func(context.Context, flow.CheckInput) (flow.CheckOutput, error) { return flow.CheckOutput{}, nil }},
+		{contract.EvictActivity, func(context.Context, flow.EvictInput) error { return nil }},
+	} {
+		b.env.RegisterActivityWithOptions(known.as, activity.RegisterOptions{Name: known.name})
+	}
+	b.env.OnActivity(contract.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.RouteInput) (route.End, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.routes = append(b.routes, in)
+		now := b.ends[min(len(b.routes), len(b.ends))-1]
+		return now.end, now.err
+	}).AfterFn(func() time.Duration {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.begun++
+		return b.ends[min(b.begun, len(b.ends))-1].takes
+	})
+	b.env.OnActivity(contract.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.CheckInput) (flow.CheckOutput, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.checks = append(b.checks, in)
+		if len(b.checks) <= len(b.found) {
+			return b.found[len(b.checks)-1], b.failing
+		}
+		return flow.CheckOutput{}, b.failing
+	})
+	b.env.OnActivity(contract.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.EvictInput) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.evicted = append(b.evicted, in.Evicted)
+		return nil
+	})
+	b.env.OnUpsertMemo(mock.MatchedBy(func(memo map[string]any) bool {
+		b.memo = memo
+		return true
+	})).Return(nil)
+	b.env.SetOnTimerScheduledListener(func(string, time.Duration) { b.timers++ })
+	b.env.SetTestTimeout(20 * time.Second)
+	return b
+}
+
+// at does something at a moment; the history is longer then.
+func (b *bench) at(when time.Duration, do func()) {
+	b.env.RegisterDelayedCallback(func() {
+		b.length += 10
+		b.env.SetCurrentHistoryLength(b.length)
+		do()
+	}, when)
+}
+
+// run runs the dispatcher until a moment, or until it continues as new; then it returns the next one's input.
+func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
+	if in.Version == 0 {
+		in.Version, in.Name, in.Owner, in.CheckEvery = 1, name, inbox.Owner{Epoch: 1, Holder: "a"}, 30*time.Second
+	}
+	b.at(until, b.env.CancelWorkflow)
+	b.env.ExecuteWorkflow(contract.WorkflowType, in)
+	require.True(b.t, b.env.IsWorkflowCompleted())
+	again, ok := errors.AsType[*workflow.ContinueAsNewError](b.env.GetWorkflowError())
+	if !ok {
+		require.True(b.t, temporal.IsCanceledError(errors.Unwrap(b.env.GetWorkflowError())), "%v", b.env.GetWorkflowError())
+		return nil
+	}
+	var next flow.Input
+	require.NoError(b.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &next))
+	return &next
+}
+
+func (b *bench) state() contract.State {
+	value, err := b.env.QueryWorkflow(contract.StateQuery)
+	require.NoError(b.t, err)
+	var s contract.State
+	require.NoError(b.t, value.Get(&s))
+	return s
+}
+
+func (b *bench) update(update string, arg any) {
+	b.env.UpdateWorkflow(update, "", &testsuite.TestUpdateCallback{
+		OnAccept: func() {},
+		OnReject: func(err error) { b.refused = append(b.refused, err) },
+		OnComplete: func(result any, err error) {
+			if err != nil {
+				b.refused = append(b.refused, err)
+			} else if state, ok := result.(contract.State); ok {
+				b.accepted = append(b.accepted, state)
+			}
+		},
+	}, arg)
+}
+
+func (b *bench) adopt(holder string, epoch int64) {
+	b.update(contract.AdoptUpdate, contract.Adoption{ServerID: holder, Epoch: epoch})
+}
+
+func (b *bench) register(ids ...string) {
+	for _, id := range ids {
+		b.update(contract.RegisterUpdate, contract.Registration{ServerID: id, TaskQueue: name.TaskQueue, Build: "v1"})
+	}
+}
+
+func (b *bench) doorbell() { b.env.SignalWorkflow(contract.DoorbellSignal, nil) }
+
+func ids(workers []contract.Worker) []string {
+	var list []string
+	for _, w := range workers {
+		list = append(list, w.ServerID)
+	}
+	return list
+}
+
+func TestItRoutesAndIsParked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 10 * time.Second, end: route.Parked})
+	b.at(5*time.Second, func() { require.Equal(t, contract.Routing, b.state().Phase) })
+	b.at(time.Hour, func() {
+		require.Equal(t, contract.Parked, b.state().Phase)
+		require.Len(t, b.routes, 1)
+		require.Zero(t, b.timers, "a parked dispatcher has no timers")
+		b.doorbell()
+	})
+	b.at(2*time.Hour, func() { require.Len(t, b.routes, 2) })
+	b.run(flow.Input{}, 30*24*time.Hour)
+	require.Equal(t, flow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}}, b.routes[0])
+	require.Len(t, b.routes, 2)
+	require.Zero(t, b.timers)
+}
+
+func TestADoorbellWhileRoutingIsNotLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 10 * time.Second, end: route.Parked})
+	b.at(9*time.Second, b.doorbell)
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.routes, 2, "it rang when the park was on its way to the workflow")
+}
+
+func TestATurnIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Turned}, leg{takes: time.Minute, end: route.Parked})
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.routes, 2)
+	require.True(t, b.routes[1].Busy, "which looks for more as long as one that has had work")
+}
+
+func TestARoutingThatFailsForGoodIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)}, leg{end: route.Parked})
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.routes, 2)
+}
+
+func TestAdoptionWhileRouting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 20 * time.Second, end: route.Fenced}, leg{takes: 30 * time.Second, end: route.Parked})
+	b.at(10*time.Second, func() { b.adopt("b", 5) })
+	b.at(11*time.Second, func() {
+		s := b.state()
+		require.Equal(t, "b", s.Owner)
+		require.Equal(t, int64(5), s.Epoch)
+		require.Equal(t, 2, b.begun, "without waiting for the old routing")
+	})
+	b.at(25*time.Second, func() {
+		require.Equal(t, contract.Routing, b.state().Phase, "the end of the old routing is nobody's business")
+	})
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.routes, 2)
+	require.Equal(t, inbox.Owner{Epoch: 5, Holder: "b"}, b.routes[1].Owner)
+	require.True(t, b.routes[1].Busy)
+	require.Equal(t, contract.Memo{Name: name, Owner: "b", Epoch: 5, Interpreter: 1}.Fields(), b.memo)
+	require.Len(t, b.accepted, 1)
+	require.Equal(t, int64(5), b.accepted[0].Epoch)
+}
+
+func TestAdoptionWhileParked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Minute, func() { b.adopt("b", 2) })
+	b.run(flow.Input{Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second}, time.Hour)
+	require.Len(t, b.routes, 1, "what came in between is looked for, by the new owner only")
+	require.Equal(t, flow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 2, Holder: "b"}}, b.routes[0])
+}
+
+func TestWhoIsLateIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Second, func() { b.adopt("b", 3) })
+	b.at(2*time.Second, func() {
+		b.adopt("a", 2)
+		b.adopt("c", 3)
+		b.adopt("", 9)
+		b.adopt("b", 3) // the same again is no mistake
+	})
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.refused, 3)
+	for i, kind := range []string{contract.FencedError, contract.FencedError, "invalid"} {
+		application, ok := errors.AsType[*temporal.ApplicationError](b.refused[i])
+		require.True(t, ok)
+		require.Equal(t, kind, application.Type())
+	}
+	require.Len(t, b.accepted, 2)
+	require.Len(t, b.routes, 2, "one for each owner")
+}
+
+func TestOfTwoAdoptionsTheLaterCounts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Second, func() { b.adopt("c", 4); b.adopt("b", 3) })
+	b.at(time.Minute, func() { require.Equal(t, "c", b.state().Owner) })
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.refused, 1)
+}
+
+func TestAFencedRoutingWaitsForTheNextOwner(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: time.Second, end: route.Fenced}, leg{end: route.Parked})
+	b.at(time.Minute, func() { require.Len(t, b.routes, 1); b.adopt("b", 2) })
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.routes, 2)
+}
+
+func TestWorkersRegister(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Minute, func() { b.register("w2", "w1", "w3", "w1") })
+	b.at(2*time.Minute, func() { require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers)) })
+	b.at(3*time.Minute, func() { b.register("") })
+	b.run(flow.Input{}, time.Hour)
+	require.Len(t, b.refused, 1)
+	require.Empty(t, b.checks, "a parked dispatcher looks after nobody by itself")
+}
+
+func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 2 * time.Minute, end: route.Parked})
+	b.found = []flow.CheckOutput{
+		{Missed: []string{"w1", "w3"}, Left: []string{"w4"}}, // after 30 s
+		{Missed: []string{"w1"}},                             // again
+	}
+	b.at(time.Second, func() { b.register("w1", "w2", "w3", "w4") })
+	b.at(35*time.Second, func() {
+		require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers), "one that left needs no second look")
+		require.Equal(t, 1, b.state().Workers[0].Missed)
+	})
+	b.at(45*time.Second, func() {
+		require.Equal(t, []string{"w2", "w3"}, ids(b.state().Workers))
+		require.Zero(t, b.state().Workers[1].Missed)
+	})
+	b.at(50*time.Second, func() { b.register("w1") })
+	b.run(flow.Input{}, time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, b.evicted, "once")
+	require.Equal(t, []string{"w1", "w2", "w3", "w4"}, b.checks[0].ServerIDs)
+	require.Empty(t, b.checks[0].Reread)
+	require.Equal(t, []string{"w1", "w3"}, b.checks[1].Reread)
+	require.Equal(t, []string{"w1", "w2", "w3"}, b.checks[2].ServerIDs, "who returns is looked after again")
+	require.LessOrEqual(t, len(b.checks), 5, "only while it routes")
+}
+
+func TestAParkedOneLooksAfterThoseItIsToldOf(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.at(time.Minute, func() { b.register("w1", "w2") })
+	b.at(2*time.Minute, func() { b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: []string{"stranger"}}) })
+	b.at(3*time.Minute, func() {
+		require.Empty(t, b.checks, "whom it does not know")
+		b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: []string{"w1", "stranger"}})
+	})
+	b.at(4*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
+	b.run(flow.Input{}, time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, b.evicted)
+	require.Len(t, b.checks, 2)
+	require.Equal(t, 1, b.timers, "between the two looks")
+	require.Len(t, b.routes, 1, "it stays parked")
+}
+
+func TestWhatCannotBeCheckedIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 5 * time.Minute, end: route.Parked})
+	b.failing = errors.New("redis is away")
+	b.at(time.Second, func() { b.register("w1") })
+	b.at(4*time.Minute, func() { require.Equal(t, []string{"w1"}, ids(b.state().Workers)) })
+	b.run(flow.Input{}, time.Hour)
+	require.Empty(t, b.evicted)
+	require.Greater(t, len(b.checks), 5)
+}
+
+func TestItContinuesAsNewWithNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Turned})
+	b.at(time.Second, func() { b.register("w2", "w1"); b.adopt("b", 7) })
+	b.at(time.Minute, func() { b.env.SetContinueAsNewSuggested(true) })
+	b.at(5*time.Minute, func() { require.False(t, b.env.IsWorkflowCompleted(), "not while one routes") })
+	next := b.run(flow.Input{}, time.Hour)
+	require.NotNil(t, next)
+	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
+	require.Equal(t, inbox.Owner{Epoch: 7, Holder: "b"}, next.Owner)
+	require.Equal(t, name, next.Name)
+	require.Equal(t, 30*time.Second, next.CheckEvery)
+	require.False(t, next.Parked, "there was more to do")
+	require.Len(t, b.routes, 2)
+}
+
+func TestAParkedOneContinuesAsNewParked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Minute, func() { b.register("w1") })
+	b.at(2*time.Minute, func() { b.length = 5000; b.register("w2") })
+	b.at(3*time.Minute, func() {
+		require.False(t, b.env.IsWorkflowCompleted(), "an update in the same task would be lost if the server refused the task")
+	})
+	next := b.run(flow.Input{}, time.Hour)
+	require.NotNil(t, next)
+	require.True(t, next.Parked)
+	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
+
+	again := newBench(t, leg{end: route.Parked})
+	again.at(time.Minute, func() { require.Equal(t, contract.Parked, again.state().Phase); again.doorbell() })
+	again.run(*next, time.Hour)
+	require.Len(t, again.routes, 1)
+}
+
+func TestItContinuesAsNewWithWhatItWasToldMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Parked})
+	b.at(time.Second, func() { b.register("w1") })
+	b.at(2*time.Second, func() { b.env.SetContinueAsNewSuggested(true) })
+	b.at(10*time.Minute, func() {
+		b.env.SignalWorkflowSkippingWorkflowTask(contract.DoorbellSignal, nil)
+	})
+	next := b.run(flow.Input{}, time.Hour)
+	require.NotNil(t, next)
+	require.False(t, next.Parked)
+}
