@@ -1,6 +1,7 @@
 package database
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -46,6 +47,12 @@ func (r *Redis) Restart(t platform.T) {
 	cmd.SysProcAttr = attributes(nil)
 	r.Process = platform.StartCommand(t, "redis", cmd)
 	platform.Eventually(t, startLimit, func() string {
+		// Not the client first: it writes a line about each port that refuses it.
+		c, err := net.Dial("tcp", r.Address)
+		if err != nil {
+			return err.Error()
+		}
+		_ = c.Close() // nothing was sent
 		if err := r.Client.Ping(t.Context()).Err(); err != nil {
 			return err.Error()
 		}

@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/counter"
@@ -136,7 +137,7 @@ func TestIdleDispatcher(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, description.GetPendingActivities())
 	require.Nil(t, description.GetPendingWorkflowTask())
-	require.Zero(t, timers(x, t), "it waits for no timer, so that thirty days are as a second")
+	require.Zero(t, timers(t, x.client, dispatcherID), "it waits for no timer, so that thirty days are as a second")
 
 	kind := "io.example.idle"
 	workflow := x.Publish(t, feed.Starter("starts", kind))
@@ -160,10 +161,10 @@ func TestIdleDispatcher(t *testing.T) {
 }
 
 // timers counts those that a dispatcher has started and that neither fired nor were canceled.
-func timers(x *site, t *testing.T) int {
+func timers(t *testing.T, c client.Client, id string) int {
 	t.Helper()
 	open := 0
-	for _, event := range platform.History(t, x.client, dispatcherID).GetEvents() {
+	for _, event := range platform.History(t, c, id).GetEvents() {
 		switch {
 		case event.GetTimerStartedEventAttributes() != nil:
 			open++
