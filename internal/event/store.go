@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -50,6 +51,9 @@ type News struct {
 	Due bool
 }
 
+// ErrRouted is a store's answer to routings of events that do not follow the routed position: somebody else has written theirs.
+var ErrRouted = errors.New("the events are routed already")
+
 // Store keeps events, triggers, listeners and deliveries. A project's dispatcher is named by the project.
 type Store interface {
 	// Publish commits events, in order, each with the project's next position; duplicates, also among themselves, are told and not
@@ -77,12 +81,13 @@ type Store interface {
 	Fence(ctx context.Context, project, taskQueue, holder string, above int64) (inbox.Owner, error)
 	// Unrouted returns up to limit events behind the routed position, with what they may be for.
 	Unrouted(ctx context.Context, project string, limit int) (Batch, error)
-	// CommitRouting writes what matching made of the events that follow the routed position, in order, without a gap.
+	// CommitRouting writes what matching made of the events that follow the routed position, in order, without a gap; [ErrRouted]
+	// where they do not.
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
-	// Due claims deliveries that are due now, those due longest first, and returns them with their events in order of position. Their
-	// Attempts count the coming attempt. Of a run that is to be woken come its oldest pending deliveries in a row, and no others before each of
-	// these is settled; because of them it may be a few more than limit. They are not due again for the owner before visible is
-	// over; for the next owner they are at once.
+	// Due claims up to limit deliveries that are due now, those due longest first, and returns them with their events in order of
+	// position. Each claim counts as an attempt, which a settlement as released takes back. Of a run that is to be woken come its oldest pending
+	// deliveries in a row, as far as limit goes, and no others before each of these is settled. They are not due again for the owner before
+	// visible is over; for the next owner they are at once.
 	Due(ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration) ([]Delivery, error)
 	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
 	Park(ctx context.Context, project string, owner inbox.Owner) (bool, error)

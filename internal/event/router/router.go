@@ -12,6 +12,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -117,7 +118,11 @@ func (r *Router) route(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	if err != nil || len(batch.Events) == 0 {
 		return false, err
 	}
-	if err := r.opts.Store.CommitRouting(ctx, name.Project, owner, r.opts.Matcher.Match(batch)); err != nil {
+	err = r.opts.Store.CommitRouting(ctx, name.Project, owner, r.opts.Matcher.Match(batch))
+	if errors.Is(err, event.ErrRouted) {
+		return true, nil // by another routing of the same owner, which was taken for dead
+	}
+	if err != nil {
 		return false, err
 	}
 	return len(batch.Events) == routeLimit, nil

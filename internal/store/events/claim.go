@@ -60,7 +60,7 @@ func (s *Store) claim(ctx context.Context, c sqldb.Conn, t taking, limit int, un
 		ids[i] = d.ID
 	}
 	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{t.project, until, t.epoch}, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $2, claimed_by = $3,
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $2, claimed_by = $3, attempts = attempts + 1,
 due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($2 AS BIGINT) END WHERE project = $1 AND id IN `+marks, args...)
 		return err
 	})
@@ -79,14 +79,14 @@ func (s *Store) behind(ctx context.Context, c sqldb.Conn, t taking, heads []stor
 	if len(lanes) == 0 {
 		return nil, nil
 	}
-	room := min(maxBehind, limit/len(lanes))
-	fronts, err := s.firsts(ctx, c, t.project, lanes, room+1)
-	for _, front := range fronts {
-		for _, d := range front {
+	room := limit - len(heads)
+	fronts, err := s.firsts(ctx, c, t.project, lanes, min(maxBehind, room/len(lanes)+1)+1)
+	for _, lane := range distinct(lanes) {
+		for _, d := range fronts[lane] {
 			if slices.ContainsFunc(heads, func(h stored) bool { return h.ID == d.ID }) {
 				continue
 			}
-			if d.due() || d.claimed(t.now) {
+			if d.due() || d.claimed(t.now) || len(behind) >= room {
 				break
 			}
 			behind = append(behind, d)
@@ -175,7 +175,7 @@ func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []i
 		}
 		v := settlement{d, outcomes[d.ID]}
 		list = append(list, v)
-		again := v.outcome.Result == inbox.Retry
+		again := v.outcome.Result == inbox.Retry || v.outcome.Result == inbox.Released
 		if !again {
 			t.pending--
 		}
@@ -207,19 +207,23 @@ func settledColumns() []sqlrow.Column {
 
 func (v settlement) values(now int64) []any {
 	status, due := event.DeliveryDone, any(nil)
+	attempts, reason := v.Attempts, v.outcome.Reason
 	switch v.outcome.Result {
+	case inbox.Done:
 	case inbox.Retry:
 		status, due = event.DeliveryPending, now+v.outcome.After.Microseconds()
+	case inbox.Released:
+		status, due, attempts, reason = event.DeliveryPending, now, max(attempts-1, 0), v.Reason
 	case inbox.Dead:
 		status = event.DeliveryDead
 	}
-	return []any{v.Project, v.ID, status, due, nil, v.Attempts + 1, sqlrow.Mended(v.outcome.Reason), now}
+	return []any{v.Project, v.ID, status, due, nil, attempts, sqlrow.Mended(reason), now}
 }
 
-// release gives back what was claimed behind a delivery that must be tried again: it cannot be made before that.
+// release gives back what was claimed behind a delivery that must be tried again: it cannot be made before that, and was not tried.
 func (s *Store) release(ctx context.Context, c sqldb.Conn, project string, lanes []string) error {
 	return sqlrow.In(ctx, s.db.Dialect(), lanes, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL WHERE project = $1 AND `+inLane+
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL, attempts = attempts - 1 WHERE project = $1 AND `+inLane+
 			` AND claimed_until IS NOT NULL AND due_at IS NULL AND run_id IN `+marks, args...)
 		return err
 	})

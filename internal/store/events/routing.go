@@ -90,7 +90,7 @@ func (s *Store) CommitRouting(ctx context.Context, project string, owner inbox.O
 		var partials []event.Partial
 		for i, r := range routings {
 			if r.Position != t.routed+int64(i)+1 {
-				return fmt.Errorf("position %d does not follow the routed position %d", r.Position, t.routed+int64(i))
+				return fmt.Errorf("position %d does not follow the routed position %d: %w", r.Position, t.routed+int64(i), event.ErrRouted)
 			}
 			deliveries = append(deliveries, r.Deliveries...)
 			partials = append(partials, r.Partials...)
