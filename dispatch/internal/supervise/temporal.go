@@ -1,0 +1,174 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+)
+
+// ErrGone: the run is not open any more.
+var ErrGone = errors.New("the run is not open")
+
+// Listed is an open workflow as Temporal lists it.
+type Listed struct {
+	contract.Execution
+	StartedAt     time.Time
+	HistoryLength int64
+}
+
+// Temporal is what is asked of it.
+type Temporal interface {
+	// List returns all open workflows of the dispatchers' type. The list may be a moment behind.
+	List(ctx context.Context) ([]Listed, error)
+	// Describe returns a run if it is open, nil if not. Without a run ID it is the newest of the ID.
+	Describe(ctx context.Context, workflowID, runID string) (*Listed, error)
+	// Ask asks a run for its state, and tells whether a worker answered.
+	Ask(ctx context.Context, workflowID, runID string) plan.Answer
+	// Terminate ends that one run. [ErrGone] if it is not open.
+	Terminate(ctx context.Context, workflowID, runID, reason string) error
+}
+
+const (
+	// query selects the open dispatchers, of every project.
+	query = "WorkflowType='" + contract.WorkflowType + "' AND ExecutionStatus='Running'"
+	// pageSize is the most that a server returns by default.
+	pageSize    = 1000
+	callTimeout = 5 * time.Second
+)
+
+// Remote is Temporal behind the SDK's client.
+type Remote struct {
+	// Client returns the client to use now, or why there is none.
+	Client func() (client.Client, error)
+	// Namespace and Converter are the clients'.
+	Namespace string
+	Converter converter.DataConverter
+}
+
+// List is [Temporal].
+func (r *Remote) List(ctx context.Context) ([]Listed, error) {
+	c, err := r.Client()
+	if err != nil {
+		return nil, err
+	}
+	var all []Listed
+	var next []byte
+	for {
+		page, err := listPage(ctx, c, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: r.Namespace, PageSize: pageSize, Query: query, NextPageToken: next,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list open dispatchers: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			all = append(all, r.listed(info))
+		}
+		if next = page.GetNextPageToken(); len(next) == 0 {
+			return all, nil
+		}
+	}
+}
+
+func listPage(
+	ctx context.Context, c client.Client, request *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return c.ListWorkflow(ctx, request)
+}
+
+func (r *Remote) listed(info *workflowpb.WorkflowExecutionInfo) Listed {
+	memo, err := contract.ReadMemo(r.Converter, info.GetMemo())
+	return Listed{
+		Execution: contract.Execution{
+			WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(), Type: info.GetType().GetName(),
+			TaskQueue: info.GetTaskQueue(), Memo: memo, Unread: err != nil,
+		},
+		StartedAt: info.GetStartTime().AsTime(), HistoryLength: info.GetHistoryLength(),
+	}
+}
+
+// Describe is [Temporal].
+func (r *Remote) Describe(ctx context.Context, workflowID, runID string) (*Listed, error) {
+	c, err := r.Client()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	d, err := c.DescribeWorkflowExecution(ctx, workflowID, runID)
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe workflow %q, run %q: %w", workflowID, runID, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if s := info.GetStatus(); s != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && s != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
+		return nil, nil
+	}
+	found := r.listed(info)
+	if found.TaskQueue == "" {
+		found.TaskQueue = d.GetExecutionConfig().GetTaskQueue().GetName()
+	}
+	return &found, nil
+}
+
+// Ask is [Temporal]. The time to wait for the answer is that of ctx.
+func (r *Remote) Ask(ctx context.Context, workflowID, runID string) plan.Answer {
+	c, err := r.Client()
+	if err != nil {
+		return plan.Unclear
+	}
+	_, err = c.QueryWorkflow(ctx, workflowID, runID, contract.StateQuery)
+	return answer(err)
+}
+
+// answer tells what became of a question. Who refuses it is there as well.
+func answer(err error) plan.Answer {
+	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	_, nobody := errors.AsType[*serviceerror.FailedPrecondition](err)
+	_, unready := errors.AsType[*serviceerror.WorkflowNotReady](err)
+	_, gone := errors.AsType[*serviceerror.NotFound](err)
+	switch {
+	case err == nil || refused:
+		return plan.Answered
+	case late || nobody || unready || gone || errors.Is(err, context.DeadlineExceeded):
+		return plan.Silent
+	default:
+		return plan.Unclear
+	}
+}
+
+// Terminate is [Temporal].
+func (r *Remote) Terminate(ctx context.Context, workflowID, runID, reason string) error {
+	if runID == "" {
+		return fmt.Errorf("terminate dispatcher %q: which run is missing", workflowID)
+	}
+	c, err := r.Client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = c.TerminateWorkflow(ctx, workflowID, runID, reason)
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+		return ErrGone
+	}
+	if err != nil {
+		return fmt.Errorf("terminate dispatcher %q, run %q: %w", workflowID, runID, err)
+	}
+	return nil
+}
