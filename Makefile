@@ -82,9 +82,9 @@ lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go c
 		exit $$status
 
 .PHONY: bench
-bench: build ## Measure against the bare Temporal SDK and write docs/benchmarks.md; takes minutes
+bench: setup build ## Measure against the bare Temporal SDK (ONLY=section: that one) and write docs/benchmarks.md; takes minutes
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
-		$(GO) run ./bench -out ../docs/benchmarks.md
+		../scripts/services.sh with env $(GO) run ./bench $(if $(ONLY),-only '$(ONLY)') -out ../docs/benchmarks.md
 
 .PHONY: chaos
 chaos: setup build ## Break everything at random for CHAOS_MINUTES (30), from SEED on if given; the seed is printed
@@ -98,7 +98,7 @@ prove: setup build ## Run every promise (RUN=regexp: some) at full length and wr
 	@mkdir -p .build && rm -f .build/promises.jsonl
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./integration ./language ./chaos
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./chaos
 	@cd test && $(GO) run ./promise/page -processors "$$(nproc)" -out ../docs/promises.md ../.build/promises.jsonl
 
 ##@ Tools

@@ -6,7 +6,7 @@
 //	go run ./bench -only connection -short                       # to see that it works; its figures mean little
 //
 // What it compares with: a program that uses the SDK alone, with eager start, no rows and no API, which is the limit of what
-// can be reached; for the connection, a client and worker of the SDK that are left alone. It measures ratios; absolute figures
+// can be reached; for the connection, a client and worker of the SDK that are left alone; for events, starts by the SDK alone. It measures ratios; absolute figures
 // belong to the machine.
 package main
 
@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/test/bench/connection"
+	"github.com/signalbox-dev/signalbox/test/bench/events"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -41,7 +42,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
-	only := flag.String("only", "", "the one section to measure, platform or connection; the others stay as they are in the file")
+	only := flag.String("only", "", "the one section to measure, platform, connection or events; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
@@ -50,13 +51,16 @@ func run() error {
 
 	p := plan{rounds: *rounds, latencyRuns: 60, rateRuns: 600, callers: 32, openRuns: 1000, starts: 5}
 	c := connection.Full(*rounds)
+	e := events.Full(*rounds)
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
+		e = events.Short()
 	}
 	text, err := write(ctx, []section{
 		{"platform", "The platform", func(t platform.T) func(line func(string, ...any)) { return measure(t, p).markdown }},
 		{"connection", "The connection", func(t platform.T) func(line func(string, ...any)) { return connection.Measure(t, c, progress).Markdown }},
+		{"events", "Events and dispatchers", func(t platform.T) func(line func(string, ...any)) { return events.Measure(t, e, progress).Markdown }},
 	}, *only, *out)
 	if err != nil {
 		return err

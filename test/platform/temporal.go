@@ -121,3 +121,9 @@ func (silent) Debug(string, ...any) {}
 func (silent) Info(string, ...any)  {}
 func (silent) Warn(string, ...any)  {}
 func (silent) Error(string, ...any) {}
+
+// CountExecutions counts the executions that a query of Temporal's visibility finds.
+func CountExecutions(ctx context.Context, c client.Client, query string) (int, error) {
+	res, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+	return int(res.GetCount()), err
+}

@@ -1,0 +1,230 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/bench/figure"
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+const (
+	batch   = 200 // events in a request
+	callers = 4   // requests at a time
+	starts  = 64  // starts at a time of the bare SDK: as many as a dispatcher has deliveries under way
+
+	bareQueue = "bench-events-bare"
+	bareType  = "bench.events"
+
+	wanted = "io.example.wanted"
+)
+
+// rates are what was measured on one store.
+type rates struct {
+	store                               string
+	accepted, routed, started, bareRate []float64 // per second, by round
+	latency                             promise.Times
+}
+
+// site is a server with its Temporal, and the bare SDK on the same.
+type site struct {
+	server   *platform.Server
+	client   client.Client
+	workflow string
+	sent     int // events of a kind so far
+	ended    int // runs so far
+	rates    *rates
+}
+
+func build(t platform.T, store platform.Store) *site {
+	temporal := platform.StartTemporal(t)
+	s := &site{
+		server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}),
+		client: platform.DialTemporal(t, temporal.Address),
+		rates:  &rates{store: store.Driver},
+	}
+	s.workflow = s.server.Publish(t, feed.Starter("wanted", wanted))
+	w := worker.New(s.client, bareQueue, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(workflow.Context) (map[string]any, error) { return map[string]any{"seen": true}, nil },
+		workflow.RegisterOptions{Name: bareType})
+	if err := w.Start(); err != nil {
+		t.Fatalf("start the bare worker: %v", err)
+	}
+	t.Cleanup(w.Stop)
+	s.starting(t, batch) // warms everybody
+	s.bare(t, batch)
+	return s
+}
+
+// round measures everything once.
+func (s *site) round(t platform.T, p Plan) {
+	accepted, routed := s.unwanted(t, p.Unwanted)
+	s.rates.accepted, s.rates.routed = append(s.rates.accepted, accepted), append(s.rates.routed, routed)
+	s.rates.started = append(s.rates.started, s.starting(t, p.Starting))
+	s.rates.bareRate = append(s.rates.bareRate, s.bare(t, p.Starting))
+	s.rates.latency = append(s.rates.latency, s.single(t, p.Single)...)
+}
+
+// publish publishes events of a kind and returns the position of the newest.
+func (s *site) publish(t platform.T, kind string, count int) int64 {
+	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s.server}})
+	requests := make(chan int, count/batch+1)
+	for n := 0; n < count; n += batch {
+		requests <- n
+	}
+	err := platform.Together(len(requests), callers, func() error {
+		n := <-requests
+		if got := f.Send(t.Context(), n, min(batch, count-n)); len(got) == 0 {
+			return fmt.Errorf("%d events from %d on were not accepted", batch, n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	events := f.Accepted()
+	return events[len(events)-1].Position
+}
+
+// unwanted publishes events that start nothing and returns how many a second were accepted, and routed.
+func (s *site) unwanted(t platform.T, count int) (accepted, routed float64) {
+	began := time.Now()
+	position := s.publish(t, "io.example.unwanted", count)
+	accepted = perSecond(count, began)
+	platform.Eventually(t, 5*time.Minute, func() string {
+		res, err := s.server.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+		if err != nil {
+			return err.Error()
+		}
+		if at := res.Msg.GetDispatcher().GetProgress().GetRouted(); at < position {
+			return fmt.Sprintf("routed to %d of %d", at, position)
+		}
+		return ""
+	})
+	return accepted, perSecond(count, began)
+}
+
+// starting publishes events that start a run each, and returns how many a second did and ended.
+func (s *site) starting(t platform.T, count int) float64 {
+	began := time.Now()
+	s.publish(t, wanted, count)
+	s.ended += count
+	s.completed(t, s.ended)
+	return perSecond(count, began)
+}
+
+// completed waits until so many runs have ended.
+func (s *site) completed(t platform.T, count int) {
+	query := "WorkflowType != 'signalbox.dispatcher' AND WorkflowType != '" + bareType + "' AND ExecutionStatus = 'Completed'"
+	s.counted(t, query, count)
+}
+
+// counted waits until Temporal counts so many executions.
+func (s *site) counted(t platform.T, query string, count int) {
+	platform.Eventually(t, 5*time.Minute, func() string {
+		n, err := platform.CountExecutions(t.Context(), s.client, query)
+		switch {
+		case err != nil:
+			return err.Error()
+		case n < count:
+			return fmt.Sprintf("%d of %d runs have ended", n, count)
+		}
+		return ""
+	})
+}
+
+// bare starts as many workflows by the SDK alone and returns how many a second were started and ended.
+func (s *site) bare(t platform.T, count int) float64 {
+	query := "WorkflowType = '" + bareType + "' AND ExecutionStatus = 'Completed'"
+	before, err := platform.CountExecutions(t.Context(), s.client, query)
+	if err != nil {
+		t.Fatalf("count: %v", err)
+	}
+	began := time.Now()
+	err = platform.Together(count, starts, func() error {
+		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: bareQueue}, bareType)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("start by the SDK: %v", err)
+	}
+	s.counted(t, query, before+count)
+	return perSecond(count, began)
+}
+
+// single publishes one event after another, and returns how long each took from being sent to the first execution of its run.
+func (s *site) single(t platform.T, count int) promise.Times {
+	f := feed.New(feed.Options{Type: wanted, Servers: []*platform.Server{s.server}})
+	var times promise.Times
+	for n := range count {
+		sent := time.Now()
+		events := f.Send(t.Context(), n, 1)
+		if len(events) != 1 {
+			t.Fatalf("event %d was not accepted", n)
+		}
+		started := s.started(t, events[0].Position)
+		times = append(times, started.Sub(sent))
+		s.ended++
+	}
+	s.completed(t, s.ended)
+	return times
+}
+
+// started waits until the run of an event was executed, and returns when that began.
+func (s *site) started(t platform.T, position int64) time.Time {
+	var at time.Time
+	platform.Eventually(t, time.Minute, func() string {
+		run, err := s.runOf(t.Context(), position)
+		switch {
+		case err != nil:
+			return err.Error()
+		case run.GetStartTime() == nil:
+			return "the run has not started"
+		}
+		at = run.GetStartTime().AsTime()
+		return ""
+	})
+	return at
+}
+
+func (s *site) runOf(ctx context.Context, position int64) (*signalboxv1.Run, error) {
+	event, err := s.server.Events.GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
+	if err != nil {
+		return nil, err
+	}
+	if len(event.Msg.GetDeliveries()) == 0 {
+		return nil, fmt.Errorf("event %d has no delivery yet", position)
+	}
+	run, err := s.server.Runs.GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{
+		Project: platform.DefaultProject, Id: event.Msg.GetDeliveries()[0].GetRunId(),
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return run.Msg.GetRun(), nil
+}
+
+func perSecond(count int, began time.Time) float64 {
+	return float64(count) / time.Since(began).Seconds()
+}
+
+func (r *rates) markdown(line func(format string, args ...any)) {
+	accepted, routed := figure.Median(r.accepted), figure.Median(r.routed)
+	started, bare := figure.Median(r.started), figure.Median(r.bareRate)
+	line("| events accepted | %s | %.0f/s | | | | |", r.store, accepted)
+	line("| events accepted and routed, of which none starts anything | %s | %.0f/s | | | ≥ 10,000/s | %s |", r.store, routed, figure.Verdict(routed >= 10_000))
+	line("| events accepted, routed and each run started and ended | %s | %.0f/s | bare SDK %.0f/s | %.2f × | ≥ 0.9 × | %s |",
+		r.store, started, bare, started/bare, figure.Verdict(started/bare >= .9))
+	line("| from sending an event to the first execution of its run: p50 | %s | %s | | | < 30 ms | %s |",
+		r.store, promise.Round(r.latency.At(.5)), figure.Verdict(r.latency.At(.5) < 30*time.Millisecond))
+	line("| the same: p95 | %s | %s | | | | |", r.store, promise.Round(r.latency.At(.95)))
+}
