@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/signalbox-dev/signalbox/lease"
 )
 
 // slack is how far two clocks may move apart during one history, and how exact a retention is.

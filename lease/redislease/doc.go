@@ -3,8 +3,10 @@
 //	store, err := redislease.Open(redislease.Options{URL: "redis://127.0.0.1:6379"})
 //	defer store.Close()
 //
-// Each call is one Lua script on one key, judged by the server's own clock. Redis 5 or newer is needed, and a user that may run
-// EVALSHA, EVAL and SCAN, PUBLISH and SUBSCRIBE, and what the scripts call.
+// Each call is one Lua script on one key, judged by the server's own clock. Redis 5 or newer is needed. A user with these
+// rights is enough, towards a cluster with +cluster|slots and +cluster|shards besides:
+//
+//	ACL SETUSER leases on >PASSWORD ~signalbox:* resetchannels &signalbox:changes -@all +eval +evalsha +time +type +hmget +hget +hset +hdel +del +pexpire +scan +publish +subscribe +ping +hello
 //
 // # What is stored
 //

@@ -1,15 +1,43 @@
 package redislease_test
 
 import (
+	"log/slog"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// written is what the client had to say.
+var written = &log{}
+
+func TestMain(m *testing.M) {
+	redislease.LogTo(slog.New(slog.NewTextHandler(written, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	goleak.VerifyTestMain(m)
+}
+
+// log is text that several write.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
 
 // shared is the URL of a Redis that others use as well.
 func shared(t *testing.T) string {

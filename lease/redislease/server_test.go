@@ -1,0 +1,202 @@
+package redislease_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// limit is for what must happen.
+const limit = 20 * time.Second
+
+const tick = 5 * time.Millisecond
+
+var (
+	long = lease.Terms{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
+	// quick is trusted for 800 ms after each request, and renewed every 200.
+	quick = lease.Pace{Renew: 200 * time.Millisecond, Margin: 200 * time.Millisecond, Terms: lease.Terms{TTL: time.Second, Retention: time.Minute}}
+)
+
+// server is a Redis of a test's own.
+type server struct {
+	addr string
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+}
+
+// start starts a Redis that nobody else uses, without persistence, and stops it with the test.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("there is no redis-server to start; scripts/services.sh install installs it")
+	}
+	port := freePort(t)
+	s := &server{addr: net.JoinHostPort("127.0.0.1", port), dir: t.TempDir()}
+	if len(args) == 0 || args[0] != "--sentinel" && args[0] != "--tls" {
+		args = append([]string{"--port", port}, args...)
+	}
+	s.args = append(args, "--bind", "127.0.0.1", "--dir", s.dir)
+	if args[0] == "--tls" {
+		s.args = append([]string{"--port", "0", "--tls-port", port}, s.args[1:]...)
+	}
+	if args[0] == "--sentinel" {
+		s.args = append([]string{args[1], "--sentinel", "--port", port}, s.args[2:]...)
+	} else {
+		s.args = append(s.args, "--save", "", "--appendonly", "no")
+	}
+	s.run(t)
+	t.Cleanup(func() { s.kill(t) })
+	return s
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func (s *server) run(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer log.Close()
+	s.cmd = exec.Command("redis-server", s.args...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	require.NoError(t, s.cmd.Start())
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, limit, tick, "redis-server %v", s.args)
+}
+
+// kill ends the server at once.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	if s.cmd == nil {
+		return
+	}
+	require.NoError(t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+func (s *server) url() string { return "redis://" + s.addr }
+
+// client is for what a test does behind a store's back.
+func (s *server) client(t *testing.T) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addr})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// proxy is a way to a server on which answers may get lost.
+type proxy struct {
+	addr string
+
+	mu   sync.Mutex
+	mode mode
+	free chan struct{} // closed when answers are held back no longer
+	cuts int           // how many answers to cut off
+}
+
+type mode int
+
+const (
+	pass mode = iota
+	hold      // requests arrive, answers do not
+	cut       // the connection breaks when the answer comes
+)
+
+// behind opens a way to an address.
+func behind(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &proxy{addr: l.Addr().String(), free: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			stop := context.AfterFunc(ctx, func() { near.Close(); far.Close() })
+			all.Go(func() { defer stop(); p.copy(ctx, far, near, false) })
+			all.Go(func() { p.copy(ctx, near, far, true) })
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		all.Wait()
+	})
+	return p
+}
+
+func (p *proxy) copy(ctx context.Context, to, from net.Conn, answers bool) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || answers && !p.let(ctx) {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// let tells whether an answer goes on its way, after it was held back.
+func (p *proxy) let(ctx context.Context) bool {
+	p.mu.Lock()
+	mode, free := p.mode, p.free
+	if mode == cut {
+		if p.cuts--; p.cuts == 0 {
+			p.mode = pass
+		}
+	}
+	p.mu.Unlock()
+	if mode == hold {
+		select {
+		case <-free:
+		case <-ctx.Done():
+		}
+	}
+	return mode != cut
+}
+
+func (p *proxy) set(m mode, cuts int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mode == hold {
+		close(p.free)
+		p.free = make(chan struct{})
+	}
+	p.mode, p.cuts = m, cuts
+}

@@ -1,0 +1,210 @@
+package redislease_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/leasetest"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
+)
+
+func TestPasswordsMayChange(t *testing.T) {
+	t.Parallel()
+	server := start(t, "--requirepass", "first")
+	get := func(o redislease.Options) error {
+		_, err := open(t, o).Get(t.Context(), key)
+		return err
+	}
+	require.ErrorContains(t, get(redislease.Options{URL: server.url()}), "NOAUTH")
+	require.ErrorContains(t, get(redislease.Options{URL: "redis://:wrong@" + server.addr}), "WRONGPASS")
+	require.ErrorIs(t, get(redislease.Options{URL: "redis://:first@" + server.addr}), lease.ErrNotFound)
+	require.ErrorIs(t, get(redislease.Options{URL: "redis://default:first@" + server.addr}), lease.ErrNotFound)
+
+	var password atomic.Value
+	password.Store("first")
+	store := open(t, redislease.Options{Addresses: []string{server.addr}, Password: func() (string, error) { return password.Load().(string), nil }})
+	held := keep(t, store)
+	admin := redis.NewClient(&redis.Options{Addr: server.addr, Password: "first"})
+	defer admin.Close()
+	require.NoError(t, admin.ConfigSet(t.Context(), "requirepass", "second").Err())
+	password.Store("second")
+	require.NoError(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	renewed(t, held)
+	require.NoError(t, held.Resign(t.Context()))
+
+	unreadable := func() (string, error) { return "", os.ErrNotExist }
+	require.ErrorIs(t, get(redislease.Options{URL: server.url(), Password: unreadable}), os.ErrNotExist)
+}
+
+// TestTheRightsThatAUserNeeds are those that the package's comment names.
+func TestTheRightsThatAUserNeeds(t *testing.T) {
+	t.Parallel()
+	comment, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(comment), "//	ACL SETUSER ")
+	rights, _, found := strings.Cut(after, "\n")
+	require.True(t, found)
+	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~promises:", "&signalbox:", "&promises:*:").Replace(rights), " ")
+	server := start(t)
+	admin := server.client(t)
+	command := []any{"ACL", "SETUSER", name}
+	for _, rule := range strings.Fields(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
+		command = append(command, rule)
+	}
+	require.NoError(t, admin.Do(t.Context(), command...).Err())
+	for i, check := range leasetest.Checks() {
+		if check.Name == "entries outlive their leases" || check.Name == "a history of many clients is in order" {
+			continue // which take long and need no other rights
+		}
+		check.Run(t, open(t, redislease.Options{
+			Addresses: []string{server.addr}, Username: name, Password: func() (string, error) { return "secret", nil },
+			Prefix: fmt.Sprintf("promises:%d:", i),
+		}))
+	}
+
+	// Without the right to publish there are no hints, and the rest works. Without the one to subscribe this is said.
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", name, "resetchannels").Err())
+	store := open(t, redislease.Options{URL: "redis://" + name + ":secret@" + server.addr, Prefix: "promises:"})
+	got := acquire(t, store, "a", long)
+	require.NoError(t, store.Resign(t.Context(), key, got.Token))
+	_, err = store.Watch(t.Context())
+	require.ErrorContains(t, err, "NOPERM")
+}
+
+// authority makes a certificate authority, and a certificate for 127.0.0.1 as PEM files and as a value.
+func authority(t *testing.T, dir string) (roots *x509.CertPool, client tls.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cert.pem"), certPEM, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "key.pem"), keyPEM, 0o600))
+	client, err = tls.X509KeyPair(certPEM, keyPEM)
+	require.NoError(t, err)
+	roots = x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(certPEM))
+	return roots, client
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	roots, certificate := authority(t, dir)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	server := start(t, "--tls", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	get := func(o redislease.Options) error {
+		_, err := open(t, o).Get(t.Context(), "absent")
+		return err
+	}
+	trusting := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	full := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	var unknown *tls.CertificateVerificationError
+	require.ErrorAs(t, get(redislease.Options{URL: "rediss://" + server.addr}), &unknown)
+	require.ErrorContains(t, get(redislease.Options{URL: "rediss://" + server.addr, TLS: trusting}), "certificate required")
+	require.ErrorIs(t, get(redislease.Options{URL: "rediss://" + server.addr, TLS: full}), lease.ErrNotFound)
+	require.ErrorIs(t, get(redislease.Options{Addresses: []string{server.addr}, TLS: full}), lease.ErrNotFound)
+}
+
+// TestAFailover: the sentinel makes the replica the master, and leases go on.
+func TestAFailover(t *testing.T) {
+	t.Parallel()
+	master := start(t)
+	replica := start(t, "--replicaof", strings.Replace(master.addr, ":", " ", 1), "--repl-diskless-sync-delay", "0")
+	follower := replica.client(t)
+	require.Eventually(t, func() bool {
+		info, err := follower.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	}, limit, tick)
+	config := filepath.Join(t.TempDir(), "sentinel.conf")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "sentinel monitor leases %s 1\nsentinel down-after-milliseconds leases 300\nsentinel failover-timeout leases 3000\n",
+		strings.Replace(master.addr, ":", " ", 1)), 0o600))
+	sentinel := start(t, "--sentinel", config)
+	watcher := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
+	defer watcher.Close()
+	require.Eventually(t, func() bool {
+		known, err := watcher.Replicas(t.Context(), "leases").Result()
+		return err == nil && len(known) == 1 && known[0]["master-link-status"] == "ok"
+	}, limit, tick)
+
+	store := open(t, redislease.Options{Addresses: []string{sentinel.addr}, MasterName: "leases"})
+	sent := time.Now()
+	held := lease.Keep(t.Context(), store, acquire(t, store, "a", long), sent, lease.Pace{Renew: 200 * time.Millisecond, Terms: long})
+	renewed(t, held)
+	require.Eventually(t, func() bool { return follower.Exists(t.Context(), "signalbox:"+key).Val() == 1 }, limit, tick)
+	master.kill(t)
+	renewed(t, held)
+	role, err := follower.Info(t.Context(), "replication").Result()
+	require.NoError(t, err)
+	require.Contains(t, role, "role:master")
+	require.NoError(t, held.Resign(t.Context()))
+}
+
+// cluster starts three masters that share the slots.
+func cluster(t *testing.T) []string {
+	t.Helper()
+	var addresses []string
+	var nodes []*redis.Client
+	for i := range 3 {
+		bus := freePort(t)
+		node := start(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000")
+		addresses, nodes = append(addresses, node.addr), append(nodes, node.client(t))
+		from, to := 16384*i/3, 16384*(i+1)/3-1
+		require.NoError(t, nodes[i].Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", from, to).Err())
+		require.NoError(t, nodes[i].Do(t.Context(), "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
+		host, port, err := net.SplitHostPort(node.addr)
+		require.NoError(t, err)
+		require.NoError(t, nodes[0].Do(t.Context(), "CLUSTER", "MEET", host, port, bus).Err())
+	}
+	for _, node := range nodes {
+		require.Eventually(t, func() bool {
+			info, err := node.ClusterInfo(t.Context()).Result()
+			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		}, limit, tick)
+	}
+	return addresses
+}
+
+func TestAClusterKeepsThePromises(t *testing.T) {
+	t.Parallel()
+	addresses := cluster(t)
+	t.Run("by addresses", func(t *testing.T) {
+		t.Parallel()
+		leasetest.Run(t, func(t *testing.T) lease.Store {
+			t.Helper()
+			return open(t, redislease.Options{Addresses: addresses, Cluster: true, Prefix: prefix()})
+		})
+	})
+	t.Run("by one URL", func(t *testing.T) {
+		t.Parallel()
+		store := open(t, redislease.Options{URL: "redis://" + addresses[1], Cluster: true, Prefix: prefix()})
+		got := acquire(t, store, "a", long)
+		require.NoError(t, store.Resign(t.Context(), key, got.Token))
+	})
+}
