@@ -112,6 +112,9 @@ type attempt struct {
 	outcome    terms.Outcome
 	from       decide.Seen
 	unanswered map[string]bool // by run ID
+	// sent tells that an adoption under this epoch may yet arrive, fence who may claim as far as was seen.
+	sent  bool
+	fence inbox.Owner
 }
 
 // once looks, decides and acts. It returns whether the matter is settled; with an error, that it is settled against this process.
@@ -122,8 +125,9 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if a.owner.Epoch == 0 {
-		if err := a.fence(ctx, seen.Epoch); err != nil {
-			return false, err
+		if err := a.enter(ctx, seen.Epoch); err != nil {
+			// To be given epochs without the lease would only get in the way of who has it.
+			return errors.Is(err, lease.ErrLost), err
 		}
 		a.from = seen
 	}
@@ -146,6 +150,7 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		state, err := t.l.p.Temporal.Adopt(ctx, t.l.name, open.RunID, a.owner)
 		a.unanswered[open.RunID] = errors.Is(err, remote.ErrUnanswered)
 		if err != nil {
+			a.sent = !errors.Is(err, remote.ErrFenced) && !errors.Is(err, remote.ErrGone)
 			return false, err
 		}
 		a.done(act, open.RunID, state.Workers)
@@ -186,13 +191,15 @@ func (a *attempt) see(ctx context.Context) (decide.Seen, contract.Execution, err
 		return decide.Seen{}, contract.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
 	}
 	for _, p := range progress {
+		a.fence = p.Owner
 		seen.Silent = !p.Parked && p.Due && p.SinceProgress > t.l.p.Timing.StaleAfter
 	}
 	return seen, *open, nil
 }
 
-// fence gets the epoch. From then on, nothing is claimed for the owner before.
-func (a *attempt) fence(ctx context.Context, above int64) error {
+// enter gets the epoch, and makes sure of the lease under it. From then on, nothing is claimed for the owner before. Who acts
+// without having renewed after that may act on the dispatcher of who has the lease by now.
+func (a *attempt) enter(ctx context.Context, above int64) error {
 	t := a.t
 	ask, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -200,14 +207,13 @@ func (a *attempt) fence(ctx context.Context, above int64) error {
 	if err != nil {
 		return fmt.Errorf("fence dispatcher %q: %w", contract.ID(t.l.name), err)
 	}
-	a.owner = owner
 	t.mu.Lock()
 	t.owner = owner
 	t.mu.Unlock()
-	// The next renewal would write it too, in a while.
-	if _, err := t.l.p.Leases.Renew(ask, t.l.key, t.won.entry.Token, t.value(), t.l.p.Timing.Owner()); err != nil && !errors.Is(err, lease.ErrLost) {
-		t.l.log.WarnContext(ctx, "Epoch could not be written to the lease; the next renewal does it", "error", err)
+	if _, err := t.l.p.Leases.Renew(ask, t.l.key, t.won.entry.Token, t.value(), t.l.p.Timing.Owner()); err != nil {
+		return fmt.Errorf("renew the lease of dispatcher %q with its epoch: %w", contract.ID(t.l.name), err)
 	}
+	a.owner = owner
 	return nil
 }
 
@@ -298,7 +304,9 @@ func (t *tenure) lookAgain(ctx context.Context) error {
 	a := &attempt{t: t, before: decide.Unknown, owner: t.owner}
 	t.mu.Unlock()
 	seen, _, err := a.see(ctx)
-	if err != nil || decide.What(a.before, seen, a.owner).Kind == decide.Keep {
+	// Somebody slow may have been given an epoch long after it lost its lease: then nobody can claim until the owner is given another.
+	overtaken := a.fence.Epoch > a.owner.Epoch
+	if err != nil || (decide.What(a.before, seen, a.owner).Kind == decide.Keep && !overtaken) {
 		return nil //nolint:nilerr // what cannot be seen is looked at again later
 	}
 	if !t.hold.Valid() {

@@ -1,0 +1,133 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// workshop is where activities run by themselves.
+type workshop struct {
+	*testsuite.TestActivityEnvironment
+	leases  *lease.Memory
+	inbox   *memory.Inbox
+	evicted []terms.Eviction
+	acts    *flow.Activities
+	stop    chan struct{}
+	ahead   atomic.Int64 // of the clock by which leases are judged
+}
+
+func newWorkshop() *workshop {
+	w := &workshop{stop: make(chan struct{})}
+	w.leases = lease.NewMemory(lease.WithClock(func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }))
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w.TestActivityEnvironment = suite.NewTestActivityEnvironment()
+	w.SetWorkerStopChannel(w.stop)
+	w.inbox = memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+		return inbox.Outcome{Result: inbox.Done}
+	})
+	w.acts = &flow.Activities{
+		ServerID: "me", Inbox: w.inbox, Leases: w.leases, Idle: 50 * time.Millisecond, Metrics: client.MetricsNopHandler,
+		Evicted: func(e terms.Eviction) { w.evicted = append(w.evicted, e) }, Log: slog.New(slog.DiscardHandler),
+	}
+	w.RegisterActivity(w.acts.Route)
+	w.RegisterActivity(w.acts.Check)
+	w.RegisterActivity(w.acts.Evict)
+	return w
+}
+
+func (w *workshop) beat(t *testing.T, id string) lease.Entry {
+	got, _, err := w.leases.Acquire(t.Context(), contract.WorkerKey(id), id, nil, lease.Terms{TTL: 20 * time.Second, Retention: time.Hour})
+	require.NoError(t, err)
+	return got
+}
+
+func TestHeartbeatsAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	w.beat(t, "late")
+	w.beat(t, "late too")
+	w.ahead.Store(int64(time.Minute))
+	w.beat(t, "alive")
+	left := w.beat(t, "left")
+	require.NoError(t, w.leases.Resign(t.Context(), left.Key, left.Token))
+	value, err := w.ExecuteActivity(w.acts.Check, flow.CheckInput{ServerIDs: []string{"alive", "late", "late too", "left", "never"}, Reread: []string{"late"}})
+	require.NoError(t, err)
+	var out flow.CheckOutput
+	require.NoError(t, value.Get(&out))
+	require.Equal(t, []string{"left"}, out.Left)
+	require.Equal(t, []string{"late", "late too", "never"}, out.Missed)
+}
+
+func TestWhoReturnsBeforeTheSecondLookIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	w.beat(t, "late")
+	w.ahead.Store(int64(time.Minute))
+	ctx := t.Context()
+	back := make(chan error, 1)
+	time.AfterFunc(200*time.Millisecond, func() {
+		_, _, err := w.leases.Acquire(ctx, contract.WorkerKey("late"), "late", nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+		back <- err
+	})
+	value, err := w.ExecuteActivity(w.acts.Check, flow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
+	require.NoError(t, err)
+	require.NoError(t, <-back)
+	var out flow.CheckOutput
+	require.NoError(t, value.Get(&out))
+	require.Empty(t, out.Missed)
+}
+
+func TestEvictionsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	at := time.Now().UTC()
+	_, err := w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"a", "b"}, At: at})
+	require.NoError(t, err)
+	require.Equal(t, []terms.Eviction{{Name: name, Evicted: []string{"a", "b"}, By: "me", At: at}}, w.evicted)
+}
+
+func TestARoutingBeatsAndEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
+	require.NoError(t, err)
+	w.inbox.Publish(name, "", "event")
+	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	require.NoError(t, err)
+	var end route.End
+	require.NoError(t, value.Get(&end))
+	require.Equal(t, route.Parked, end)
+}
+
+func TestARoutingGivesWayWhenItsProcessStops(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
+	require.NoError(t, err)
+	close(w.stop)
+	_, err = w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	application, ok := errors.AsType[*temporal.ApplicationError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "stopped", application.Type())
+	require.False(t, application.NonRetryable())
+	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process goes on at once")
+}
