@@ -80,13 +80,11 @@ func (c *committer) enter(project string, r *request) error {
 		return nil
 	}
 	c.lines[project] = &line{requests: []*request{r}}
-	c.joined.Add(1)
-	go func() {
-		defer c.joined.Done()
+	c.joined.Go(func() {
 		for group := c.next(project); group != nil; group = c.next(project) {
 			c.write(project, group)
 		}
-	}()
+	})
 	return nil
 }
 

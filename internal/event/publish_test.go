@@ -30,7 +30,7 @@ type slow struct {
 }
 
 func (s *slow) Publish(_ context.Context, _ string, events []event.Event) ([]event.Accepted, bool, error) {
-	time.Sleep(time.Second) // of a bubble
+	<-time.After(time.Second) // of a bubble
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string
@@ -355,7 +355,7 @@ func TestBellIsRungWhereTheDispatcherSleeps(t *testing.T) {
 		_, err = service.Publish(t.Context(), shop, numbered("asleep"))
 		require.NoError(t, err)
 		require.Equal(t, time.Second, time.Since(begin), "the answer waits for no bell")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Equal(t, 4, b.rings, "until it was heard")
 	})
 }
@@ -383,7 +383,7 @@ func TestBellGivesUp(t *testing.T) {
 		service, _ := serve(t, s, b)
 		_, err := service.Publish(t.Context(), shop, numbered("1"))
 		require.NoError(t, err)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		require.Equal(t, 10, b.rings, "then it is left to the sweep")
 		_, err = service.Publish(t.Context(), shop, numbered("2"))
 		require.NoError(t, err)

@@ -32,12 +32,14 @@ const (
 	All = eventfilter.All // each of the filters, by events that correlate
 )
 
-// Filter matches events, Value is what an attribute must be, Key what tells which events belong together: as documents say it, and as
-// the runs that listen match it too.
+// What filters are made of is the language's, as the runs that listen match with it too.
 type (
+	// Filter matches events.
 	Filter = eventfilter.Filter
-	Value  = eventfilter.Value
-	Key    = eventfilter.Key
+	// Value is what an attribute must be.
+	Value = eventfilter.Value
+	// Key tells which events belong together.
+	Key = eventfilter.Key
 )
 
 // Spec is what a trigger or a listener wants, in a form that can be stored: whatever depends on a run's data has been evaluated.

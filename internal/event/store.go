@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
 
-// Filter for lists of events. Zero fields match everything.
+// ListFilter says which events to list. Zero fields match everything.
 type ListFilter struct {
 	Project, Type, Source, ID string
 	Statuses                  []Status
@@ -56,6 +56,14 @@ var ErrRouted = errors.New("the events are routed already")
 
 // Store keeps events, triggers, listeners and deliveries. A project's dispatcher is named by the project.
 type Store interface {
+	IntakeStore
+	ListenerStore
+	RoutingStore
+	OwnerStore
+}
+
+// IntakeStore takes events and tells what became of them.
+type IntakeStore interface {
 	// Publish commits events, in order, each with the project's next position; duplicates, also among themselves, are told and not
 	// kept. ReceivedAt is the store's own time, which never goes back along the positions. wake tells that the project's
 	// dispatcher is parked.
@@ -68,7 +76,10 @@ type Store interface {
 	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run. An ID that the
 	// event does not have is [fault.DeliveryNotFound].
 	Redeliver(ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry) ([]Delivery, error)
+}
 
+// ListenerStore keeps what runs wait for.
+type ListenerStore interface {
 	// Listen commits a listener, whose Since becomes the position of the newest event at that moment: it takes no position
 	// itself. One with the same ID stays as it is. The listener of a run that has ended is refused with [fault.RunEnded]. Unlisten
 	// removes it, whether or not it is there. A run's listeners go with the end of the run too.
@@ -76,7 +87,10 @@ type Store interface {
 	Unlisten(ctx context.Context, project, id string) error
 	// GetListener returns a listener, if it is there.
 	GetListener(ctx context.Context, project, id string) (l Listener, found bool, err error)
+}
 
+// RoutingStore is where the owner of a dispatcher works.
+type RoutingStore interface {
 	// CommitRouting, Due, Settle, Park, Unpark answer [inbox.ErrFenced] to whoever is not the owner that the last Fence made.
 	Fence(ctx context.Context, project, taskQueue, holder string, above int64) (inbox.Owner, error)
 	// Unrouted returns up to limit events behind the routed position, with what they may be for.
@@ -97,7 +111,10 @@ type Store interface {
 	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. The
 	// same head may be told several times in a row, because what is committed late must not be missed. From mark 0 it returns nothing but a mark.
 	News(ctx context.Context, mark int64) (news []News, next int64, err error)
+}
 
+// OwnerStore keeps who owned dispatchers.
+type OwnerStore interface {
 	// RecordOwner adds to the history of owners and commits the event that tells of it, in one. What is recorded already, by
 	// name, epoch and execution, stays as it is.
 	RecordOwner(ctx context.Context, c OwnerChange, tell Event, e audit.Entry) error

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The event that the clock gives for a workflow with a timer. Its source is [TimerSource], its ID the time at which it was due
+// ScheduleFired is the type of the event that the clock gives for a workflow with a timer. Its source is [TimerSource], its ID the time at which it was due
 // (RFC 3339), its subject the workflow.
 const ScheduleFired = "io.signalbox.schedule.fired"
 

@@ -22,10 +22,10 @@ func structured() http.Header {
 // binary is a binary event's headers; more are pairs of header and value.
 func binary(contentType string, more ...string) http.Header {
 	h := http.Header{}
-	h.Set("ce-specversion", "1.0")
-	h.Set("ce-id", "e-1")
-	h.Set("ce-source", "https://shop.example/orders")
-	h.Set("ce-type", "order.placed")
+	h.Set("Ce-Specversion", "1.0")
+	h.Set("Ce-Id", "e-1")
+	h.Set("Ce-Source", "https://shop.example/orders")
+	h.Set("Ce-Type", "order.placed")
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}

@@ -57,7 +57,7 @@ func (c *compiler) compile(key targetKey, s event.Spec) *compiled {
 			out.filters = append(out.filters, c.filter(f))
 		}
 		if s.Mode == event.All {
-			text, _ := json.Marshal(s.Filters) //nolint:errchkjson // what was read as JSON always encodes
+			text, _ := json.Marshal(s.Filters)
 			const enough = 8
 			out.hash = derive("filters", string(text))[:enough]
 		}
@@ -79,8 +79,8 @@ func (c *compiler) filter(f event.Filter) compiledFilter {
 	}
 	names := slices.Sorted(maps.Keys(expected))
 	text, err := json.Marshal(struct {
-		Filter  event.Filter
-		Expects []string
+		Filter  event.Filter `json:"filter"`
+		Expects []string     `json:"expects"`
 	}{bare, names})
 	if err != nil {
 		return compiledFilter{shape: &shape{broken: err}}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
@@ -63,11 +64,8 @@ func (b *batch) join(e *event.Event, s *set, place int, values map[string]json.R
 	workflow := to.trigger.Workflow
 	merged := s.values
 	merged.Values = map[string]json.RawMessage{}
-	for _, from := range []map[string]json.RawMessage{s.values.Values, values} {
-		for name, value := range from {
-			merged.Values[name] = value
-		}
-	}
+	maps.Copy(merged.Values, s.values.Values)
+	maps.Copy(merged.Values, values)
 	text, err := json.Marshal(merged)
 	if err != nil || len(text) > event.MaxPartialKey {
 		return fmt.Sprintf("its correlation keys are too long for workflow %q", workflow)

@@ -124,8 +124,8 @@ func newBench(t *testing.T, o store.Options) *bench {
 	b.Router = router.New(router.Options{
 		Store: kept.Events(), Matcher: match.New(match.Options{}), Runs: b.runs, Waker: b.engine, Hints: hints,
 	})
-	require.NoError(t, b.Router.Start(t.Context()))
-	t.Cleanup(func() { require.NoError(t, b.Router.Stop(last)) })
+	require.NoError(t, b.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, b.Stop(last)) })
 	return b
 }
 
