@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -131,7 +132,8 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	a.then(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
-	workflows := workflow.NewService(a.store, a.store, limits, now)
+	var events *eventing // made below, of what is made here
+	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
@@ -140,6 +142,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	runs := run.NewService(a.store, a.engine, workflows, documents, changes, options)
 	a.then(step{ender{runs.Close}, false})
+	if events, err = a.eventing(opts, serverID, tel, manager, runs); err != nil {
+		return err
+	}
 	waiting := queue.New(runs, a.store, a.engine, changes, options)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
@@ -162,19 +167,20 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version})
-		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg))
-		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
+		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events))
+		dependencies = append(dependencies, events.dependency(),
+			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
-	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform}))
+	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events}))
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{events.schedules, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
-		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false})
+		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})
 	}
 	return nil
 }
@@ -185,6 +191,7 @@ type services struct {
 	runs      *run.Service
 	projects  *project.Service
 	platform  *system.Service
+	events    *event.Service
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -200,6 +207,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
+		options.Events, options.EventLimits = s.events, eventLimits(a.cfg)
 	}
 	return options
 }
@@ -243,8 +251,11 @@ func (a *App) Addr() net.Addr { return a.api.Addr() }
 // Health returns the state of the process.
 func (a *App) Health(ctx context.Context) health.Report { return a.health.Report(ctx) }
 
-func workerOptions(cfg *config.Config) engine.WorkerOptions {
+func workerOptions(cfg *config.Config, e *eventing) engine.WorkerOptions {
 	return engine.WorkerOptions{
+		Events:          e.events,
+		Extend:          e.work,
+		Served:          e.serve,
 		Projects:        cfg.Projects,
 		WorkflowTasks:   cfg.Worker.MaxConcurrentWorkflowTasks,
 		Activities:      cfg.Worker.MaxConcurrentActivities,

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/event"
+)
+
+// journal keeps what became of dispatchers: in the history of owners, in the audit log, and as events that others can act on.
+type journal struct {
+	events *event.Service
+	log    interface {
+		WriteAudit(ctx context.Context, e audit.Entry) error
+	}
+}
+
+var _ dispatch.Journal = journal{}
+
+// OwnerChanged implements [dispatch.Journal]. That an owner lost its lease is told by who wins it next.
+func (j journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
+	if c.Outcome == dispatch.Lost {
+		return nil
+	}
+	return j.events.RecordOwner(auth.WithActor(ctx, auth.System()), event.OwnerChange{
+		Name: c.Name, Owner: inbox.Owner{Epoch: c.ToEpoch, Holder: c.To}, How: string(c.Outcome),
+		Previous: inbox.Owner{Epoch: c.FromEpoch, Holder: c.From}, Execution: c.RunID, Reason: c.Reason, At: c.At,
+	})
+}
+
+// Terminated implements [dispatch.Journal].
+func (j journal) Terminated(ctx context.Context, t dispatch.Termination) error {
+	entry := entryOf(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
+		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
+	})
+	return j.log.WriteAudit(ctx, entry)
+}
+
+// Evicted implements [dispatch.Journal].
+func (j journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
+	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
+	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, strings.Join(e.Evicted, " "), "no heartbeat", facts)
+	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
+		ID:     e.At.UTC().Format(time.RFC3339Nano) + "-" + strings.Join(e.Evicted, ","),
+		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.Own + "worker.evicted", Subject: e.Name.TaskQueue,
+		Time: e.At, DataContentType: "application/json", Data: entry.Detail,
+	}})
+	if err != nil {
+		return err
+	}
+	return j.log.WriteAudit(ctx, entry)
+}
+
+func entryOf(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string, facts map[string]any) audit.Entry {
+	entry := audit.NewEntry(auth.WithActor(ctx, auth.System()), at, action, name.Project, subject, reason)
+	entry.Detail, _ = json.Marshal(facts) //nolint:errchkjson // texts, numbers and a list of texts always encode
+	return entry
+}

@@ -1,0 +1,55 @@
+package redisconfig
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Layer checks the files of the credentials; now is the clock that certificates are held against.
+func Layer(now func() time.Time) config.Layer {
+	return config.Layer{
+		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
+		Check: func(cfg *config.Config) config.Problems { return Check(cfg.Redis, now()) },
+	}
+}
+
+// Check looks into the files and reports everything that is wrong with them at once. A client certificate outside its validity heals,
+// by a rotation or with time. Files that are missing are reported by package config.
+func Check(r config.Redis, now time.Time) config.Problems {
+	var problems config.Problems
+	add := func(path string, heals bool, format string, args ...any) {
+		problems = append(problems, config.Problem{Path: path, Message: fmt.Sprintf(format, args...), Heals: heals})
+	}
+	if r.PasswordFile != "" {
+		if _, err := readPassword(r.PasswordFile); err != nil {
+			add("redis.password_file", false, "the password cannot be used: %v; write it into the file", err)
+		}
+	}
+	if r.TLS.CAFile != "" {
+		pem, err := os.ReadFile(r.TLS.CAFile)
+		if err != nil || !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			add("redis.tls.ca_file", false, "the authorities hold no certificate in PEM form; give the certificates of those that sign Redis's")
+		}
+	}
+	if r.TLS.CertFile == "" || r.TLS.KeyFile == "" {
+		return problems // half a pair is reported by the keys' own validation
+	}
+	pair, err := tls.LoadX509KeyPair(r.TLS.CertFile, r.TLS.KeyFile)
+	if err != nil {
+		add("redis.tls.cert_file", false, "the client certificate and its key cannot be used: %v; give a certificate and the key that it was made for, in PEM form", err)
+		return problems
+	}
+	const advice = "(a server starts with it, and connects once the file holds a valid one)"
+	switch leaf := pair.Leaf; {
+	case now.After(leaf.NotAfter):
+		add("redis.tls.cert_file", true, "the client certificate expired at %s; renew it %s", leaf.NotAfter.UTC().Format(time.DateTime), advice)
+	case now.Before(leaf.NotBefore):
+		add("redis.tls.cert_file", true, "the client certificate is not valid before %s; check the clock, or wait %s", leaf.NotBefore.UTC().Format(time.DateTime), advice)
+	}
+	return problems
+}

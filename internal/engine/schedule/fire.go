@@ -1,0 +1,79 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+// The names under which Temporal knows what a schedule starts.
+const (
+	fireWorkflow = "signalbox.fire"
+	fireActivity = "signalbox.fire"
+)
+
+// Fire is what a schedule starts a fire workflow with.
+type Fire struct {
+	Project  string `json:"project"`
+	Workflow string `json:"workflow"`
+	Version  string `json:"version"`
+	// At is when it was due. Zero: the time for which the schedule started it.
+	At time.Time `json:"at,omitzero"`
+}
+
+// Publisher accepts events.
+type Publisher interface {
+	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
+}
+
+// Register adds the fire workflow to the worker of a project.
+func Register(r worker.Registry, events Publisher) {
+	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
+	publish := func(ctx context.Context, f Fire) error { return commit(ctx, events, f) }
+	r.RegisterActivityWithOptions(publish, activity.RegisterOptions{Name: fireActivity})
+}
+
+// fire commits the event of one fire time. It goes on for as long as it takes: what was due is not lost because the database
+// was away.
+func fire(ctx workflow.Context, f Fire) error {
+	if f.At.IsZero() {
+		f.At = workflow.Now(ctx)
+		if due, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")); ok {
+			f.At = due
+		}
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 15 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+	})
+	return workflow.ExecuteActivity(ctx, fireActivity, f).Get(ctx, nil)
+}
+
+// commit publishes the event. The same fire time again is a duplicate.
+func commit(ctx context.Context, events Publisher, f Fire) error {
+	at := f.At.UTC().Format(time.RFC3339)
+	data, err := json.Marshal(map[string]string{"scheduledTime": at, "workflow": f.Workflow, "version": f.Version})
+	if err != nil {
+		return fmt.Errorf("writing what was due: %w", err)
+	}
+	_, err = events.Publish(ctx, f.Project, []event.Event{{
+		ID: at, Source: event.TimerSource(f.Project, f.Workflow), Type: event.ScheduleFired, Subject: f.Workflow,
+		Time: f.At, DataContentType: "application/json", Data: data,
+	}})
+	if found, ok := fault.From(err); ok && (found.Class == fault.NotFound || found.Class == fault.Invalid) {
+		return temporal.NewApplicationErrorWithOptions(err.Error(), found.Reason, temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
+	}
+	return err
+}
+
+// fireID is the workflow ID of the fire after the end of a run.
+func fireID(project, name, run string) string { return ID(project, name) + "/after/" + run }

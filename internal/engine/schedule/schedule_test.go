@@ -1,0 +1,116 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 7, 0, time.UTC) }
+
+func timer(name string, spec event.TimerSpec) event.Timer {
+	return event.Timer{Project: "shop", Workflow: "orders/" + name, Version: "1.0.0", Since: noon(), Spec: spec}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	cron, every := timer("cron", event.TimerSpec{Cron: "0 3 * * *"}), timer("every", event.TimerSpec{Every: 5 * time.Minute})
+	after := timer("after", event.TimerSpec{After: time.Minute})
+	all := []event.Timer{every, cron, after}
+	is := func(t event.Timer) found { return found{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused} }
+	paused, newer := cron, cron
+	paused.Paused, newer.Version = true, "1.1.0"
+	tests := map[string]struct {
+		timers []event.Timer
+		there  []found
+		want   []act
+	}{
+		"nothing is there":     {all, nil, []act{{create, "signalbox-schedule/shop/orders/cron", cron}, {create, "signalbox-schedule/shop/orders/every", every}}},
+		"all is there":         {all, []found{is(every), is(cron)}, nil},
+		"paused since":         {[]event.Timer{paused}, []found{is(cron)}, []act{{update, "signalbox-schedule/shop/orders/cron", paused}}},
+		"goes on":              {[]event.Timer{cron}, []found{is(paused)}, []act{{update, "signalbox-schedule/shop/orders/cron", cron}}},
+		"a newer version":      {[]event.Timer{newer}, []found{is(cron)}, []act{{update, "signalbox-schedule/shop/orders/cron", newer}}},
+		"not wanted any more":  {nil, []found{is(cron)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
+		"after instead":        {[]event.Timer{after}, []found{is(after)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
+		"of another's project": {nil, []found{{ID: ID("elsewhere", "orders/cron")}}, nil},
+		"of another program":   {nil, []found{{ID: "nightly"}}, nil},
+	}
+	for name, tt := range tests {
+		require.Equal(t, tt.want, plan(tt.timers, tt.there, func(p string) bool { return p == "shop" }), name)
+	}
+}
+
+func TestPhaseLetsAnIntervalBeginWithThePublication(t *testing.T) {
+	t.Parallel()
+	every := timer("every", event.TimerSpec{Every: 5 * time.Minute})
+	require.Equal(t, 7*time.Second, phase(every), "noon is a multiple of five minutes")
+	require.Equal(t, int64(phase(every)), noon().Add(time.Hour).UnixNano()%int64(5*time.Minute))
+}
+
+func TestNoTwoWorkflowsHaveOneSchedule(t *testing.T) {
+	t.Parallel()
+	require.NotEqual(t, ID("a-b", "c/d"), ID("a", "b-c/d"))
+	require.Equal(t, "a-b", projectOf(ID("a-b", "c/d")))
+	require.Empty(t, projectOf("nightly"))
+}
+
+// inbox takes events as a service does that fails first.
+type inbox struct {
+	failures []error
+	events   []event.Event
+}
+
+func (i *inbox) Publish(_ context.Context, project string, events []event.Event) ([]event.Accepted, error) {
+	if len(i.failures) > 0 {
+		err := i.failures[0]
+		i.failures = i.failures[1:]
+		return nil, err
+	}
+	for _, e := range events {
+		e.Project = project
+		i.events = append(i.events, e)
+	}
+	return make([]event.Accepted, len(events)), nil
+}
+
+func fired(t *testing.T, i *inbox, f Fire) error {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	Register(env, i)
+	env.SetStartTime(noon())
+	env.ExecuteWorkflow(fireWorkflow, f)
+	require.True(t, env.IsWorkflowCompleted())
+	return env.GetWorkflowError()
+}
+
+func TestFire(t *testing.T) {
+	t.Parallel()
+	i := &inbox{failures: []error{errors.New("away"), fault.New(fault.Unavailable, fault.StoreUnavailable, "away")}}
+	due := noon().Add(-time.Hour)
+	require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/cron", Version: "1.0.0", At: due}))
+	require.Len(t, i.events, 1)
+	e := i.events[0]
+	require.Equal(t, []string{"shop", "2026-03-01T11:00:07Z", "/projects/shop/workflows/orders/cron/schedule", event.ScheduleFired, "orders/cron"},
+		[]string{e.Project, e.ID, e.Source, e.Type, e.Subject})
+	var data map[string]string
+	require.NoError(t, json.Unmarshal(e.Data, &data))
+	require.Equal(t, map[string]string{"scheduledTime": "2026-03-01T11:00:07Z", "workflow": "orders/cron", "version": "1.0.0"}, data)
+}
+
+func TestFireOfAProjectThatIsGone(t *testing.T) {
+	t.Parallel()
+	err := fired(t, &inbox{failures: []error{fault.New(fault.NotFound, fault.ProjectNotFound, "no project %q", "shop")}}, Fire{Project: "shop", At: noon()})
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, fault.ProjectNotFound, failure.Type())
+}
