@@ -66,6 +66,7 @@ const (
 
 // Delivery is one event, or with a trigger that takes several the last of them, for one target.
 type Delivery struct {
+	// ID is unique among the deliveries of all projects, and derived from what is delivered to whom.
 	ID       string
 	Project  string
 	Position int64 // of the event

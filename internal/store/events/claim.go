@@ -59,9 +59,9 @@ func (s *Store) claim(ctx context.Context, c sqldb.Conn, t taking, limit int, un
 	for i, d := range claimed {
 		ids[i] = d.ID
 	}
-	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{t.project, until, t.epoch}, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $2, claimed_by = $3, attempts = attempts + 1,
-due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($2 AS BIGINT) END WHERE project = $1 AND id IN `+marks, args...)
+	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{until, t.epoch}, func(ctx context.Context, marks string, args []any) error {
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $1, claimed_by = $2, attempts = attempts + 1,
+due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($1 AS BIGINT) END WHERE id IN `+marks, args...)
 		return err
 	})
 	return claimed, err
@@ -80,7 +80,7 @@ func (s *Store) behind(ctx context.Context, c sqldb.Conn, t taking, heads []stor
 		return nil, nil
 	}
 	room := limit - len(heads)
-	fronts, err := s.firsts(ctx, c, t.project, lanes, min(maxBehind, room/len(lanes)+1)+1)
+	fronts, err := s.firsts(ctx, c, lanes, min(maxBehind, room/len(lanes)+1)+1)
 	for _, lane := range distinct(lanes) {
 		for _, d := range fronts[lane] {
 			if slices.ContainsFunc(heads, func(h stored) bool { return h.ID == d.ID }) {
@@ -117,9 +117,20 @@ func (s *Store) fill(ctx context.Context, c sqldb.Conn, project string, list []e
 	return nil
 }
 
-// eventsAt reads events by their positions, in order.
+// denseEnough is how many events are read for one that is wanted, rather than to look each up.
+const denseEnough = 4
+
+// eventsAt reads events by their positions, in order. Mostly they are close together.
 func (s *Store) eventsAt(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
 	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
+	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
+		list, err = sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+			[]any{project, positions[0], positions[n-1]}, scanEvent)
+		return slices.DeleteFunc(list, func(e event.Event) bool {
+			_, wanted := slices.BinarySearch(positions, e.Position)
+			return !wanted
+		}), err
+	}
 	for part := range sqlrow.Chunks(positions) {
 		args := []any{project}
 		for _, p := range part {
@@ -163,14 +174,14 @@ func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []i
 		outcomes[v.ID] = v.Outcome
 		ids = append(ids, v.ID)
 	}
-	found, err := s.deliveries(ctx, c, t.project, distinct(ids))
+	found, err := s.deliveries(ctx, c, distinct(ids))
 	if err != nil {
 		return err
 	}
 	var list []settlement
 	var lanes, delayed []string
 	for _, d := range found {
-		if d.Status != event.DeliveryPending {
+		if d.Status != event.DeliveryPending || d.Project != t.project {
 			continue
 		}
 		v := settlement{d, outcomes[d.ID]}
@@ -186,20 +197,20 @@ func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []i
 			}
 		}
 	}
-	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 2, settledColumns(), list,
+	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, settledColumns(), list,
 		func(v settlement) ([]any, error) { return v.values(t.now), nil })
 	if err != nil {
 		return err
 	}
-	if err := s.release(ctx, c, t.project, distinct(delayed)); err != nil {
+	if err := s.release(ctx, c, distinct(delayed)); err != nil {
 		return err
 	}
-	return s.orderLanes(ctx, c, t.project, t.now, lanes)
+	return s.orderLanes(ctx, c, t.now, lanes)
 }
 
 func settledColumns() []sqlrow.Column {
 	return []sqlrow.Column{
-		{Name: "project", Kind: sqlrow.Text}, {Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text},
+		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text},
 		{Name: "due_at", Kind: sqlrow.Number}, {Name: "claimed_until", Kind: sqlrow.Number}, {Name: "attempts", Kind: sqlrow.Number},
 		{Name: "reason", Kind: sqlrow.Text}, {Name: "updated_at", Kind: sqlrow.Number},
 	}
@@ -217,13 +228,13 @@ func (v settlement) values(now int64) []any {
 	case inbox.Dead:
 		status = event.DeliveryDead
 	}
-	return []any{v.Project, v.ID, status, due, nil, attempts, sqlrow.Mended(reason), now}
+	return []any{v.ID, status, due, nil, attempts, sqlrow.Mended(reason), now}
 }
 
 // release gives back what was claimed behind a delivery that must be tried again: it cannot be made before that, and was not tried.
-func (s *Store) release(ctx context.Context, c sqldb.Conn, project string, lanes []string) error {
-	return sqlrow.In(ctx, s.db.Dialect(), lanes, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL, attempts = attempts - 1 WHERE project = $1 AND `+inLane+
+func (s *Store) release(ctx context.Context, c sqldb.Conn, lanes []string) error {
+	return sqlrow.In(ctx, s.db.Dialect(), lanes, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL, attempts = attempts - 1 WHERE `+inLane+
 			` AND claimed_until IS NOT NULL AND due_at IS NULL AND run_id IN `+marks, args...)
 		return err
 	})

@@ -60,7 +60,7 @@ func plain(list []stored) []event.Delivery {
 
 // deliveriesOf reads the deliveries that an event is part of, in order of position and ID.
 func deliveriesOf(ctx context.Context, c sqldb.Conn, project string, position int64) ([]stored, error) {
-	list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND id IN (
+	list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE id IN (
 SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT delivery FROM delivery_events WHERE project = $1 AND position = $2
 ) ORDER BY position, id`, []any{project, position}, scanDelivery)
 	if err != nil || len(list) > 0 {
@@ -96,7 +96,7 @@ func (s *Store) Redeliver(
 		if err := r.change(ctx, c, list); err != nil || len(r.changed) == 0 {
 			return err
 		}
-		after, err := s.deliveries(ctx, c, project, r.changed)
+		after, err := s.deliveries(ctx, c, r.changed)
 		if err != nil {
 			return err
 		}
@@ -154,10 +154,10 @@ func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) er
 		}
 	}
 	r.changed = append(revived, hurried...)
-	err := sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.project, r.now, r.at.UnixMicro()},
+	err := sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
 		func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $2, claimed_until = NULL, reason = '', updated_at = $3
-WHERE project = $1 AND id IN `+marks, args...)
+			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2
+WHERE id IN `+marks, args...)
 			return err
 		})
 	if err != nil {
@@ -169,13 +169,13 @@ WHERE project = $1 AND id IN `+marks, args...)
 			return err
 		}
 	}
-	return r.store.orderLanes(ctx, c, r.project, r.now, lanes)
+	return r.store.orderLanes(ctx, c, r.now, lanes)
 }
 
 // deliveries reads deliveries by their IDs, in order of position and ID.
-func (s *Store) deliveries(ctx context.Context, c sqldb.Conn, project string, ids []string) (list []stored, err error) {
-	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND id IN `+marks, args, scanDelivery)
+func (s *Store) deliveries(ctx context.Context, c sqldb.Conn, ids []string) (list []stored, err error) {
+	err = sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE id IN `+marks, args, scanDelivery)
 		list = append(list, found...)
 		return err
 	})

@@ -19,16 +19,15 @@ func byPosition(a, b stored) int {
 }
 
 // firsts reads up to n deliveries from the front of each lane, each lane in its order.
-func (s *Store) firsts(ctx context.Context, c sqldb.Conn, project string, lanes []string, n int) (map[string][]stored, error) {
+func (s *Store) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n int) (map[string][]stored, error) {
 	found := map[string][]stored{}
 	for part := range sqlrow.Chunks(distinct(lanes)) {
-		args := make([]any, 0, 2*len(part))
+		args := make([]any, len(part))
 		selects := make([]string, len(part))
 		for i, lane := range part {
-			d := s.db.Dialect()
-			selects[i] = `SELECT * FROM (` + selectDelivery + ` WHERE project = ` + d.Mark(2*i+1) + ` AND run_id = ` + d.Mark(2*i+2) + ` AND ` + inLane +
+			selects[i] = `SELECT * FROM (` + selectDelivery + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
 				` ORDER BY position, id` + sqlrow.Limit(n) + `) AS l`
-			args = append(args, project, lane)
+			args[i] = lane
 		}
 		list, err := sqlrow.Collect(ctx, c, strings.Join(selects, ` UNION ALL `), args, scanDelivery)
 		if err != nil {
@@ -52,17 +51,17 @@ func distinct(list []string) []string {
 
 // orderLanes makes the first delivery of each lane the one that has a time, unless another one is being made: that one keeps its
 // place until it is settled.
-func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, project string, now int64, lanes []string) error {
+func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, now int64, lanes []string) error {
 	if len(lanes) == 0 {
 		return nil
 	}
-	firsts, err := s.firsts(ctx, c, project, lanes, 1)
+	firsts, err := s.firsts(ctx, c, lanes, 1)
 	if err != nil {
 		return err
 	}
 	heads := map[string][]stored{}
-	err = sqlrow.In(ctx, s.db.Dialect(), distinct(lanes), []any{project}, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
+	err = sqlrow.In(ctx, s.db.Dialect(), distinct(lanes), nil, func(ctx context.Context, marks string, args []any) error {
+		list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
 			args, scanDelivery)
 		for _, d := range list {
 			heads[d.RunID] = append(heads[d.RunID], d)
@@ -85,7 +84,7 @@ func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, project string, no
 			changes = append(changes, timed{first.ID, max(now, first.claimedUntil)})
 		}
 	}
-	return s.time(ctx, c, project, changes)
+	return s.time(ctx, c, changes)
 }
 
 // timed is a delivery and when it is due, in microseconds; 0 for none.
@@ -95,12 +94,12 @@ type timed struct {
 }
 
 // time writes when deliveries are due.
-func (s *Store) time(ctx context.Context, c sqldb.Conn, project string, list []timed) error {
-	columns := []sqlrow.Column{{Name: "project", Kind: sqlrow.Text}, {Name: "id", Kind: sqlrow.Text}, {Name: "due_at", Kind: sqlrow.Number}}
-	return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 2, columns, list, func(t timed) ([]any, error) {
+func (s *Store) time(ctx context.Context, c sqldb.Conn, list []timed) error {
+	columns := []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "due_at", Kind: sqlrow.Number}}
+	return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, columns, list, func(t timed) ([]any, error) {
 		if t.at == 0 {
-			return []any{project, t.id, nil}, nil
+			return []any{t.id, nil}, nil
 		}
-		return []any{project, t.id, t.at}, nil
+		return []any{t.id, t.at}, nil
 	})
 }

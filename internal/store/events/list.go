@@ -69,27 +69,37 @@ func listQuery(f event.ListFilter) (string, []any) {
 	conditions(&w, f)
 	page := sqlrow.Limit(f.Limit)
 	if len(f.Statuses) == 0 {
-		return selectEvent + w.String() + ` ORDER BY e.position DESC` + page, w.Args
+		return selectEvent + w.String() + ` ORDER BY ` + order(f) + page, w.Args
 	}
 	parts := make([]string, len(f.Statuses))
 	for i, status := range f.Statuses {
 		// Arguments are shared by the parts; the first is the project.
 		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
-		from, order := `events e`, `e.position DESC`
+		from, by := `events e`, order(f)
 		if status == event.Pending {
 			part.Conditions = append(part.Conditions, "e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0)")
 		} else {
-			from, order = `routings r JOIN events e ON e.project = r.project AND e.position BETWEEN r.first AND r.last`, `r.last DESC, e.position DESC`
-			part.Conditions = append(part.Conditions, "r.project = $1")
+			from, by = `routings r CROSS JOIN events e`, `r.last DESC, e.position DESC`
+			// A cross join, because SQLite takes the tables of one in this order.
+			part.Conditions = append(part.Conditions, "r.project = $1", "e.position BETWEEN r.first AND r.last")
 			part.Is("r.status", "=", status)
 			if f.Before > 0 {
 				part.Is("r.first", "<", f.Before)
 			}
 		}
 		w.Args = part.Args
-		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + order + page + `) AS s`
+		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page + `) AS s`
 	}
 	return selectEvent + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+}
+
+// order is that of the positions. For the few events of one ID it is no reason to go along the positions instead of looking the
+// ID up, which SQLite would take it for.
+func order(f event.ListFilter) string {
+	if f.ID != "" {
+		return `e.position + 0 DESC`
+	}
+	return `e.position DESC`
 }
 
 // beyond is a position that no event has.

@@ -141,7 +141,7 @@ func (s *Store) insertDeliveries(ctx context.Context, c sqldb.Conn, t *taking, l
 			lanes = append(lanes, d.RunID)
 		}
 	}
-	fronts, err := s.firsts(ctx, c, t.project, lanes, 1)
+	fronts, err := s.firsts(ctx, c, lanes, 1)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *Store) insertDeliveries(ctx context.Context, c sqldb.Conn, t *taking, l
 		}
 	}
 	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", `project, id, position, kind, status, due_at, claimed_by, attempts,
-workflow, version, run_id, listener, created_at, updated_at, reason, positions`, ` ON CONFLICT (project, id) DO NOTHING`, list,
+workflow, version, run_id, listener, created_at, updated_at, reason, positions`, ` ON CONFLICT (id) DO NOTHING`, list,
 		func(d event.Delivery) ([]any, error) {
 			positions, err := sqlrow.AsJSON(d.Positions, false)
 			return []any{
@@ -172,7 +172,7 @@ workflow, version, run_id, listener, created_at, updated_at, reason, positions`,
 	t.pending += added
 	if added < int64(len(list)) {
 		// Some were there already, perhaps one that others were to wait behind.
-		if err := s.orderLanes(ctx, c, t.project, t.now, lanes); err != nil {
+		if err := s.orderLanes(ctx, c, t.now, lanes); err != nil {
 			return err
 		}
 	}

@@ -219,7 +219,8 @@ func TestLockEndsWithItsConnection(t *testing.T) { //nolint:tparallel // the sub
 	dsn.Host = way.Addr()
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String(), MaxConns: 1})
 	kill := func(*testing.T) {
-		require.NoError(t, exec(t, other, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`))
+		require.NoError(t, exec(t, other, `SELECT pg_terminate_backend(pid) FROM pg_locks
+			WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
 	}
 	for name, lose := range map[string]func(t *testing.T){
 		"killed by the server": kill,

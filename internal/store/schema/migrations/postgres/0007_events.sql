@@ -60,9 +60,10 @@ CREATE UNIQUE INDEX routings_status ON routings (project, status, last, first);
 
 -- What is to be done for events. due_at is when; it is NULL for one that is settled, and for one that waits behind an
 -- earlier one of its run. claimed_until is set while somebody may be at it, claimed_by is the epoch of whoever was last.
+-- IDs are unique by themselves, which planners know of a key without having seen the rows: many are looked up at once.
 CREATE TABLE deliveries (
+    id            TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     project       TEXT COLLATE "C" NOT NULL,
-    id            TEXT COLLATE "C" NOT NULL,
     position      BIGINT  NOT NULL,
     kind          TEXT COLLATE "C" NOT NULL,
     status        TEXT COLLATE "C" NOT NULL,
@@ -77,13 +78,12 @@ CREATE TABLE deliveries (
     created_at    BIGINT  NOT NULL,
     updated_at    BIGINT  NOT NULL,
     reason        TEXT    NOT NULL,
-    positions     TEXT    NOT NULL,
-    PRIMARY KEY (project, id)
+    positions     TEXT    NOT NULL
 );
 CREATE INDEX deliveries_event ON deliveries (project, position, id);
 CREATE INDEX deliveries_due ON deliveries (project, due_at, position) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_news ON deliveries (due_at, project) WHERE due_at IS NOT NULL;
-CREATE INDEX deliveries_lane ON deliveries (project, run_id, position, id) WHERE status = 'pending' AND kind = 'wake';
+CREATE INDEX deliveries_lane ON deliveries (run_id, position, id) WHERE status = 'pending' AND kind = 'wake';
 CREATE INDEX deliveries_claimed ON deliveries (project) WHERE claimed_until IS NOT NULL;
 CREATE INDEX deliveries_dead ON deliveries (project, position) WHERE status = 'dead';
 
