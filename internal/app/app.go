@@ -118,7 +118,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	limits.MaxBytes = int(cfg.Workflows.MaxDefinitionBytes)
 
 	changes := run.NewChanges()
-	writer := projection.NewWriter(a.store, observer{changes: changes, runs: tel.Runs}, now)
+	var events *eventing // made below, of what is made here
+	ended := func(project string) { events.schedules.Ended(project) }
+	writer := projection.NewWriter(a.store, observer{changes, tel.Runs, ended}, now)
 	tap := projection.NewTap(now, writer.Accept)
 	documents := engine.NewDocuments(a.store, limits)
 	manager, err := a.connect(serverID, tel, tap)
@@ -132,7 +134,6 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	a.then(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
-	var events *eventing // made below, of what is made here
 	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
 	options := run.Options{

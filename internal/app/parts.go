@@ -31,6 +31,7 @@ func (e ender) Stop(ctx context.Context) error { return e.end(ctx) }
 type observer struct {
 	changes *run.Changes
 	runs    *telemetry.Runs
+	ended   func(project string)
 }
 
 func (o observer) Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
@@ -40,6 +41,7 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 	for _, t := range transitions {
 		if t.To.Terminal() {
 			o.runs.Count(ctx, t.Project, string(t.To))
+			o.ended(t.Project)
 		}
 	}
 	o.runs.Projected(ctx, lag)

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -32,7 +33,7 @@ const stopMargin = 15 * time.Second
 // Main makes the program's options from the process: what every main needs.
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
-	layers := []config.Layer{temporalconfig.Layer(time.Now)}
+	layers := []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now)}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
 		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, layers)},

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -38,6 +39,8 @@ import (
 const (
 	// compareEvery is how often everything is compared, in case that nobody woke it.
 	compareEvery = 15 * time.Second
+	// breath is the shortest time between two comparisons, however many runs end.
+	breath = 500 * time.Millisecond
 	// compareTimeout bounds one comparison.
 	compareTimeout = 30 * time.Second
 	// catchUp is how late a fire may be made up for.
@@ -70,6 +73,8 @@ type Keeper struct {
 	wake chan struct{}
 	// seen are the runs whose next fire is arranged, by project and workflow.
 	seen map[string]string
+	// following are the projects in which the end of a run may be the beginning of a pause; nil before the first comparison.
+	following atomic.Pointer[map[string]bool]
 
 	stop   context.CancelFunc
 	joined sync.WaitGroup
@@ -102,6 +107,13 @@ func (k *Keeper) Wake() {
 	}
 }
 
+// Ended tells that a run of the project has ended. It does not block.
+func (k *Keeper) Ended(project string) {
+	if following := k.following.Load(); following != nil && (*following)[project] {
+		k.Wake()
+	}
+}
+
 func (k *Keeper) loop(ctx context.Context) {
 	ticker := time.NewTicker(compareEvery)
 	defer ticker.Stop()
@@ -113,12 +125,27 @@ func (k *Keeper) loop(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			log.DebugContext(ctx, "Schedules could not be compared with Temporal; trying again", "error", err)
 		}
+		if !pause(ctx, breath) {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-k.wake:
 		case <-ticker.C:
 		}
+	}
+}
+
+// pause waits, and tells whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -148,11 +175,14 @@ func (k *Keeper) compare(ctx context.Context, log *slog.Logger) error {
 		}
 		log.InfoContext(ctx, "Schedule changed in Temporal", "schedule", a.ID, "change", string(a.Kind), "timer", a.Timer.Spec)
 	}
+	following := map[string]bool{}
 	for _, t := range timers {
 		if t.Spec.After > 0 {
+			following[t.Project] = true
 			errs = append(errs, k.follow(ctx, c, t))
 		}
 	}
+	k.following.Store(&following)
 	return errors.Join(errs...)
 }
 

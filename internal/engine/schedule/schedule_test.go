@@ -26,7 +26,9 @@ func TestPlan(t *testing.T) {
 	cron, every := timer("cron", event.TimerSpec{Cron: "0 3 * * *"}), timer("every", event.TimerSpec{Every: 5 * time.Minute})
 	after := timer("after", event.TimerSpec{After: time.Minute})
 	all := []event.Timer{every, cron, after}
-	is := func(t event.Timer) found { return found{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused} }
+	is := func(t event.Timer) found {
+		return found{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused}
+	}
 	paused, newer := cron, cron
 	paused.Paused, newer.Version = true, "1.1.0"
 	tests := map[string]struct {
