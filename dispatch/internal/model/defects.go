@@ -20,7 +20,7 @@ type Defects struct {
 	IDsWithServer bool
 	// ActUnrenewed acts without renewing the lease after the epoch was handed out.
 	ActUnrenewed bool
-	// DecideOnOldEpoch decides anew after an adoption without an answer, under the epoch that it was sent with.
+	// DecideOnOldEpoch terminates under the epoch under which an adoption of the same run may still be on its way.
 	DecideOnOldEpoch bool
 	// DeafOwner does not notice that somebody was given an epoch after it.
 	DeafOwner bool

@@ -25,21 +25,21 @@ func TestDefectsAreFound(t *testing.T) {
 		defects model.Defects
 		broken  string
 	}{
-		"terminate without a run ID":                    {model.Defects{TerminateByID: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"delete without compare":                        {model.Defects{DeleteWithoutCompare: true}, "what comes late hits the successor's lease"},
-		"resign without a token":                        {model.Defects{ResignWithoutToken: true}, "what comes late hits the successor's lease"},
-		"renew without a token":                         {model.Defects{RenewWithoutToken: true}, "what comes late hits the successor's lease"},
-		"claim without the fence":                       {model.Defects{ClaimWithoutFence: true}, "a delivery is claimed by a superseded owner"},
-		"epochs from the store of leases":               {model.Defects{EpochFromLeases: true}, "an epoch does not grow"},
-		"adopt without comparing epochs":                {model.Defects{AdoptWithoutEpoch: true, AdoptInterrupted: true}, "an epoch does not grow"},
-		"adopt what another may be about to terminate":  {model.Defects{AdoptInterrupted: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"start in place of what is open":                {model.Defects{StartReplaces: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"IDs with the server's name":                    {model.Defects{IDsWithServer: true}, "two dispatchers are open"},
-		"act without having renewed":                    {model.Defects{ActUnrenewed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"decide anew under an epoch that is on its way": {model.Defects{DecideOnOldEpoch: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"an owner that does not heed its fence":         {model.Defects{DeafOwner: true}, "no dispatcher routes ever again"},
-		"a supervisor that does not take the lease":     {model.Defects{Unguarded: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"a supervisor that does not heed the lease":     {model.Defects{LeaseIgnored: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"terminate without a run ID":                   {model.Defects{TerminateByID: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"delete without compare":                       {model.Defects{DeleteWithoutCompare: true}, "what comes late hits the successor's lease"},
+		"resign without a token":                       {model.Defects{ResignWithoutToken: true}, "what comes late hits the successor's lease"},
+		"renew without a token":                        {model.Defects{RenewWithoutToken: true}, "what comes late hits the successor's lease"},
+		"claim without the fence":                      {model.Defects{ClaimWithoutFence: true}, "a delivery is claimed by a superseded owner"},
+		"epochs from the store of leases":              {model.Defects{EpochFromLeases: true}, "an epoch does not grow"},
+		"adopt without comparing epochs":               {model.Defects{AdoptWithoutEpoch: true, AdoptInterrupted: true}, "an epoch does not grow"},
+		"adopt what another may be about to terminate": {model.Defects{AdoptInterrupted: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"start in place of what is open":               {model.Defects{StartReplaces: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"IDs with the server's name":                   {model.Defects{IDsWithServer: true}, "two dispatchers are open"},
+		"act without having renewed":                   {model.Defects{ActUnrenewed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"terminate under an epoch that is on its way":  {model.Defects{DecideOnOldEpoch: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"an owner that does not heed its fence":        {model.Defects{DeafOwner: true}, "no dispatcher routes ever again"},
+		"a supervisor that does not take the lease":    {model.Defects{Unguarded: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"a supervisor that does not heed the lease":    {model.Defects{LeaseIgnored: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -142,7 +142,7 @@ func (n *stepper) decide(who int8) {
 			}
 			then := n.table(choice{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, who}, silent}, n.AdoptInterrupted)
 			p.phase, p.saw = then.phase, 0
-			switch then.phase {
+			switch p.phase {
 			case ending, adopting:
 				p.saw = s.open.id
 			case owning:
@@ -202,14 +202,16 @@ func (n *stepper) start(who int8) {
 	n.add(step{who: who, what: "starts one, and is not told", to: unknown, fault: true, broken: broken})
 }
 
-// adopt sends the adoption: it is answered, or is on its way while its sender has given up waiting.
+// adopt sends the adoption: it is answered, or is on its way while its sender has given up waiting, and gets another epoch to
+// decide under. (To send it again under the same is to wait on: Temporal knows it by its ID.)
 func (n *stepper) adopt(who int8) {
 	s := n.from
 	p := s.at(who)
 	target, by := p.saw, pair{p.epoch, who}
 	p.saw = 0
 	flying := s
-	flying.flying, flying.aim, flying.at(who).phase = by, target, won
+	flying.flying, flying.aim = by, target
+	flying.at(who).phase = won
 	if n.DecideOnOldEpoch {
 		flying.at(who).phase = sure
 	}

@@ -190,7 +190,7 @@ func TestOneThatDoesNotAnswerIsTakenOver(t *testing.T) {
 		pass(time.Minute)
 		a := w.start("a")
 		pass(15 * time.Second)
-		require.Equal(t, []string{"adopt run-1 a/2", "terminate run-1", "start a/2"}, w.did())
+		require.Equal(t, []string{"adopt run-1 a/2", "terminate run-1", "start a/3"}, w.did())
 		require.Equal(t, "unanswered", a.terminated[0].Kind)
 	})
 }

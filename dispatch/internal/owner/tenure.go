@@ -156,6 +156,12 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		a.done(act, open.RunID, state.Workers)
 		return true, nil
 	case decide.TakeOver:
+		if a.sent {
+			// If the adoption arrives after all, the run looks as if this epoch were done with it, and the next owner would adopt
+			// it just before this termination hits it. Under another epoch it does not.
+			a.sent, a.owner = false, inbox.Owner{}
+			return a.once(ctx)
+		}
 		// What is to be started is decided by another look.
 		return false, a.terminate(ctx, act, seen, open.RunID)
 	case decide.Keep:
