@@ -135,8 +135,7 @@ func defects() map[string]defect {
 func acquiresAnything(d *defective) {
 	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
 		got, before, err := s.Acquire(ctx, key, holder, value, terms)
-		var held *lease.HeldError
-		if errors.As(err, &held) {
+		if held, refused := errors.AsType[*lease.HeldError](err); refused {
 			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
 			return s.Acquire(ctx, key, holder, value, terms)
 		}
@@ -147,8 +146,7 @@ func acquiresAnything(d *defective) {
 func acquiresItsOwn(d *defective) {
 	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
 		got, before, err := s.Acquire(ctx, key, holder, value, terms)
-		var held *lease.HeldError
-		if errors.As(err, &held) && held.Entry.Holder == holder {
+		if held, refused := errors.AsType[*lease.HeldError](err); refused && held.Entry.Holder == holder {
 			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
 			got, _, err = s.Acquire(ctx, key, holder, value, terms)
 			return got, &held.Entry, err
@@ -274,10 +272,9 @@ func resignsNothing(d *defective) {
 
 func resignsByDeleting(d *defective) {
 	d.resign = func(ctx context.Context, s *lease.Memory, key, token string) error {
-		current, missing := s.Get(ctx, key)
 		err := s.Resign(ctx, key, token)
-		if err == nil && missing == nil {
-			current, _ = s.Get(ctx, key)
+		if err == nil {
+			current, _ := s.Get(ctx, key)
 			_ = s.Delete(ctx, key, current.Token, current.Revision)
 		}
 		return err
@@ -349,8 +346,7 @@ func (h *holders) Acquire(ctx context.Context, key, holder string, value []byte,
 	if before != nil {
 		before.Token = before.Holder
 	}
-	var held *lease.HeldError
-	if errors.As(err, &held) {
+	if held, refused := errors.AsType[*lease.HeldError](err); refused {
 		held.Entry.Token = held.Entry.Holder
 	}
 	if err != nil {

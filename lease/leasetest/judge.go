@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,11 +52,11 @@ type judgement struct {
 }
 
 func (j *judgement) found(what string, calls ...Call) {
-	text := what
+	lines := []string{what}
 	for _, c := range calls {
-		text += "\n  " + c.String()
+		lines = append(lines, "  "+c.String())
 	}
-	j.problems = append(j.problems, text)
+	j.problems = append(j.problems, strings.Join(lines, "\n"))
 }
 
 // clock holds the times at which the store says that it read something against the times of the calls: one clock has one offset.

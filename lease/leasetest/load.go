@@ -29,7 +29,7 @@ func Explore(ctx context.Context, store lease.Store, load Load) []Call {
 	for i := range load.Clients {
 		c := &client{
 			store: recorder, name: fmt.Sprintf("client-%d", i), keys: load.Keys,
-			random: rand.New(rand.NewPCG(load.Seed, uint64(i))), //nolint:gosec // to be repeated
+			random: rand.New(rand.NewPCG(load.Seed, uint64(i))),
 			mine:   map[string][]lease.Entry{},
 		}
 		clients.Go(func() {
@@ -59,7 +59,7 @@ func (c *client) step(ctx context.Context, n int) {
 	key := fmt.Sprintf("history/%d", c.random.IntN(c.keys))
 	value := fmt.Appendf(nil, "%s %d", c.name, n)
 	terms := briefly
-	terms.TTL += rand.N(terms.TTL) //nolint:gosec // spreads what runs out
+	terms.TTL += time.Duration(c.random.Int64N(int64(terms.TTL)))
 	token := "nobody's"
 	if mine := c.mine[key]; len(mine) > 0 {
 		token = mine[len(mine)-1].Token
@@ -107,7 +107,7 @@ func (c *client) step(ctx context.Context, n int) {
 // history is the check that lets clients loose on a store.
 func history(t testing.TB, store lease.Store) {
 	t.Helper()
-	load := Load{Keys: 3, Clients: 6, Calls: 250, Seed: rand.Uint64()} //nolint:gosec // printed, to be repeated
+	load := Load{Keys: 3, Clients: 6, Calls: 250, Seed: rand.Uint64()}
 	calls := Explore(t.Context(), store, load)
 	granted := 0
 	for _, c := range calls {
@@ -117,8 +117,7 @@ func history(t testing.TB, store lease.Store) {
 		if c.Op == acquire && c.Err == nil {
 			granted++
 		}
-		var malformed *lease.MalformedError
-		if errors.As(c.Err, &malformed) {
+		if errors.Is(c.Err, lease.ErrMalformed) {
 			t.Errorf("an entry was malformed: %v", c)
 		}
 	}

@@ -110,8 +110,7 @@ func (s *Store) listed(ctx context.Context, key string, cmd *redis.Cmd) (lease.E
 		return lease.Entry{}, &lease.MalformedError{Key: key, Why: err.Error()}
 	}
 	found, err := cmd.StringSlice()
-	var refused redis.Error
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[redis.Error](err); refused {
 		// The key moved to another node meanwhile, or the first one did and so the server did not get to know the script.
 		return s.Get(ctx, key)
 	}

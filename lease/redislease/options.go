@@ -121,8 +121,7 @@ func (o Options) validate() error {
 
 // withoutURL keeps the password out of messages.
 func withoutURL(err error) error {
-	var parsing *url.Error
-	if errors.As(err, &parsing) {
+	if parsing, ok := errors.AsType[*url.Error](err); ok {
 		return parsing.Err
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func start(t *testing.T, args ...string) *server {
 	if len(args) == 0 || args[0] != "--sentinel" && args[0] != "--tls" {
 		args = append([]string{"--port", port}, args...)
 	}
-	s.args = append(args, "--bind", "127.0.0.1", "--dir", s.dir)
+	s.args = slices.Concat(args, []string{"--bind", "127.0.0.1", "--dir", s.dir})
 	if args[0] == "--tls" {
 		s.args = append([]string{"--port", "0", "--tls-port", port}, s.args[1:]...)
 	}

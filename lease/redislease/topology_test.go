@@ -66,7 +66,7 @@ func TestTheRightsThatAUserNeeds(t *testing.T) {
 	server := start(t)
 	admin := server.client(t)
 	command := []any{"ACL", "SETUSER", name}
-	for _, rule := range strings.Fields(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
+	for rule := range strings.FieldsSeq(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
 		command = append(command, rule)
 	}
 	require.NoError(t, admin.Do(t.Context(), command...).Err())
@@ -135,8 +135,8 @@ func TestTLS(t *testing.T) {
 // TestAFailover: the sentinel makes the replica the master, and leases go on.
 func TestAFailover(t *testing.T) {
 	t.Parallel()
-	master := start(t)
-	replica := start(t, "--replicaof", strings.Replace(master.addr, ":", " ", 1), "--repl-diskless-sync-delay", "0")
+	master := start(t, "--repl-diskless-sync-delay", "0")
+	replica := start(t, "--replicaof", strings.Replace(master.addr, ":", " ", 1))
 	follower := replica.client(t)
 	require.Eventually(t, func() bool {
 		info, err := follower.Info(t.Context(), "replication").Result()
