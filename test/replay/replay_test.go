@@ -76,6 +76,9 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 	for version := 1; version <= interp.Version; version++ {
 		for _, s := range scenarios {
+			if version < s.Since {
+				continue
+			}
 			folder := filepath.Join("testdata", strconv.Itoa(version), s.Name)
 			t.Run(folder, func(t *testing.T) {
 				t.Parallel()

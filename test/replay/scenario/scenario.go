@@ -22,6 +22,7 @@ type Scenario struct {
 	Source string // the document
 	Status string // the run ends with
 	Cancel bool   // whether it is canceled while it waits
+	Since  int    // the first interpreter that runs it
 }
 
 // All returns the scenarios by name.
@@ -36,10 +37,12 @@ func All() ([]Scenario, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read document %q: %w", entry.Name(), err)
 		}
-		s := Scenario{Name: strings.TrimSuffix(entry.Name(), ".yaml"), Source: string(source), Status: "completed"}
+		s := Scenario{Name: strings.TrimSuffix(entry.Name(), ".yaml"), Source: string(source), Status: "completed", Since: 1}
 		switch s.Name {
 		case "canceled":
 			s.Status, s.Cancel = "canceled", true
+		case "events":
+			s.Since = 2
 		case "failed":
 			s.Status = "failed"
 		case "timed-out":
