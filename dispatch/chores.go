@@ -32,7 +32,7 @@ const (
 	// latePace is how many dispatchers a second are told that a worker is late.
 	latePace = 50
 	// clientEvery is the pace at which a process looks whether it has another client.
-	clientEvery = time.Second
+	clientEvery = 250 * time.Millisecond
 	choreLimit  = 5 * time.Second
 )
 
@@ -166,7 +166,7 @@ func (d *Dispatchers) inspect(ctx context.Context) {
 	}
 }
 
-// watchClient registers again when there is another client, or one again.
+// watchClient tells those who wait for a client that there is one, and registers again when there is another, or one again.
 func (d *Dispatchers) watchClient(ctx context.Context) {
 	var last client.Client
 	first := true
@@ -176,11 +176,32 @@ func (d *Dispatchers) watchClient(ctx context.Context) {
 			last = nil
 			return
 		}
+		d.mu.Lock()
+		close(d.usable)
+		d.usable = make(chan struct{})
+		d.mu.Unlock()
 		if !first && !same(c, last) {
 			d.roll.Add(d.names()...)
 		}
 		first, last = false, c
 	})
+}
+
+// ready waits until Temporal can be used. One asks for all: there may be thousands who wait.
+func (d *Dispatchers) ready(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		usable := d.usable
+		d.mu.Unlock()
+		if _, err := d.o.Client(); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-usable:
+		}
+	}
 }
 
 func same(a, b client.Client) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/roll"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
 )
 
 const (
@@ -38,6 +39,7 @@ type Dispatchers struct {
 	record     *record.Record
 	heart      *heart.Heart
 	roll       *roll.Roll
+	supervisor *supervise.Supervisor
 	rings      singleflight.Group
 	born       time.Time
 
@@ -45,6 +47,7 @@ type Dispatchers struct {
 	served map[Name]*service
 	ctx    context.Context //nolint:containedctx // of everything that runs between Start and Stop; nil outside
 	lives  map[string]heart.Life
+	usable chan struct{} // closed and replaced when Temporal can be used
 
 	cancel  context.CancelFunc
 	joined  sync.WaitGroup
@@ -67,7 +70,7 @@ func New(o Options) (*Dispatchers, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now()}
+	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{})}
 	d.temporal = &remote.Temporal{Client: o.Client, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
 	d.roll = roll.New(d.temporal, o.ServerID, o.Build, o.Log)
@@ -80,10 +83,10 @@ func New(o Options) (*Dispatchers, error) {
 	}
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
-		Ready:       func() error { _, err := o.Client(); return err },
-		StoreFailed: d.heart.StoreFailed, Workers: d.workers,
+		Ready: d.ready, StoreFailed: d.heart.StoreFailed, Workers: d.workers,
 		Pace: owner.NewPace(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
 	}
+	d.supervisor = d.supervise()
 	return d, nil
 }
 
@@ -103,7 +106,7 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	running := d.ctx
 	for _, chore := range []func(context.Context){
-		d.heart.Run, d.roll.Run, d.heed, d.heedRequests, d.sweep, d.inspect, d.watchWorkers, d.watchClient,
+		d.heart.Run, d.roll.Run, d.heed, d.heedRequests, d.sweep, d.inspect, d.watchWorkers, d.watchClient, d.supervisor.Run,
 	} {
 		d.joined.Go(func() { chore(running) })
 	}

@@ -29,7 +29,7 @@ func (m Memo) Fields() map[string]any {
 	}
 }
 
-// ReadMemo reads a memo with the converter of the clients that wrote it; nil where there is none of ours.
+// ReadMemo reads a memo with the converter of the clients that wrote it; nil where there is none of ours. Fields that are missing are zero.
 func ReadMemo(c converter.DataConverter, memo *commonpb.Memo) (*Memo, error) {
 	fields := memo.GetFields()
 	if fields["project"] == nil && fields["task_queue"] == nil {
@@ -41,13 +41,10 @@ func ReadMemo(c converter.DataConverter, memo *commonpb.Memo) (*Memo, error) {
 		"project": &m.Name.Project, "task_queue": &m.Name.TaskQueue,
 		"owner": &m.Owner, "epoch": &m.Epoch, "interpreter": &m.Interpreter,
 	} {
-		payload := fields[key]
-		if payload == nil {
-			problems = append(problems, fmt.Errorf("memo field %q: missing", key))
-			continue
-		}
-		if err := c.FromPayload(payload, into); err != nil {
-			problems = append(problems, fmt.Errorf("memo field %q: %w", key, err))
+		if payload := fields[key]; payload != nil {
+			if err := c.FromPayload(payload, into); err != nil {
+				problems = append(problems, fmt.Errorf("memo field %q: %w", key, err))
+			}
 		}
 	}
 	return &m, errors.Join(problems...)
@@ -70,7 +67,7 @@ const (
 	Mine Belonging = "mine"
 	// NotMine: another project's or queue's, or no dispatcher at all, or one that cannot be told. It is never touched.
 	NotMine Belonging = "not_mine"
-	// Legacy: it has the ID and the type but no memo, as early releases left it. It is replaced.
+	// Legacy: it has the ID and the type but no memo, or one without an epoch, as early releases left it. It is replaced.
 	Legacy Belonging = "legacy"
 	// OlderScheme: a dispatcher of that name whose ID was made by an older rule. It is ended.
 	OlderScheme Belonging = "older_scheme"
@@ -86,9 +83,9 @@ func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 	switch {
 	case e.Memo != nil && e.Memo.Name != name:
 		return NotMine
-	case e.Memo != nil && exact:
+	case e.Memo != nil && e.Memo.Epoch > 0 && exact:
 		return Mine
-	case exact && othersID(name, e):
+	case exact && e.Memo == nil && othersID(name, e):
 		return NotMine
 	case exact:
 		return Legacy

@@ -56,8 +56,8 @@ type Process struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Timing   terms.Timing
-	// Ready returns nil when Temporal can be used: nothing is owned before.
-	Ready func() error
+	// Ready waits until Temporal can be used, or ctx ends: whoever cannot reach it leaves the lease to others.
+	Ready func(ctx context.Context) error
 	// StoreFailed tells whether the store of leases was seen failing within that time: what expired then proves no crash.
 	StoreFailed func(within time.Duration) bool
 	// Workers returns who works for the dispatcher, for one that is started.
@@ -70,8 +70,6 @@ type Process struct {
 }
 
 const (
-	// readyEvery is the pace at which a loop asks whether Temporal can be used.
-	readyEvery = 250 * time.Millisecond
 	// winSpread is the chance in when to try to win what has just become free, so that not all try at one moment.
 	winSpread = 100 * time.Millisecond
 	// backoffFirst and backoffMost are the pauses after attempts that failed.
@@ -184,7 +182,7 @@ type victory struct {
 
 // win tries to win the lease. Without an error and a victory, somebody else has it.
 func (l *Loop) win(ctx context.Context) (*victory, error) {
-	if err := l.ready(ctx); err != nil {
+	if err := l.p.Ready(ctx); err != nil {
 		return nil, err
 	}
 	if !l.p.Pace.Wait(ctx) {
@@ -215,16 +213,6 @@ func (l *Loop) win(ctx context.Context) (*victory, error) {
 		return nil, nil
 	}
 	return nil, err
-}
-
-// ready waits until Temporal can be used: whoever cannot reach it leaves the lease to others.
-func (l *Loop) ready(ctx context.Context) error {
-	for l.p.Ready() != nil {
-		if !sleep(ctx, jitter(readyEvery)) {
-			return ctx.Err()
-		}
-	}
-	return nil
 }
 
 // wait waits until the lease may be free, or after an error for a while.

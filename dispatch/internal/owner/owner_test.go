@@ -255,12 +255,11 @@ func TestTemporalThatCannotBeSeenIsNotTouched(t *testing.T) {
 func TestNothingIsWonBeforeTemporalCanBeUsed(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a := w.process("a")
-		a.notReady = errors.New("not connected")
 		a.run(w)
 		pass(time.Minute)
 		_, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
 		require.ErrorIs(t, err, lease.ErrNotFound, "others who can use it may")
-		a.note(func() { a.notReady = nil })
+		close(a.ready)
 		pass(time.Second)
 		require.NotNil(t, a.Owned())
 		require.Empty(t, a.failures)

@@ -210,18 +210,21 @@ type process struct {
 	terminated []terms.Termination
 	errors     int
 	active     int
-	notReady   error
+	ready      chan struct{}
 }
 
 func (w *world) process(id string) *process {
-	p := &process{store: &storeOfLeases{Store: w.leases}}
+	p := &process{store: &storeOfLeases{Store: w.leases}, ready: make(chan struct{})}
 	timing := terms.Timing{}.WithDefaults()
 	p.Loop = owner.New(&owner.Process{
 		ServerID: id, Leases: p.store, Inbox: w.inbox, Temporal: w, Timing: timing,
-		Ready: func() error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.notReady
+		Ready: func(ctx context.Context) error {
+			select {
+			case <-p.ready:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		},
 		StoreFailed: func(within time.Duration) bool {
 			p.store.mu.Lock()
@@ -237,6 +240,7 @@ func (w *world) process(id string) *process {
 // start runs a process. Its end is orderly unless it crashes.
 func (w *world) start(id string) *process {
 	p := w.process(id)
+	close(p.ready)
 	p.run(w)
 	return p
 }

@@ -149,6 +149,9 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 		return nil
 	case refused && application.Type() == contract.FencedError:
 		return fmt.Errorf("%w: %w", ErrFenced, err)
+	case refused:
+		// By a release that knows no such update.
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	case gone(err):
 		return ErrGone
 	case ctx.Err() == nil && within.Err() != nil:

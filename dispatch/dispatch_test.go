@@ -1,0 +1,141 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errAway = errors.New("temporal is away")
+
+func options(leases lease.Store) dispatch.Options {
+	return dispatch.Options{
+		ServerID: "w-1", Client: func() (client.Client, error) { return nil, errAway }, Namespace: "default", Leases: leases,
+		Inbox: memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+			return inbox.Outcome{Result: inbox.Done}
+		}),
+	}
+}
+
+func TestID(t *testing.T) {
+	t.Parallel()
+	id, err := dispatch.ID("default", "signalbox-default")
+	require.NoError(t, err)
+	require.Equal(t, "dispatcher-default-signalbox-default", id)
+	_, err = dispatch.ID("Default", "")
+	require.ErrorContains(t, err, `project "Default"`)
+	require.ErrorContains(t, err, "task queue: missing")
+}
+
+func TestEveryProblemOfTheOptionsIsTold(t *testing.T) {
+	t.Parallel()
+	_, err := dispatch.New(dispatch.Options{
+		Timing: dispatch.Timing{Renew: time.Minute}, Supervisor: dispatch.SupervisorOptions{Interval: time.Hour, LegacyIDs: []string{"dispatcher-*"}},
+	})
+	for _, problem := range []string{
+		"server ID", "client: missing", "namespace: missing", "leases: missing", "inbox: missing", "renew 1m0s is not shorter than ttl 15s",
+		"add up to 1h0m22s", `pattern "dispatcher-*": {project} is missing`,
+	} {
+		require.ErrorContains(t, err, problem)
+	}
+	o := options(lease.NewMemory())
+	require.NoError(t, o.Validate())
+	o.ServerID = strings.Repeat("x", 250)
+	require.ErrorContains(t, o.Validate(), "server ID")
+}
+
+func TestItStartsWithoutTemporal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leases := lease.NewMemory()
+		d, err := dispatch.New(options(leases))
+		require.NoError(t, err)
+		early, late := dispatch.Name{Project: "early", TaskQueue: "q"}, dispatch.Name{Project: "late", TaskQueue: "q"}
+		require.Error(t, d.Serve(dispatch.Name{Project: "Early"}))
+		require.NoError(t, d.Serve(early))
+		require.NoError(t, d.Start(t.Context()))
+		require.Error(t, d.Start(t.Context()))
+		require.NoError(t, d.Serve(late))
+		require.NoError(t, d.Serve(late))
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+
+		beat, err := leases.Get(t.Context(), "worker:w-1")
+		require.NoError(t, err)
+		require.Equal(t, lease.Held, beat.State)
+		require.Contains(t, string(beat.Value), `"projects":["early","late"]`)
+		_, err = leases.Get(t.Context(), "dispatcher:early:q")
+		require.ErrorIs(t, err, lease.ErrNotFound, "nothing is owned that cannot be used")
+		require.Empty(t, d.Owned())
+		require.ErrorIs(t, d.Ring(t.Context(), early), errAway)
+		require.ErrorIs(t, d.RequestHandover(t.Context(), early, "ann", "why"), dispatch.ErrNotOwned)
+
+		require.NoError(t, d.Leave(t.Context(), late))
+		require.NoError(t, d.Leave(t.Context(), late))
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's clock
+		beat, err = leases.Get(t.Context(), "worker:w-1")
+		require.NoError(t, err)
+		require.Contains(t, string(beat.Value), `"projects":["early"]`)
+
+		require.NoError(t, d.Stop(t.Context()))
+		require.NoError(t, d.Stop(t.Context()))
+		beat, err = leases.Get(t.Context(), "worker:w-1")
+		require.NoError(t, err)
+		require.Equal(t, lease.Resigned, beat.State)
+	})
+}
+
+func TestHandoversAreRequestedOfWhoeverOwns(t *testing.T) {
+	t.Parallel()
+	leases := lease.NewMemory()
+	d, err := dispatch.New(options(leases))
+	require.NoError(t, err)
+	name := dispatch.Name{Project: "shop", TaskQueue: "orders"}
+	_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+	require.NoError(t, err)
+	require.NoError(t, d.RequestHandover(t.Context(), name, "ann", "deploy"))
+	require.NoError(t, d.RequestHandover(t.Context(), name, "bob", "too"), "one is enough")
+	request, err := leases.Get(t.Context(), "handover:shop:orders")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"by":"ann","reason":"deploy"}`, string(request.Value))
+	require.Equal(t, 30*time.Second, request.ExpiresAt.Sub(request.AcquiredAt))
+}
+
+// TestManyServedAskForNothing has ten thousand wait for Temporal: one asks for all.
+func TestManyServedAskForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := options(lease.NewMemory())
+		asked := new(atomic.Int64)
+		o.Client = func() (client.Client, error) {
+			asked.Add(1)
+			return nil, errAway
+		}
+		d, err := dispatch.New(o)
+		require.NoError(t, err)
+		require.NoError(t, d.Start(t.Context()))
+		for i := range 10_000 {
+			require.NoError(t, d.Serve(dispatch.Name{Project: fmt.Sprintf("p%d", i), TaskQueue: "q"}))
+		}
+		synctest.Wait()
+		before := asked.Load()
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's clock
+		require.Less(t, asked.Load()-before, int64(1000))
+		require.NoError(t, d.Stop(t.Context()))
+	})
+}

@@ -1,0 +1,195 @@
+package heart_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shaky is a store that can be away, or lose its answers.
+type shaky struct {
+	lease.Store
+	mu   sync.Mutex
+	away error
+	lost bool // acquisitions are made, their answers lost
+}
+
+func (s *shaky) set(away error, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away, s.lost = away, lost
+}
+
+func (s *shaky) trouble() (error, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away, s.lost
+}
+
+func (s *shaky) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Terms) (lease.Entry, *lease.Entry, error) {
+	away, lost := s.trouble()
+	if away != nil {
+		return lease.Entry{}, nil, away
+	}
+	got, before, err := s.Store.Acquire(ctx, key, holder, value, t)
+	if lost {
+		return lease.Entry{}, nil, errors.New("the answer was lost")
+	}
+	return got, before, err
+}
+
+func (s *shaky) Renew(ctx context.Context, key, token string, value []byte, t lease.Terms) (lease.Entry, error) {
+	if away, _ := s.trouble(); away != nil {
+		return lease.Entry{}, away
+	}
+	return s.Store.Renew(ctx, key, token, value, t)
+}
+
+// story runs a heart in a bubble.
+func story(t *testing.T, tell func(t *testing.T, h *heart.Heart, s *shaky, start func() (stop func()))) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shaky{Store: lease.NewMemory()}
+		beats := 0
+		h := &heart.Heart{
+			Leases: s, ServerID: "w", Every: 5 * time.Second, Terms: lease.Terms{TTL: 20 * time.Second, Retention: 10 * time.Minute},
+			Beat: func() contract.Beat {
+				beats++
+				return contract.Beat{ServerID: "w", Projects: []string{"shop"}, Serves: 1, Facts: map[string]string{"beat": fmt.Sprint(beats)}}
+			},
+			Returned: func() {}, Log: slog.New(slog.DiscardHandler),
+		}
+		tell(t, h, s, func() func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				h.Run(ctx)
+			}()
+			stop := sync.OnceFunc(func() { cancel(); <-over })
+			t.Cleanup(stop)
+			return stop
+		})
+	})
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the bubble's clock
+	synctest.Wait()
+}
+
+func entry(t *testing.T, s *shaky) lease.Entry {
+	t.Helper()
+	e, err := s.Get(t.Context(), "worker:w")
+	require.NoError(t, err)
+	return e
+}
+
+func TestItBeats(t *testing.T) {
+	story(t, func(t *testing.T, h *heart.Heart, s *shaky, start func() func()) {
+		stop := start()
+		for range 100 {
+			pass(5 * time.Second)
+			require.Equal(t, lease.Held, entry(t, s).State)
+			require.LessOrEqual(t, entry(t, s).Age(), 5*time.Second)
+		}
+		var b contract.Beat
+		require.NoError(t, json.Unmarshal(entry(t, s).Value, &b))
+		require.Equal(t, []string{"shop"}, b.Projects)
+		require.NotEqual(t, "1", b.Facts["beat"], "each beat says what is so now")
+		stop()
+		require.Equal(t, lease.Resigned, entry(t, s).State)
+		require.False(t, h.StoreFailed(time.Hour))
+	})
+}
+
+func TestItReturns(t *testing.T) {
+	story(t, func(t *testing.T, h *heart.Heart, s *shaky, start func() func()) {
+		returned := 0
+		h.Returned = func() { returned++ }
+		start()
+		pass(time.Second)
+		s.set(errors.New("away"), false)
+		pass(time.Minute)
+		require.Equal(t, lease.Expired, entry(t, s).State)
+		require.True(t, h.StoreFailed(time.Second))
+		require.Zero(t, returned)
+		s.set(nil, false)
+		pass(5 * time.Second)
+		require.Equal(t, lease.Held, entry(t, s).State)
+		require.Equal(t, 1, returned)
+		pass(time.Minute)
+		require.True(t, h.StoreFailed(2*time.Minute))
+		require.False(t, h.StoreFailed(30*time.Second))
+		e := entry(t, s)
+		require.NoError(t, s.Delete(t.Context(), e.Key, e.Token, e.Revision)) // flushed
+		pass(5 * time.Second)
+		require.Equal(t, lease.Held, entry(t, s).State)
+		require.Equal(t, 2, returned)
+	})
+}
+
+func TestALostAnswerCostsNoBeat(t *testing.T) {
+	story(t, func(t *testing.T, _ *heart.Heart, s *shaky, start func() func()) {
+		s.set(nil, true)
+		start()
+		pass(time.Second)
+		first := entry(t, s).Token
+		s.set(nil, false)
+		pass(time.Minute)
+		require.Equal(t, lease.Held, entry(t, s).State)
+		require.Equal(t, first, entry(t, s).Token)
+	})
+}
+
+func TestReading(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	leases := lease.NewMemory(lease.WithClock(func() time.Time { return now }))
+	put := func(id string, ttl time.Duration, b contract.Beat) lease.Entry {
+		value, err := b.Encode()
+		require.NoError(t, err)
+		got, _, err := leases.Acquire(t.Context(), contract.WorkerKey(id), id, value, lease.Terms{TTL: ttl, Retention: time.Hour})
+		require.NoError(t, err)
+		return got
+	}
+	put("alive", time.Hour, contract.Beat{ServerID: "alive", Projects: []string{"shop"}, Serves: 1})
+	put("busy", time.Hour, contract.Beat{ServerID: "busy", Projects: []string{"a"}, Serves: 500})
+	gone := put("gone", time.Hour, contract.Beat{})
+	require.NoError(t, leases.Resign(t.Context(), gone.Key, gone.Token))
+	put("late", time.Second, contract.Beat{})
+	_, _, err := leases.Acquire(t.Context(), "worker:odd", "odd", []byte("not JSON"), lease.Terms{TTL: time.Hour, Retention: time.Hour})
+	require.NoError(t, err)
+	now = now.Add(time.Minute)
+	lives, err := heart.Read(t.Context(), leases)
+	require.NoError(t, err)
+	require.Len(t, lives, 5)
+	require.True(t, lives["alive"].Alive)
+	require.True(t, lives["alive"].Serves("shop"))
+	require.False(t, lives["alive"].Serves("bank"))
+	require.True(t, lives["busy"].Serves("bank"), "its heartbeat cannot name all")
+	require.True(t, lives["gone"].Gone)
+	require.False(t, lives["gone"].Alive)
+	require.False(t, lives["late"].Alive)
+	require.True(t, lives["odd"].Alive)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = heart.Read(ctx, leases)
+	require.ErrorIs(t, err, context.Canceled)
+}

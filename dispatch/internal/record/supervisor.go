@@ -1,0 +1,46 @@
+package record
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+)
+
+// Cleaned is [supervise.Recorder].
+func (r *Record) Cleaned(name inbox.Name, quiet time.Duration) {
+	r.project(name).Counter("dispatcher_stale_cleanups_total").Inc(1)
+	if quiet > 0 {
+		r.project(name).Timer("dispatcher_cleanup_seconds").Record(quiet)
+	}
+}
+
+// CleanupFailed is [supervise.Recorder].
+func (r *Record) CleanupFailed(name inbox.Name) {
+	r.project(name).Counter("dispatcher_cleanup_errors_total").Inc(1)
+}
+
+// Cycled is [supervise.Recorder]. What the last cycle found stays as it is while none can tell otherwise.
+func (r *Record) Cycled(c supervise.Cycle) {
+	result := "ok"
+	switch {
+	case c.Err != nil:
+		result = "error"
+	case c.Postponed > 0:
+		result = "postponed"
+	}
+	r.metrics.WithTags(map[string]string{"result": result}).Counter("dispatcher_supervisor_cycles_total").Inc(1)
+	r.metrics.Timer("dispatcher_supervisor_cycle_seconds").Record(c.Took)
+	for project, n := range c.Stale {
+		r.project(inbox.Name{Project: project}).Gauge("dispatcher_stale").Update(float64(n))
+	}
+	for project, n := range c.Duplicates {
+		r.project(inbox.Name{Project: project}).Gauge("dispatcher_duplicates").Update(float64(n))
+	}
+	for project, lag := range c.Lag {
+		r.project(inbox.Name{Project: project}).Gauge("dispatcher_inbox_lag_seconds").Update(lag.Seconds())
+	}
+	if c.Err == nil {
+		r.metrics.Gauge("dispatcher_supervisor_last_cycle_timestamp_seconds").Update(float64(time.Now().UnixMilli()) / 1000)
+	}
+}
