@@ -19,6 +19,8 @@ const (
 	storeTimeout = 5 * time.Second
 	// askTimeout is how long a dispatcher may take to answer.
 	askTimeout = 3 * time.Second
+	// readyEvery is the pace at which is asked whether Temporal can be used.
+	readyEvery = 250 * time.Millisecond
 	// soonest is the least pause between two cycles, spread that within which several processes come to the same thing.
 	soonest = time.Second
 	spread  = time.Second
@@ -69,7 +71,9 @@ type Options struct {
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
-	Rules    Rules
+	// Ready returns nil when Temporal can be used: no cycle is made by itself before.
+	Ready func() error
+	Rules Rules
 	// Guard are the terms of a lease that is taken to terminate.
 	Guard  lease.Terms
 	Pace   Pace
@@ -95,13 +99,23 @@ func New(o Options) *Supervisor {
 
 // Run makes cycles until ctx ends: at once, at their pace, and whenever the next one is due to become stale.
 func (s *Supervisor) Run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for s.ready(ctx) {
 		next, err := s.background(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.o.Log.WarnContext(ctx, "Dispatchers could not be supervised; trying again", "error", err)
 		}
 		s.rest(ctx, next)
 	}
+}
+
+// ready waits until Temporal can be used, and tells whether ctx still goes on.
+func (s *Supervisor) ready(ctx context.Context) bool {
+	for s.o.Ready() != nil {
+		if !sleep(ctx, readyEvery) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // background makes a cycle, and returns when the next one is due before its time; 0: it is not.

@@ -340,6 +340,22 @@ func TestAFailedCycleIsMadeAgain(t *testing.T) {
 	})
 }
 
+// While Temporal is away there is nothing to do; at once when it comes.
+func TestCyclesWaitForTemporal(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.crashed()
+		w.remote.away = errOut
+		w.run(w.Supervisor)
+		wait(time.Hour)
+		require.Zero(t, w.record.count())
+		w.remote.mu.Lock()
+		w.remote.away = nil
+		w.remote.mu.Unlock()
+		wait(5 * time.Second)
+		require.Equal(t, 1, w.record.count())
+	})
+}
+
 // Stopping in the middle leaves what a crash would, which the next one cleans up.
 func TestStoppedHalfway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

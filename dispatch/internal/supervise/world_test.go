@@ -59,7 +59,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 func (w *world) another(server string) *supervise.Supervisor {
 	return supervise.New(supervise.Options{
 		ServerID: server, Leases: w.leases, Inbox: w.rows, Temporal: w.remote, Guard: timing.Owner(), Pace: unpaced{}, Record: w.record,
-		Log: slog.New(slog.DiscardHandler),
+		Ready: w.remote.ready, Log: slog.New(slog.DiscardHandler),
 		Rules: supervise.Rules{
 			Rules:    plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20, LegacyIDs: []string{"router-{project}-*"}},
 			Interval: time.Minute, Confirm: 2 * time.Second,
@@ -161,6 +161,7 @@ type remote struct {
 	mu       sync.Mutex
 	open     map[string]*supervise.Listed // by run ID
 	answers  map[string]plan.Answer
+	away     error
 	listErr  error
 	endErr   error
 	onList   func() // once, after the list was made
@@ -168,6 +169,12 @@ type remote struct {
 	ended    []string
 	asked    int
 	describe int
+}
+
+func (r *remote) ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.away
 }
 
 func (r *remote) List(context.Context) ([]supervise.Listed, error) {
