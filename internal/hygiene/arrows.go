@@ -79,6 +79,8 @@ func Bans() []Ban {
 		{"examples/conn", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
 			"whoever takes the library links nothing of the platform"},
 		{"lease", append([]string{temporal}, platform...), nil, "leases are a library without an engine"},
+		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"}, "who keeps leases elsewhere links no Redis"},
+		{"dispatch", []string{"github.com/redis/..."}, nil, "whose leases they are is decided by who runs the dispatchers"},
 		{"dispatch", append([]string{"go.temporal.io/server/..."}, platform...), nil, "dispatchers are a library on the Temporal SDK alone"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},

@@ -30,7 +30,8 @@
 // A command whose answer is lost may have been carried out. The client sends it again by itself where it can, and the scripts recognise
 // an acquisition that comes twice. A repeated resignation may say [lease.ErrLost], a repeated deletion [lease.ErrNotFound].
 //
-// Without persistence, a restart loses all entries, as FLUSHALL does: what is held is then granted to whoever asks first. So may a
+// A Redis that is full must refuse writes (maxmemory-policy noeviction): one that evicts forgets entries.
+// Without persistence, a restart loses all of them, as FLUSHALL does: what is held is then granted to whoever asks first. So may a
 // failover, since replicas follow asynchronously; min-replicas-to-write on the master narrows that gap, nothing closes it, and the clock of
 // the replica is another one. The old holder is told at its next renewal. Until then two may believe that they have the lease, and so what they act
 // on must refuse the older one by an epoch, as package dispatch does. There is no vote over several independent servers

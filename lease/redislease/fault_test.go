@@ -201,6 +201,27 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
+// TestWatchingAHungRedis begins when it goes on.
+func TestWatchingAHungRedis(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	way := behind(t, server.addr)
+	way.set(hold, 0)
+	keys, err := open(t, redislease.Options{URL: "redis://" + way.addr}).Watch(t.Context())
+	require.NoError(t, err)
+	way.set(pass, 0)
+	writer := open(t, redislease.Options{URL: server.url()})
+	require.Eventually(t, func() bool {
+		require.NoError(t, writer.Resign(t.Context(), key, acquire(t, writer, "a", long).Token))
+		select {
+		case got := <-keys:
+			return got == key
+		case <-time.After(tick):
+			return false
+		}
+	}, limit, tick)
+}
+
 // TestWhatIsNoEntry: others may write under the prefix, by mistake or by hand.
 func TestWhatIsNoEntry(t *testing.T) {
 	t.Parallel()

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// hints is how many keys wait for a slow reader.
-const hints = 256
+const (
+	// hints is how many keys wait for a slow reader.
+	hints = 256
+	// confirm is how long a refusal is waited for; Redis may be away, or hung.
+	confirm = time.Second
+)
 
 // Watch is [lease.Store.Watch]. The subscription is taken up again by itself whenever the connection broke, also where there is none
 // at first; what changed meanwhile is missing. An error means that Redis refused it.
@@ -18,8 +23,8 @@ func (s *Store) Watch(ctx context.Context) (<-chan string, error) {
 		return nil, err
 	}
 	subscription := s.client.Subscribe(ctx, s.channel())
-	var refused redis.Error
-	if _, err := subscription.Receive(ctx); errors.As(err, &refused) {
+	_, err := subscription.ReceiveTimeout(ctx, confirm)
+	if _, refused := errors.AsType[redis.Error](err); refused {
 		return nil, errors.Join(fmt.Errorf("watch lease entries: %w", err), subscription.Close())
 	}
 	keys := make(chan string, hints)
