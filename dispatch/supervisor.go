@@ -39,7 +39,7 @@ func (d *Dispatchers) supervise() *supervise.Supervisor {
 	return supervise.New(supervise.Options{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Guard: o.Timing.Owner(), Record: d.record, Log: o.Log,
 		Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
-		Ready:    d.process.Ready,
+		Ready:    func() error { _, err := o.Client(); return err },
 		Pace:     owner.NewPace(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
 		Rules: supervise.Rules{
 			Rules: plan.Rules{
