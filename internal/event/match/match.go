@@ -4,10 +4,11 @@
 // keeps what it compiled, within bounds, and nothing else.
 //
 //	m := match.New(match.Options{})
-//	routings := m.Match(batch) // one for each event, in order
+//	routings := m.Match(batch) // one for each event, in order; see Match
 //
 // Nothing that a definition or an event contains ends in an error. A filter that cannot be evaluated on an event does not
-// match it; an event that cannot be read is rejected, and the others go on.
+// match it; an event that cannot be read is rejected, and the others go on. A filter that computes for ever is cut off, and a batch with
+// several such ends early, so that whoever matches gets on.
 //
 // # How it stays fast
 //
@@ -43,6 +44,8 @@ const (
 	defaultSets    = 1000
 	// maxNotes is how many near misses are told of one event, so that reasons stay readable.
 	maxNotes = 3
+	// maxFuel is the compute after which no further event of a batch is matched: less than a second.
+	maxFuel = 20_000_000
 )
 
 // Matcher matches batches. It is safe for concurrent use.
@@ -59,7 +62,8 @@ func New(o Options) *Matcher {
 	}
 }
 
-// Match decides what becomes of each event of a batch.
+// Match decides what becomes of the events of a batch, in order: of all, or, when that took too much compute, of the first ones; of one
+// at least.
 func (m *Matcher) Match(b event.Batch) []event.Routing {
 	batch := &batch{
 		table: m.compiler.table(b), limit: m.sets, events: make(map[int64]*event.Event, len(b.Events)+len(b.Earlier)),
@@ -73,9 +77,12 @@ func (m *Matcher) Match(b event.Batch) []event.Routing {
 	for _, p := range b.Partials {
 		batch.stored[p.Workflow] = append(batch.stored[p.Workflow], p)
 	}
-	routings := make([]event.Routing, len(b.Events))
+	routings := make([]event.Routing, 0, len(b.Events))
 	for i := range b.Events {
-		routings[i] = batch.route(&b.Events[i])
+		if batch.fuel > maxFuel {
+			break
+		}
+		routings = append(routings, batch.route(&b.Events[i]))
 	}
 	return routings
 }
@@ -88,6 +95,8 @@ type batch struct {
 	// stored are the partials as they were read, open the sets of those workflows that were looked at.
 	stored map[string][]event.Partial
 	open   map[string][]*set
+	// fuel is the compute that it took so far.
+	fuel int64
 }
 
 func (b *batch) route(e *event.Event) event.Routing {
@@ -99,6 +108,7 @@ func (b *batch) route(e *event.Event) event.Routing {
 	}
 	plain, _ := value.(map[string]any)
 	found := b.table.look(e, plain)
+	b.fuel += found.fuel
 	notes := found.notes
 	for _, h := range found.hits {
 		switch {

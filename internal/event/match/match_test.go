@@ -200,6 +200,25 @@ func TestPoisonDelaysNobody(t *testing.T) {
 	require.Equal(t, []string{"routed | a/b[4]", "routed | a/b[5]"}, got[3:])
 }
 
+// TestEndlessFilters: definitions that compute for ever take their time, but routing gets on.
+func TestEndlessFilters(t *testing.T) {
+	t.Parallel()
+	var b event.Batch
+	for i := range 30 {
+		b.Triggers = append(b.Triggers, trigger(fmt.Sprint("a/bad-", i), event.One, wants("paid", fmt.Sprintf("def f: f; f | %d", i))))
+		b.Events = append(b.Events, ev(int64(i+1), "paid", "1"))
+	}
+	b.Triggers = append(b.Triggers, trigger("a/good", event.One, wants("paid", "")))
+	m := match.New(match.Options{})
+	first := m.Match(b)
+	require.NotEmpty(t, first)
+	require.Less(t, len(first), len(b.Events))
+	b.Events = b.Events[len(first):]
+	for i, r := range append(first, m.Match(b)...) {
+		require.Equal(t, fmt.Sprintf("routed | a/good[%d]", i+1), outcome(r))
+	}
+}
+
 func TestNotesAreFew(t *testing.T) {
 	t.Parallel()
 	b := event.Batch{Events: []event.Event{ev(1, "paid", "")}}

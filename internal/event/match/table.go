@@ -104,6 +104,8 @@ type look struct {
 	// near tells that somebody wants events of this type, and notes say what is wrong with those who do.
 	near  bool
 	notes []string
+	// fuel is the compute that it took.
+	fuel int64
 }
 
 func (t *table) look(e *event.Event, plain map[string]any) look {
@@ -138,6 +140,7 @@ func (t *table) look(e *event.Event, plain map[string]any) look {
 				continue
 			}
 			match := group.shape.matcher.Match(plain)
+			l.fuel += match.Fuel
 			if !match.OK {
 				if match.Problem != "" {
 					l.notes = append(l.notes, group.note(match.Problem))

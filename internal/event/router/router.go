@@ -22,12 +22,12 @@ import (
 
 const (
 	// routeLimit is how many events are matched at once.
-	routeLimit = 500
+	routeLimit = 200
 	// routeFor bounds how long a claim goes on matching while nothing of it is to be delivered.
 	routeFor = time.Second
 )
 
-// Matcher decides what events are for.
+// Matcher decides what events are for: of all events of a batch, or of the first ones.
 type Matcher interface {
 	Match(b event.Batch) []event.Routing
 }
@@ -118,14 +118,15 @@ func (r *Router) route(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	if err != nil || len(batch.Events) == 0 {
 		return false, err
 	}
-	err = r.opts.Store.CommitRouting(ctx, name.Project, owner, r.opts.Matcher.Match(batch))
+	routings := r.opts.Matcher.Match(batch)
+	err = r.opts.Store.CommitRouting(ctx, name.Project, owner, routings)
 	if errors.Is(err, event.ErrRouted) {
 		return true, nil // by another routing of the same owner, which was taken for dead
 	}
 	if err != nil {
 		return false, err
 	}
-	return len(batch.Events) == routeLimit, nil
+	return len(batch.Events) == routeLimit || len(routings) < len(batch.Events), nil
 }
 
 func deliveries(due []event.Delivery) []inbox.Delivery {
