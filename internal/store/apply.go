@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -178,7 +178,7 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
-	return transitions, events.EndListeners(ctx, c, s.db.Dialect(), ended)
+	return transitions, interest.EndListeners(ctx, c, s.db.Dialect(), ended)
 }
 
 func stateColumns() []sqlrow.Column {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -228,7 +228,7 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err != nil {
 			return err
 		}
-		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
+		if err := interest.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -21,6 +21,11 @@
 // The pending deliveries that wake one run are a lane, in the order of positions. Its first has a time at which it is due, those
 // behind it have none: a run that cannot be woken for hours hides what waits behind, however much that is, from the search for what is due.
 //
+// # Parts
+//
+// Package intake has the events, interest what wants them, delivery what is made of both; this one puts them together and keeps
+// the history of owners, which is told of by an event.
+//
 // # What it does not do
 //
 // It matches nothing and delivers nothing. Times are the database's own, so that no host's clock counts.

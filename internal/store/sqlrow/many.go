@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -144,3 +145,6 @@ func In(
 	}
 	return nil
 }
+
+// Distinct returns the texts in order, each once.
+func Distinct(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

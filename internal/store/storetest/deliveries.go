@@ -323,7 +323,7 @@ type laneModel struct {
 	// in an hour; by ID.
 	open         map[string]event.Delivery
 	flying, late map[string]bool
-	routed, head int64
+	head         int64
 }
 
 // ahead are the open deliveries before d in its lane.

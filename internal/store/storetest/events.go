@@ -115,7 +115,7 @@ func testPublishEventsAtOnce(t *testing.T, open Opener) {
 	orders := make([][]int, rivals)
 	errs := make([]error, rivals)
 	for i := range rivals {
-		orders[i] = rand.Perm(events) //nolint:gosec // a test
+		orders[i] = rand.Perm(events)
 		wg.Go(func() {
 			for part := range 6 {
 				var batch []event.Event

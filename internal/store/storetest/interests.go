@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ func errContains(err error, part string) bool { return strings.Contains(err.Erro
 func wants(types ...string) event.Spec {
 	spec := event.Spec{Mode: event.Any}
 	for _, name := range types {
-		literal, _ := json.Marshal(name)
+		literal := json.RawMessage(strconv.Quote(name))
 		spec.Filters = append(spec.Filters, event.Filter{With: map[string]event.Value{"type": {Literal: literal}}})
 	}
 	return spec
@@ -100,7 +101,7 @@ func testListeners(t *testing.T, open Opener) {
 	_, found, err := s.Events().GetListener(ctx, "other", "l1")
 	require.NoError(t, err)
 	require.False(t, found)
-	bad := listener("l9", "r1", "a\x00")
+	bad := listener("l9", "r1", "a")
 	bad.Spec.Filters[0].With["type"] = event.Value{Expr: "\x00\xff"}
 	listen(t, s, bad) // JSON escapes what text cannot hold
 }
@@ -243,19 +244,19 @@ func testTriggers(t *testing.T, open Opener) {
 		}
 		return names
 	}
-	trigger := func(typ, name string) event.Trigger {
+	one := func(typ string) event.Trigger {
 		for _, t := range unrouted(t, s, typ).Triggers {
-			if t.Workflow == name {
+			if t.Workflow == "x/one" {
 				return t
 			}
 		}
-		require.Fail(t, "no trigger", name)
+		require.Fail(t, "no trigger")
 		return event.Trigger{}
 	}
 	require.Equal(t, event.Trigger{
 		Project: here, Workflow: "x/one", Version: "1", DocumentHash: v.Hash, Since: 3,
 		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"a"`)}}}}},
-	}, trigger("a", "x/one"))
+	}, one("a"))
 	require.Equal(t, []string{"x/any 1", "x/one 1"}, names("a"))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
 
@@ -264,20 +265,20 @@ func testTriggers(t *testing.T, open Opener) {
 	publish(t, s, triggered("x/one", "22", onA))
 	require.Equal(t, []string{"x/any 1", "x/one 333"}, names("b"))
 	require.Equal(t, []string{"x/any 1"}, names("a"))
-	require.Equal(t, int64(3), trigger("b", "x/one").Since)
+	require.Equal(t, int64(3), one("b").Since)
 	_, err = s.SetPaused(ctx, here, "x/one", true, "", entry(audit.WorkflowPause, here, "x/one"))
 	require.NoError(t, err)
-	require.True(t, trigger("b", "x/one").Paused)
+	require.True(t, one("b").Paused)
 	publish(t, s, triggered("x/one", "4444", onB))
-	require.True(t, trigger("b", "x/one").Paused)
+	require.True(t, one("b").Paused)
 	_, err = s.SetPaused(ctx, here, "x/one", false, "", entry(audit.WorkflowPause, here, "x/one"))
 	require.NoError(t, err)
-	require.False(t, trigger("b", "x/one").Paused)
+	require.False(t, one("b").Paused)
 	// One that wants nothing ends it; the next one begins anew.
 	publish(t, s, version("x/one", "55555", "sha256:none", 5))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
 	publish(t, s, triggered("x/one", "666666", onB))
-	require.Greater(t, trigger("b", "x/one").Since, int64(3))
+	require.Greater(t, one("b").Since, int64(3))
 
 	_, made, err := s.Publish(ctx, triggered("x/two", "1", onB), longer, audit.Entry{Time: at(1), Action: "any", Reason: "\x00"})
 	require.Error(t, err)

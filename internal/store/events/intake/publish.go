@@ -1,4 +1,4 @@
-package events
+package intake
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 
 // Publish implements [event.Store].
 func (s *Store) Publish(ctx context.Context, project string, list []event.Event) (accepted []event.Accepted, wake bool, err error) {
-	if err := storable(list); err != nil {
+	if err := Storable(list); err != nil {
 		return nil, false, err
 	}
 	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) (err error) {
-		accepted, wake, err = s.publish(ctx, c, project, list)
+		accepted, wake, err = s.Add(ctx, c, project, list)
 		return err
 	})
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *Store) Publish(ctx context.Context, project string, list []event.Event)
 	return accepted, wake, nil
 }
 
-// storable refuses attributes that cannot be kept. Data and extensions are JSON, in which such characters are escaped.
-func storable(list []event.Event) error {
+// Storable refuses attributes that cannot be kept. Data and extensions are JSON, in which such characters are escaped.
+func Storable(list []event.Event) error {
 	for _, e := range list {
 		for _, field := range [][2]string{
 			{"id", e.ID},
@@ -50,21 +50,21 @@ type identity struct{ id, source string }
 
 func identityOf(e event.Event) identity { return identity{e.ID, e.Source} }
 
-// publish gives positions out under the inbox's row, which it holds until the transaction ends: all who publish to a project
+// Add gives positions out under the inbox's row, which it holds until the transaction ends: all who publish to a project
 // come one after the other, so that two batches with the same events cannot wait for each other.
-func (s *Store) publish(ctx context.Context, c sqldb.Conn, project string, list []event.Event) ([]event.Accepted, bool, error) {
-	a, err := s.lockInbox(ctx, c, project, s.db.Dialect().LockRows)
+func (s *Store) Add(ctx context.Context, c sqldb.Conn, project string, list []event.Event) ([]event.Accepted, bool, error) {
+	a, err := s.Lock(ctx, c, project, s.db.Dialect().LockRows)
 	if err != nil {
 		return nil, false, err
 	}
-	a.receivedAt = max(a.receivedAt, a.now)
+	a.ReceivedAt = max(a.ReceivedAt, a.Now)
 	places := map[identity]event.Accepted{}
 	kept, err := s.insertEvents(ctx, c, project, a, list, places)
 	if err != nil {
 		return nil, false, err
 	}
 	if kept > 0 {
-		_, err := c.ExecContext(ctx, `UPDATE inboxes SET head = $2, received_at = $3 WHERE project = $1`, project, a.head+kept, a.receivedAt)
+		_, err := c.ExecContext(ctx, `UPDATE inboxes SET head = $2, received_at = $3 WHERE project = $1`, project, a.Head+kept, a.ReceivedAt)
 		if err != nil {
 			return nil, false, err
 		}
@@ -76,7 +76,7 @@ func (s *Store) publish(ctx context.Context, c sqldb.Conn, project string, list 
 		// Whatever else the batch has of it comes later.
 		places[key] = event.Accepted{Position: places[key].Position, Duplicate: true}
 	}
-	return accepted, a.parked, nil
+	return accepted, a.Parked, nil
 }
 
 // errTaken: some of the events are there already.
@@ -85,13 +85,13 @@ var errTaken = errors.New("duplicates among the events")
 // insertEvents adds the events that are not there yet, fills in where each is, and returns how many it added. Most batches are all
 // new, so it looks for duplicates only when it has met one.
 func (s *Store) insertEvents(
-	ctx context.Context, c sqldb.Conn, project string, a accepting, list []event.Event, places map[identity]event.Accepted,
+	ctx context.Context, c sqldb.Conn, project string, a Inbox, list []event.Event, places map[identity]event.Accepted,
 ) (int64, error) {
 	kept, err := s.insertNew(ctx, c, project, a, list, places)
 	if !errors.Is(err, errTaken) {
 		return kept, err
 	}
-	if _, err := c.ExecContext(ctx, `DELETE FROM events WHERE project = $1 AND position > $2`, project, a.head); err != nil {
+	if _, err := c.ExecContext(ctx, `DELETE FROM events WHERE project = $1 AND position > $2`, project, a.Head); err != nil {
 		return 0, err
 	}
 	clear(places)
@@ -103,7 +103,7 @@ func (s *Store) insertEvents(
 
 // insertNew adds the events that have no place, each once.
 func (s *Store) insertNew(
-	ctx context.Context, c sqldb.Conn, project string, a accepting, list []event.Event, places map[identity]event.Accepted,
+	ctx context.Context, c sqldb.Conn, project string, a Inbox, list []event.Event, places map[identity]event.Accepted,
 ) (int64, error) {
 	fresh := make([]event.Event, 0, len(list))
 	for _, e := range list {
@@ -111,7 +111,7 @@ func (s *Store) insertNew(
 		if _, there := places[key]; there {
 			continue
 		}
-		e.Position = a.head + int64(len(fresh)) + 1
+		e.Position = a.Head + int64(len(fresh)) + 1
 		places[key] = event.Accepted{Position: e.Position}
 		fresh = append(fresh, e)
 	}
@@ -120,7 +120,7 @@ data_content_type, data_schema, data_base64, received_at, actor, extensions, dat
 		func(e event.Event) ([]any, error) {
 			return []any{
 				project, e.Position, e.ID, e.Source, e.Type, e.Subject, sqlrow.Micros(e.Time), e.DataContentType, e.DataSchema,
-				e.DataBase64, a.receivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data),
+				e.DataBase64, a.ReceivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data),
 			}, nil
 		})
 	if err == nil && added < int64(len(fresh)) {

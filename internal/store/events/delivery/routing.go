@@ -1,9 +1,7 @@
-package events
+package delivery
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
@@ -19,9 +17,7 @@ import (
 func (s *Store) Unrouted(ctx context.Context, project string, limit int) (b event.Batch, err error) {
 	err = s.db.Read(ctx, "read events to match", func(ctx context.Context, c sqldb.Conn) (err error) {
 		b = event.Batch{}
-		b.Events, err = sqlrow.Collect(ctx, c, `SELECT `+eventColumns+` FROM events e WHERE e.project = $1 AND
-e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
-			[]any{project}, scanPending)
+		b.Events, err = s.events.Behind(ctx, c, project, limit)
 		if err != nil || len(b.Events) == 0 {
 			return err
 		}
@@ -30,50 +26,16 @@ e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) OR
 		for _, e := range b.Events {
 			types = append(types, e.Type)
 		}
-		types = distinct(types)
-		if b.Triggers, err = s.triggers(ctx, c, project, types); err != nil {
+		types = sqlrow.Distinct(types)
+		if b.Triggers, err = s.wants.Triggers(ctx, c, project, types); err != nil {
 			return err
 		}
-		if b.Listeners, err = s.listeners(ctx, c, project, types); err != nil {
+		if b.Listeners, err = s.wants.Listeners(ctx, c, project, types); err != nil {
 			return err
 		}
-		return s.readPartials(ctx, c, project, &b)
+		return s.wants.ReadPartials(ctx, c, project, &b)
 	})
 	return b, err
-}
-
-func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
-	e.Status = event.Pending
-	err = row.Scan(eventInto(&e)...)
-	return e, err
-}
-
-// readPartials reads the open sets of the triggers, and the events in them.
-func (s *Store) readPartials(ctx context.Context, c sqldb.Conn, project string, b *event.Batch) error {
-	var workflows []string
-	for _, t := range b.Triggers {
-		if t.Spec.Mode == event.All {
-			workflows = append(workflows, t.Workflow)
-		}
-	}
-	var positions []int64
-	err := sqlrow.In(ctx, s.db.Dialect(), workflows, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT project, workflow, key, positions FROM partials WHERE project = $1 AND workflow IN `+marks,
-			args, func(row sqlrow.Scanner) (p event.Partial, err error) {
-				err = row.Scan(&p.Project, &p.Workflow, &p.Key, sqlrow.JSONInto(&p.Positions))
-				return p, err
-			})
-		for _, p := range found {
-			positions = append(positions, p.Positions...)
-		}
-		b.Partials = append(b.Partials, found...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	b.Earlier, err = s.eventsAt(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool { return p == 0 }))
-	return err
 }
 
 // CommitRouting implements [event.Store].
@@ -104,7 +66,7 @@ func (s *Store) CommitRouting(ctx context.Context, project string, owner inbox.O
 		if err := s.insertDeliveries(ctx, c, &t, deliveries); err != nil {
 			return err
 		}
-		if err := s.writePartials(ctx, c, project, partials); err != nil {
+		if err := s.wants.WritePartials(ctx, c, project, partials); err != nil {
 			return err
 		}
 		return t.keep(ctx, c)
@@ -196,57 +158,4 @@ func (s *Store) insertParts(ctx context.Context, c sqldb.Conn, project string, l
 	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", "project, position, delivery", ` ON CONFLICT (project, position, delivery) DO NOTHING`,
 		parts, func(p part) ([]any, error) { return []any{project, p.position, p.delivery}, nil })
 	return err
-}
-
-// writePartials writes or removes open sets; those of triggers that are gone by now are left out.
-func (s *Store) writePartials(ctx context.Context, c sqldb.Conn, project string, list []event.Partial) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var workflows []string
-	for _, p := range list {
-		workflows = append(workflows, p.Workflow)
-	}
-	there := map[string]bool{}
-	err := sqlrow.In(ctx, s.db.Dialect(), distinct(workflows), []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT workflow FROM triggers WHERE project = $1 AND workflow IN `+marks+
-			` ORDER BY workflow`+s.db.Dialect().ShareRows, args, sqlrow.ScanText)
-		for _, name := range found {
-			there[name] = true
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	// Of several writes of one set the last counts.
-	last := map[[2]string]event.Partial{}
-	for _, p := range list {
-		if there[p.Workflow] {
-			last[[2]string{p.Workflow, hashOf(p.Key)}] = p
-		}
-	}
-	var open []event.Partial
-	for key, p := range last {
-		if len(p.Positions) > 0 {
-			open = append(open, p)
-			continue
-		}
-		_, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2 AND key_hash = $3`, project, key[0], key[1])
-		if err != nil {
-			return err
-		}
-	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials", "project, workflow, key_hash, key, positions",
-		` ON CONFLICT (project, workflow, key_hash) DO UPDATE SET positions = excluded.positions`, open, func(p event.Partial) ([]any, error) {
-			positions, err := sqlrow.AsJSON(p.Positions, false)
-			return []any{project, p.Workflow, hashOf(p.Key), p.Key, positions}, err
-		})
-	return err
-}
-
-// hashOf stands for a partial's key in the index, which takes no text of that length.
-func hashOf(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
 }

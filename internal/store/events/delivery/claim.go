@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -81,7 +81,7 @@ func (s *Store) behind(ctx context.Context, c sqldb.Conn, t taking, heads []stor
 	}
 	room := limit - len(heads)
 	fronts, err := s.firsts(ctx, c, lanes, min(maxBehind, room/len(lanes)+1)+1)
-	for _, lane := range distinct(lanes) {
+	for _, lane := range sqlrow.Distinct(lanes) {
 		for _, d := range fronts[lane] {
 			if slices.ContainsFunc(heads, func(h stored) bool { return h.ID == d.ID }) {
 				continue
@@ -101,7 +101,7 @@ func (s *Store) fill(ctx context.Context, c sqldb.Conn, project string, list []e
 	for _, d := range list {
 		positions = append(positions, d.Positions...)
 	}
-	events, err := s.eventsAt(ctx, c, project, positions)
+	events, err := s.events.At(ctx, c, project, positions)
 	if err != nil {
 		return err
 	}
@@ -115,35 +115,6 @@ func (s *Store) fill(ctx context.Context, c sqldb.Conn, project string, list []e
 		}
 	}
 	return nil
-}
-
-// denseEnough is how many events are read for one that is wanted, rather than to look each up.
-const denseEnough = 4
-
-// eventsAt reads events by their positions, in order. Mostly they are close together.
-func (s *Store) eventsAt(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
-	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
-	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
-		list, err = sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
-			[]any{project, positions[0], positions[n-1]}, scanEvent)
-		return slices.DeleteFunc(list, func(e event.Event) bool {
-			_, wanted := slices.BinarySearch(positions, e.Position)
-			return !wanted
-		}), err
-	}
-	for part := range sqlrow.Chunks(positions) {
-		args := []any{project}
-		for _, p := range part {
-			args = append(args, p)
-		}
-		found, err := sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position IN `+
-			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanEvent)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, found...)
-	}
-	return list, nil
 }
 
 // Settle implements [event.Store]. What is not pending any more, or never was there, is left alone.
@@ -174,7 +145,7 @@ func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []i
 		outcomes[v.ID] = v.Outcome
 		ids = append(ids, v.ID)
 	}
-	found, err := s.deliveries(ctx, c, distinct(ids))
+	found, err := s.deliveries(ctx, c, sqlrow.Distinct(ids))
 	if err != nil {
 		return err
 	}
@@ -202,7 +173,7 @@ func (s *Store) settle(ctx context.Context, c sqldb.Conn, t *taking, settled []i
 	if err != nil {
 		return err
 	}
-	if err := s.release(ctx, c, distinct(delayed)); err != nil {
+	if err := s.release(ctx, c, sqlrow.Distinct(delayed)); err != nil {
 		return err
 	}
 	return s.orderLanes(ctx, c, t.now, lanes)

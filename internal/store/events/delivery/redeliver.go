@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -8,27 +8,32 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/events/intake"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const selectDelivery = `SELECT project, id, position, kind, status, due_at, attempts, workflow, version, run_id, listener, created_at,
-updated_at, reason, positions, COALESCE(claimed_until, 0) FROM deliveries`
+const deliveryColumns = `project, id, position, kind, status, due_at, attempts, workflow, version, run_id, listener, created_at,
+updated_at, reason, positions, claimed_until`
+
+const selectDelivery = `SELECT ` + deliveryColumns + ` FROM deliveries`
 
 // stored is a delivery with what only the store knows of it.
 type stored struct {
 	event.Delivery
 
-	// claimedUntil is when the last claim ends, in microseconds; 0 when it is settled.
-	claimedUntil int64
+	// claimedUntil is when the last claim ends; zero when it is settled.
+	claimedUntil time.Time
 }
 
 // due tells whether it has a time at which it is due.
 func (d stored) due() bool { return !d.NextAt.IsZero() }
 
 // claimed tells whether somebody may be at it.
-func (d stored) claimed(now int64) bool { return d.claimedUntil > now }
+func (d stored) claimed(now int64) bool {
+	return !d.claimedUntil.IsZero() && d.claimedUntil.UnixMicro() > now
+}
 
 // wakes tells whether it is part of a lane.
 func (d stored) wakes() bool { return d.Kind == event.Wake }
@@ -36,7 +41,7 @@ func (d stored) wakes() bool { return d.Kind == event.Wake }
 func scanDelivery(row sqlrow.Scanner) (d stored, err error) {
 	err = row.Scan(&d.Project, &d.ID, &d.Position, &d.Kind, &d.Status, sqlrow.TimeInto(&d.NextAt), &d.Attempts, &d.Workflow, &d.Version,
 		&d.RunID, &d.Listener, sqlrow.TimeInto(&d.CreatedAt), sqlrow.TimeInto(&d.UpdatedAt), &d.Reason, sqlrow.JSONInto(&d.Positions),
-		&d.claimedUntil)
+		sqlrow.TimeInto(&d.claimedUntil))
 	return d, err
 }
 
@@ -68,7 +73,7 @@ SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT 
 	}
 	there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM events WHERE project = $1 AND position = $2`, project, position)
 	if err == nil && !there {
-		return nil, noEvent(ctx, c, project, position)
+		return nil, intake.NoEvent(ctx, c, project, position)
 	}
 	return nil, err
 }
@@ -153,7 +158,7 @@ func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) er
 			lanes = append(lanes, d.RunID)
 		}
 	}
-	r.changed = append(revived, hurried...)
+	r.changed = slices.Concat(revived, hurried)
 	err := sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
 		func(ctx context.Context, marks string, args []any) error {
 			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2

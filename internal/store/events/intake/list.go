@@ -1,7 +1,8 @@
-package events
+package intake
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -36,13 +37,14 @@ func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
 func (s *Store) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
 	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
 		e, err = sqlrow.One(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
-			func() error { return noEvent(ctx, c, project, position) })
+			func() error { return NoEvent(ctx, c, project, position) })
 		return err
 	})
 	return e, err
 }
 
-func noEvent(ctx context.Context, c sqldb.Conn, project string, position int64) error {
+// NoEvent is the fault of an event that does not exist, or of its project.
+func NoEvent(ctx context.Context, c sqldb.Conn, project string, position int64) error {
 	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
@@ -127,4 +129,46 @@ func conditions(w *sqlrow.Where, f event.ListFilter) {
 	if f.Dead {
 		w.Conditions = append(w.Conditions, "e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
 	}
+}
+
+// Behind reads up to limit events behind the position up to which the project's are routed, in order.
+func (s *Store) Behind(ctx context.Context, c sqldb.Conn, project string, limit int) ([]event.Event, error) {
+	return sqlrow.Collect(ctx, c, `SELECT `+eventColumns+` FROM events e WHERE e.project = $1 AND
+e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
+		[]any{project}, scanPending)
+}
+
+func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
+	e.Status = event.Pending
+	err = row.Scan(eventInto(&e)...)
+	return e, err
+}
+
+// denseEnough is how many events are read for one that is wanted, rather than to look each up.
+const denseEnough = 4
+
+// At reads events by their positions, in order. Mostly they are close together.
+func (s *Store) At(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
+	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
+		list, err = sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+			[]any{project, positions[0], positions[n-1]}, scanEvent)
+		return slices.DeleteFunc(list, func(e event.Event) bool {
+			_, wanted := slices.BinarySearch(positions, e.Position)
+			return !wanted
+		}), err
+	}
+	for part := range sqlrow.Chunks(positions) {
+		args := []any{project}
+		for _, p := range part {
+			args = append(args, p)
+		}
+		found, err := sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanEvent)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
 }

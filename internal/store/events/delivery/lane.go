@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"cmp"
@@ -21,11 +21,11 @@ func byPosition(a, b stored) int {
 // firsts reads up to n deliveries from the front of each lane, each lane in its order.
 func (s *Store) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n int) (map[string][]stored, error) {
 	found := map[string][]stored{}
-	for part := range sqlrow.Chunks(distinct(lanes)) {
+	for part := range sqlrow.Chunks(sqlrow.Distinct(lanes)) {
 		args := make([]any, len(part))
 		selects := make([]string, len(part))
 		for i, lane := range part {
-			selects[i] = `SELECT * FROM (` + selectDelivery + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
+			selects[i] = `SELECT ` + deliveryColumns + ` FROM (` + selectDelivery + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
 				` ORDER BY position, id` + sqlrow.Limit(n) + `) AS l`
 			args[i] = lane
 		}
@@ -43,12 +43,6 @@ func (s *Store) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n int)
 	return found, nil
 }
 
-// distinct returns the texts in order, each once.
-func distinct(list []string) []string {
-	list = slices.Sorted(slices.Values(list))
-	return slices.Compact(list)
-}
-
 // orderLanes makes the first delivery of each lane the one that has a time, unless another one is being made: that one keeps its
 // place until it is settled.
 func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, now int64, lanes []string) error {
@@ -60,7 +54,7 @@ func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, now int64, lanes [
 		return err
 	}
 	heads := map[string][]stored{}
-	err = sqlrow.In(ctx, s.db.Dialect(), distinct(lanes), nil, func(ctx context.Context, marks string, args []any) error {
+	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(lanes), nil, func(ctx context.Context, marks string, args []any) error {
 		list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
 			args, scanDelivery)
 		for _, d := range list {
@@ -81,7 +75,11 @@ func (s *Store) orderLanes(ctx context.Context, c sqldb.Conn, now int64, lanes [
 			}
 		}
 		if !busy && !first.due() {
-			changes = append(changes, timed{first.ID, max(now, first.claimedUntil)})
+			at := now
+			if first.claimed(now) {
+				at = first.claimedUntil.UnixMicro()
+			}
+			changes = append(changes, timed{first.ID, at})
 		}
 	}
 	return s.time(ctx, c, changes)

@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -91,7 +91,7 @@ func (s *Store) Progress(ctx context.Context, names []inbox.Name) (list []inbox.
 			add(found)
 			return err
 		}
-		return sqlrow.In(ctx, s.db.Dialect(), distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
 			found, err := sqlrow.Collect(ctx, c, selectProgress+` WHERE i.project IN `+marks+` ORDER BY i.project`, args, scanProgress)
 			add(found)
 			return err
