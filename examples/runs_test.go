@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +28,8 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		example, input string
+		events         []string // that come while it listens
+		emits          []string // types of the events that it gives
 		output         string   // of a completed run, or
 		problem        string   // type of a failed one's error
 		calls          []string // that must have been made, in this order, where order is part of the point
@@ -91,6 +96,44 @@ func TestRuns(t *testing.T) {
 			example: "nightly-report", input: `{"day": "2026-11-20"}`,
 			output: `{"report": "report-2026-11-20", "total": 3300, "missing": ["south"]}`,
 		},
+		{
+			example: "paid-order", input: `[{"type": "com.example.order.placed", "data": {"order": "o-1", "amount": 59.8}}]`,
+			events: []string{
+				`{"type": "com.example.payment.received", "data": {"order": "o-2", "amount": 1}}`,
+				`{"type": "com.example.payment.received", "data": {"order": "o-1", "amount": 59.8}}`,
+			},
+			output: `{"order": "o-1", "status": "paid", "paid": 59.8}`, emits: []string{"com.example.order.paid"},
+		},
+		{
+			example: "paid-order", input: `[{"type": "com.example.order.placed", "data": {"order": "o-3", "amount": 59.8}}]`,
+			output: `{"order": "o-3", "status": "expired"}`, emits: []string{"com.example.order.expired"},
+		},
+		{
+			example: "approval", input: `{"request": "r-7", "amount": 1200}`,
+			events: []string{
+				`{"type": "com.example.approval.granted", "data": {"request": "r-7", "by": "Bob", "level": 1}}`,
+				`{"type": "com.example.approval.granted", "data": {"request": "r-8", "by": "Eve", "level": 2}}`,
+				`{"type": "com.example.approval.granted", "data": {"request": "r-7", "by": "Ada", "level": 2}}`,
+			},
+			output: `{"request": "r-7", "decision": "granted", "by": "Ada"}`, emits: []string{"com.example.approval.wanted"},
+		},
+		{
+			example: "approval", input: `{"request": "r-9", "amount": 5}`,
+			events: []string{`{"type": "com.example.approval.refused", "data": {"request": "r-9", "by": "Bob"}}`},
+			output: `{"request": "r-9", "decision": "refused", "by": "Bob"}`, emits: []string{"com.example.approval.wanted"},
+		},
+		{
+			example: "votes", input: `{"poll": "lunch"}`,
+			events: []string{
+				`{"type": "com.example.vote", "data": {"poll": "lunch", "for": "soup"}}`,
+				`{"type": "com.example.vote", "data": {"poll": "dinner", "for": "fish"}}`,
+				`{"type": "com.example.poll.closed", "data": {"poll": "dinner"}}`,
+				`{"type": "com.example.vote", "data": {"poll": "lunch", "for": "salad"}}`,
+				`{"type": "com.example.vote", "data": {"poll": "lunch", "for": "soup"}}`,
+				`{"type": "com.example.poll.closed", "data": {"poll": "lunch"}}`,
+			},
+			output: `{"poll": "lunch", "votes": 3, "winner": "soup"}`,
+		},
 	}
 	ran := map[string]bool{}
 	for _, tt := range tests {
@@ -101,7 +144,8 @@ func TestRuns(t *testing.T) {
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
 			document := parse(t, filepath.Join("workflows", tt.example+".yaml"))
-			outcome := run(t, server.Client().Transport, document, withBase(t, tt.input, server.URL, tt.example))
+			outcome, emitted := run(t, server.Client().Transport, document, withBase(t, tt.input, server.URL, tt.example), tt.events...)
+			require.Equal(t, tt.emits, emitted)
 			if tt.problem != "" {
 				require.Equal(t, interp.StatusFailed, outcome.Status)
 				require.Equal(t, tt.problem, outcome.Error.Type)
@@ -127,7 +171,9 @@ func withBase(t *testing.T, input, base, example string) any {
 	t.Helper()
 	value, err := jq.DecodeJSON([]byte(input))
 	require.NoError(t, err)
-	if object, ok := value.(map[string]any); ok && example != "hello" && example != "scoring" {
+	source, err := os.ReadFile(filepath.Join("workflows", example+".yaml"))
+	require.NoError(t, err)
+	if object, ok := value.(map[string]any); ok && strings.Contains(string(source), "base:") {
 		object["base"] = base
 	}
 	return value
@@ -140,6 +186,11 @@ type world struct {
 	timers  map[interp.EffectID]time.Time
 	calls   map[interp.EffectID]context.CancelFunc
 	results chan result
+
+	events    []any // to come
+	position  int64
+	listeners map[string]bool
+	emitted   []string
 }
 
 type result struct {
@@ -147,30 +198,38 @@ type result struct {
 	result interp.Result
 }
 
-func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any) interp.Outcome {
+// run runs a document to its end. It gives the types of the events that the run emitted, too.
+func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any, events ...string) (interp.Outcome, []string) {
 	t.Helper()
 	w := &world{
 		http:    transport,
 		now:     time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC),
 		timers:  map[interp.EffectID]time.Time{},
 		calls:   map[interp.EffectID]context.CancelFunc{},
-		results: make(chan result, 100),
+		results: make(chan result, 100), listeners: map[string]bool{},
+	}
+	for _, text := range events {
+		event, err := jq.DecodeJSON([]byte(text))
+		require.NoError(t, err)
+		w.events = append(w.events, event)
 	}
 	machine := interp.New(document, interp.Start{RunID: "run-1", Input: input, At: w.now}, interp.DefaultLimits())
 	for range 10_000 {
-		w.perform(t.Context(), machine.Advance(w.now))
+		atOnce := w.perform(t.Context(), machine, machine.Advance(w.now))
 		if outcome, done := machine.Done(); done {
-			return outcome
+			require.Empty(t, w.events, "events that nobody waited for")
+			return outcome, w.emitted
 		}
-		if !machine.Yielded() {
+		if !atOnce && !machine.Yielded() {
 			w.wait(t, machine)
 		}
 	}
 	t.Fatal("the run does not end")
-	return interp.Outcome{}
+	return interp.Outcome{}, nil
 }
 
-func (w *world) perform(ctx context.Context, effects []interp.Effect) {
+// perform tells whether something was completed at once.
+func (w *world) perform(ctx context.Context, machine *interp.Machine, effects []interp.Effect) (atOnce bool) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
 		case interp.StartTimer:
@@ -184,11 +243,22 @@ func (w *world) perform(ctx context.Context, effects []interp.Effect) {
 		case interp.CancelCall:
 			w.calls[e.ID]()
 			delete(w.calls, e.ID)
+		case interp.Listen:
+			w.listeners[e.Listener] = true
+			machine.Complete(e.ID, interp.Result{}, w.now)
+			atOnce = true
+		case interp.Unlisten:
+			delete(w.listeners, e.Listener)
+		case interp.Emit:
+			w.emitted = append(w.emitted, fmt.Sprint(e.Event["type"]))
+			machine.Complete(e.ID, interp.Result{}, w.now)
+			atOnce = true
 		}
 	}
+	return atOnce
 }
 
-// wait takes the next thing that happens: an answer while calls are open, else the earliest timer.
+// wait takes the next thing that happens: an answer while calls are open, else the next event, else the earliest timer.
 func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	t.Helper()
 	if len(w.calls) > 0 {
@@ -198,6 +268,14 @@ func (w *world) wait(t *testing.T, machine *interp.Machine) {
 			delete(w.calls, r.id)
 			machine.Complete(r.id, r.result, w.now)
 		}
+		return
+	}
+	if len(w.listeners) > 0 && len(w.events) > 0 {
+		w.position++
+		for listener := range w.listeners {
+			machine.Deliver(listener, w.position, w.events[0], w.now)
+		}
+		w.events = w.events[1:]
 		return
 	}
 	require.NotEmpty(t, w.timers, "the machine waits for nothing")

@@ -48,7 +48,11 @@ func TestEveryExampleIsValidAndSaysHowToRunIt(t *testing.T) {
 
 			source, err := os.ReadFile(path)
 			require.NoError(t, err)
-			for _, want := range []string{"# Shows:", "# Run:", "# Result:", "signalbox run start " + name} {
+			begin := "signalbox run start " + name
+			if document.Schedule != nil {
+				begin = "signalbox event send"
+			}
+			for _, want := range []string{"# Shows:", "# Run:", "# Result:", begin} {
 				require.Contains(t, string(source), want)
 			}
 			require.Contains(t, string(page), "(workflows/"+name+".yaml)", "the table of README.md lists every example")
@@ -66,6 +70,6 @@ func TestTheQuickStartIsRight(t *testing.T) {
 	document, problems := dsl.Parse(match[1])
 	require.Empty(t, problems)
 
-	outcome := run(t, nil, document, map[string]any{"names": []any{"Ada", "Grace"}})
+	outcome, _ := run(t, nil, document, map[string]any{"names": []any{"Ada", "Grace"}})
 	require.Equal(t, map[string]any{"greetings": []any{"Hello, Ada!", "Hello, Grace!"}}, outcome.Output)
 }
