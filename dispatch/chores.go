@@ -204,6 +204,16 @@ func (d *Dispatchers) ready(ctx context.Context) error {
 	}
 }
 
+// registrar registers when Temporal can be used.
+type registrar struct{ d *Dispatchers }
+
+func (r registrar) Register(ctx context.Context, name Name, as contract.Registration) error {
+	if err := r.d.ready(ctx); err != nil {
+		return err
+	}
+	return r.d.temporal.Register(ctx, name, as)
+}
+
 func same(a, b client.Client) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

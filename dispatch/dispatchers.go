@@ -73,7 +73,7 @@ func New(o Options) (*Dispatchers, error) {
 	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{})}
 	d.temporal = &remote.Temporal{Client: o.Client, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
-	d.roll = roll.New(d.temporal, o.ServerID, o.Build, o.Log)
+	d.roll = roll.New(registrar{d}, o.ServerID, o.Build, o.Log)
 	d.heart = &heart.Heart{
 		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Log: o.Log,
 		Returned: func() { d.roll.Add(d.names()...) },
@@ -100,18 +100,18 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 	if d.ctx != nil {
 		return errors.New("start dispatchers: they were started already")
 	}
-	journal := context.WithoutCancel(ctx)
-	journal, d.journal.cancel = context.WithCancel(journal)
+	journal, endJournal := context.WithCancel(context.WithoutCancel(ctx))
+	d.journal.cancel = endJournal
 	d.journal.joined.Go(func() { d.record.Run(journal) })
-	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	running := d.ctx
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.ctx, d.cancel = running, cancel
 	for _, chore := range []func(context.Context){
 		d.heart.Run, d.roll.Run, d.heed, d.heedRequests, d.sweep, d.inspect, d.watchWorkers, d.watchClient, d.supervisor.Run,
 	} {
 		d.joined.Go(func() { chore(running) })
 	}
 	for name, s := range d.served {
-		d.run(name, s)
+		d.run(running, name, s)
 	}
 	return nil
 }
@@ -164,14 +164,14 @@ func (d *Dispatchers) Serve(name Name) error {
 	s := &service{loop: owner.New(d.process, name)}
 	d.served[name] = s
 	if d.ctx != nil {
-		d.run(name, s)
+		d.run(d.ctx, name, s)
 	}
 	return nil
 }
 
 // run is called with the lock held.
-func (d *Dispatchers) run(name Name, s *service) {
-	ctx, cancel := context.WithCancel(d.ctx)
+func (d *Dispatchers) run(ctx context.Context, name Name, s *service) {
+	ctx, cancel := context.WithCancel(ctx)
 	s.cancel, s.done = cancel, make(chan struct{})
 	d.joined.Go(func() {
 		defer close(s.done)

@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// ErrNotOpen: no dispatcher is open. Its owner starts it again, and it then finds what there is to do.
+	// ErrNotOpen is returned where no dispatcher is open. Its owner starts it again, and it then finds what there is to do.
 	ErrNotOpen = remote.ErrGone
-	// ErrNotOwned: nobody owns the dispatcher, so nobody can hand it over.
+	// ErrNotOwned is returned where nobody owns the dispatcher, so nobody can hand it over.
 	ErrNotOwned = errors.New("the dispatcher has no owner")
 )
 

@@ -26,7 +26,7 @@ type Owner struct {
 	Holder string `json:"holder"`
 }
 
-// ErrFenced: the owner is not, or no longer, the one that the last [Inbox.Fence] named. Nothing was changed.
+// ErrFenced is returned when the owner is not, or no longer, the one that the last [Inbox.Fence] named. Nothing was changed.
 var ErrFenced = errors.New("fenced: the dispatcher has another owner")
 
 // Delivery is one thing to do: start a workflow for an event, wake a run with it.

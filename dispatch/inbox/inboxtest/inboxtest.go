@@ -40,8 +40,8 @@ const (
 	poll   = 10 * time.Millisecond
 )
 
-// Run runs the suite. make is called for each test.
-func Run(t *testing.T, make func(t *testing.T) Fixture) {
+// Run runs the suite. fresh is called for each test.
+func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Fixture){
 		"epochs grow":                                  epochsGrow,
@@ -68,7 +68,7 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, make(t))
+			test(t, fresh(t))
 		})
 	}
 }

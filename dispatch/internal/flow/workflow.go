@@ -153,10 +153,10 @@ func (d *dispatcher) handle(ctx workflow.Context) error {
 	err := errors.Join(
 		workflow.SetQueryHandler(ctx, contract.StateQuery, func() (contract.State, error) { return d.state(), nil }),
 		workflow.SetUpdateHandlerWithOptions(ctx, contract.AdoptUpdate, d.adopt, workflow.UpdateHandlerOptions{
-			Validator: func(a contract.Adoption) error { return d.admits(a) },
+			Validator: d.admits,
 		}),
 		workflow.SetUpdateHandlerWithOptions(ctx, contract.RegisterUpdate, d.register, workflow.UpdateHandlerOptions{
-			Validator: func(r contract.Registration) error { return validate(r) },
+			Validator: validate,
 		}),
 	)
 	workflow.Go(ctx, func(ctx workflow.Context) {

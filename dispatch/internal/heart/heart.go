@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,15 +125,7 @@ type Life struct {
 
 // Serves tells whether it works for a project. One that serves more than its heartbeat can name is taken to.
 func (l Life) Serves(project string) bool {
-	if l.Beat.Serves > len(l.Beat.Projects) {
-		return true
-	}
-	for _, p := range l.Beat.Projects {
-		if p == project {
-			return true
-		}
-	}
-	return false
+	return l.Beat.Serves > len(l.Beat.Projects) || slices.Contains(l.Beat.Projects, project)
 }
 
 // Read returns the heartbeats there are, of the living and of those who were lately, by server ID.

@@ -35,14 +35,14 @@ func (s *shaky) set(away error, lost bool) {
 	s.away, s.lost = away, lost
 }
 
-func (s *shaky) trouble() (error, bool) {
+func (s *shaky) trouble() (lost bool, away error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.away, s.lost
+	return s.lost, s.away
 }
 
 func (s *shaky) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Terms) (lease.Entry, *lease.Entry, error) {
-	away, lost := s.trouble()
+	lost, away := s.trouble()
 	if away != nil {
 		return lease.Entry{}, nil, away
 	}
@@ -54,7 +54,7 @@ func (s *shaky) Acquire(ctx context.Context, key, holder string, value []byte, t
 }
 
 func (s *shaky) Renew(ctx context.Context, key, token string, value []byte, t lease.Terms) (lease.Entry, error) {
-	if away, _ := s.trouble(); away != nil {
+	if _, away := s.trouble(); away != nil {
 		return lease.Entry{}, away
 	}
 	return s.Store.Renew(ctx, key, token, value, t)

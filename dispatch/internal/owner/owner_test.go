@@ -24,6 +24,11 @@ import (
 func story(t *testing.T, tell func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
+	tale(t, tell)
+}
+
+func tale(t *testing.T, tell func(t *testing.T, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) { tell(t, newWorld(t)) })
 }
 
@@ -154,7 +159,7 @@ func TestAnOutageOfTheStoreIsNoCrash(t *testing.T) {
 		pass(20 * time.Second)
 		require.Len(t, w.did(), 1)
 		require.Equal(t, int64(2), w.memo().Epoch)
-		require.True(t, (a.Owned() == nil) != (b.Owned() == nil), "one of them adopted it")
+		require.NotEqual(t, a.Owned() == nil, b.Owned() == nil, "one of them adopted it")
 		require.Empty(t, append(a.terminated, b.terminated...))
 	})
 }
@@ -410,9 +415,11 @@ func TestADispatcherThatIsGoneIsStartedAgain(t *testing.T) {
 }
 
 func TestAFrozenOwnerChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, act := range []string{"describe", "adopt", "terminate", "start"} {
 		t.Run(act, func(t *testing.T) {
-			story(t, func(t *testing.T, w *world) {
+			t.Parallel()
+			tale(t, func(t *testing.T, w *world) {
 				if act != "start" {
 					w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
 					w.mute = act == "terminate"

@@ -32,6 +32,8 @@ type Record struct {
 
 	mu     sync.Mutex
 	active map[string]int // owned dispatchers, by project
+	silent time.Time      // until when failures are only counted
+	unsaid int            // how many were
 }
 
 // New returns a record; journal may be nil.
@@ -129,10 +131,18 @@ func (r *Record) Changed(c terms.OwnerChange, gap time.Duration) {
 	r.note("owner changed", func(ctx context.Context, j terms.Journal) error { return j.OwnerChanged(ctx, c) })
 }
 
-// Failed is [owner.Observer].
+// Failed is [owner.Observer]. What keeps one from being owned, like a store that is away, often keeps thousands: a line stands for all
+// of a second.
 func (r *Record) Failed(name inbox.Name, err error) {
 	r.outcome(name, terms.Failed)
-	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.silent) {
+		r.unsaid++
+		return
+	}
+	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "unsaid_before", r.unsaid, "error", err)
+	r.silent, r.unsaid = time.Now().Add(time.Second), 0
 }
 
 // Terminated is [owner.Observer].

@@ -29,7 +29,7 @@ const (
 	Fenced End = "fenced"
 )
 
-// ErrStopped: the process that routes is being stopped. Another one goes on at once.
+// ErrStopped is why a routing ended whose process is being stopped. Another one goes on at once.
 var ErrStopped = errors.New("routing was stopped")
 
 // Bounds of a routing.

@@ -56,7 +56,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) own(holder string) inbox.Owner {
-	owner, err := b.Inbox.Fence(b.t.Context(), name, holder, 0)
+	owner, err := b.Fence(b.t.Context(), name, holder, 0)
 	require.NoError(b.t, err)
 	return owner
 }
@@ -236,7 +236,7 @@ func TestSlowOnesDoNotHoldUpOthers(t *testing.T) {
 		require.Less(t, b.settles, 200, "outcomes are written together")
 		<-over
 		require.Equal(t, 10, b.counts[inbox.Retry], "what hangs is cut short")
-		require.Equal(t, 1010, len(b.attempts()), "and made by nobody else meanwhile")
+		require.Len(t, b.attempts(), 1010, "and made by nobody else meanwhile")
 	})
 }
 
@@ -258,7 +258,7 @@ func TestItEndsFencedWhileItSettles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.deliver = func(ctx context.Context, _ inbox.Delivery) inbox.Outcome {
+		b.deliver = func(context.Context, inbox.Delivery) inbox.Outcome {
 			time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 			return inbox.Outcome{Result: inbox.Done}
 		}
@@ -297,7 +297,7 @@ func TestAProcessThatStopsGivesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.deliver = func(ctx context.Context, d inbox.Delivery) inbox.Outcome {
+		b.deliver = func(ctx context.Context, _ inbox.Delivery) inbox.Outcome {
 			select {
 			case <-ctx.Done():
 				return inbox.Outcome{Result: inbox.Retry}
