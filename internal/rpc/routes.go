@@ -12,6 +12,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/rpc/binding"
+	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
@@ -91,11 +93,11 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
 	if o.Events != nil {
-		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events), options))
+		add(signalboxv1connect.NewEventServiceHandler(eventhandler.New(o.Events), options))
 	}
 	if o.Dispatchers != nil {
-		add(signalboxv1connect.NewDispatcherServiceHandler(handler.NewDispatchers(o.Dispatchers, o.Projects), options))
-		add(signalboxv1connect.NewWorkerServiceHandler(handler.NewWorkers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewDispatcherServiceHandler(dispatchhandler.NewDispatchers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewWorkerServiceHandler(dispatchhandler.NewWorkers(o.Dispatchers, o.Projects), options))
 	}
 	return services
 }

@@ -32,6 +32,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 )
 
@@ -46,9 +48,9 @@ type Options struct {
 	Projects  handler.ProjectService
 	Audit     handler.AuditLog
 	// Events and Dispatchers are served beside them where they are not nil; EventLimits bound what is posted as CloudEvents.
-	Events      handler.EventService
+	Events      eventhandler.Service
 	EventLimits event.Limits
-	Dispatchers handler.DispatcherService
+	Dispatchers dispatchhandler.Service
 	// System is what every process says of itself, Platform what it knows of the whole.
 	System   handler.SystemInfo
 	Platform handler.SystemService

@@ -1,11 +1,11 @@
 package eventcmd
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,7 +18,7 @@ import (
 // digits stay as they are.
 func readEvents(text string) ([]*signalboxv1.CloudEvent, error) {
 	var items []json.RawMessage
-	if !bytes.HasPrefix([]byte(text), []byte("[")) {
+	if !strings.HasPrefix(text, "[") {
 		items = []json.RawMessage{json.RawMessage(text)}
 	} else if err := json.Unmarshal([]byte(text), &items); err != nil {
 		return nil, exit.Usagef("--file: %w", err)

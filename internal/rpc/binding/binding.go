@@ -23,8 +23,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 	"github.com/signalbox-dev/signalbox/internal/rpc/body"
+	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
 )
@@ -93,7 +93,7 @@ func (b *binding) publish(r *http.Request) (*signalboxv1.PublishEventsResponse, 
 		problem, _ = fail.Error(err)
 		return nil, problem
 	}
-	req := connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: r.PathValue("project"), Events: handler.EventMessages(events)})
+	req := connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: r.PathValue("project"), Events: eventhandler.Messages(events)})
 	for name, values := range r.Header {
 		if forCall(name) {
 			req.Header()[name] = values

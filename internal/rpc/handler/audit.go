@@ -7,6 +7,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
 // AuditLog is where entries are read from.
@@ -17,11 +19,11 @@ type AuditLog interface {
 // Audit answers signalbox.v1.AuditService.
 type Audit struct {
 	log      AuditLog
-	projects ProjectFinder
+	projects message.ProjectFinder
 }
 
 // NewAudit returns the handler.
-func NewAudit(log AuditLog, projects ProjectFinder) *Audit {
+func NewAudit(log AuditLog, projects message.ProjectFinder) *Audit {
 	return &Audit{log: log, projects: projects}
 }
 
@@ -33,7 +35,7 @@ func (h *Audit) projectOf(ctx context.Context, name string) (string, error) {
 	if name == everywhere {
 		return "", nil
 	}
-	p, err := h.projects.Get(ctx, projectOf(name))
+	p, err := h.projects.Get(ctx, message.ProjectOf(name))
 	return p.Name, err
 }
 
@@ -42,11 +44,11 @@ func (h *Audit) ListAudit(
 	ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest],
 ) (*connect.Response[signalboxv1.ListAuditResponse], error) {
 	m := req.Msg
-	since, err := timeOf("since", m.GetSince())
+	since, err := message.Time("since", m.GetSince())
 	if err != nil {
 		return nil, err
 	}
-	until, err := timeOf("until", m.GetUntil())
+	until, err := message.Time("until", m.GetUntil())
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func (h *Audit) ListAudit(
 	if err != nil {
 		return nil, err
 	}
-	entries, next, err := listPage(m, pageDefault, pageMax,
+	entries, next, err := page.List(m, page.Default, page.Most,
 		func(after *audit.Cursor, limit int) ([]audit.Entry, error) {
 			return h.log.ListAudit(ctx, audit.Filter{
 				Project: project, Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(),
@@ -65,9 +67,9 @@ func (h *Audit) ListAudit(
 	res := &signalboxv1.ListAuditResponse{NextPageToken: next}
 	for _, e := range entries {
 		res.Entries = append(res.Entries, &signalboxv1.AuditEntry{
-			Id: e.ID, Time: timestamp(e.Time), ActorKind: e.Actor.Kind, Actor: e.Actor.Name, Action: e.Action,
-			Subject: e.Subject, Reason: e.Reason, Project: e.Project, Detail: jsonValue(e.Detail),
+			Id: e.ID, Time: message.Timestamp(e.Time), ActorKind: e.Actor.Kind, Actor: e.Actor.Name, Action: e.Action,
+			Subject: e.Subject, Reason: e.Reason, Project: e.Project, Detail: message.JSON(e.Detail),
 		})
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }

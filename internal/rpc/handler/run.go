@@ -7,6 +7,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -31,12 +33,12 @@ type RunOptions struct {
 // Runs answers signalbox.v1.RunService.
 type Runs struct {
 	service  RunService
-	projects ProjectFinder
+	projects message.ProjectFinder
 	opts     RunOptions
 }
 
 // NewRuns returns the handler.
-func NewRuns(service RunService, projects ProjectFinder, opts RunOptions) *Runs {
+func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
 	return &Runs{service: service, projects: projects, opts: opts}
 }
 
@@ -50,10 +52,10 @@ func (h *Runs) StartRun(
 		return nil, err
 	}
 	r, created, err := h.service.Start(ctx, run.StartRequest{
-		Project: projectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
+		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
 		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
 	})
-	return reply(&signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
+	return message.Reply(&signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
 }
 
 // GetRun returns one run.
@@ -63,8 +65,8 @@ func (h *Runs) GetRun(
 	if err := idGiven(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
-	r, err := h.service.Get(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return reply(&signalboxv1.GetRunResponse{Run: h.message(r)}, err)
+	r, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return message.Reply(&signalboxv1.GetRunResponse{Run: h.message(r)}, err)
 }
 
 // ListRuns lists runs.
@@ -78,7 +80,7 @@ func (h *Runs) ListRuns(
 	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
 		return nil, err
 	}
-	runs, next, err := listPage(req.Msg, pageDefault, pageMax,
+	runs, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(after *run.Cursor, limit int) ([]run.Run, error) {
 			filter.After, filter.Limit = after, limit
 			return h.service.List(ctx, filter)
@@ -88,12 +90,12 @@ func (h *Runs) ListRuns(
 	for _, r := range runs {
 		res.Runs = append(res.Runs, h.message(r))
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f := run.Filter{
-		Project: projectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
+		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
 	}
 	switch m.GetOrder() {
 	case "", "newest":
@@ -107,10 +109,10 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}
 	var err error
-	if f.Since, err = timeOf("since", m.GetSince()); err != nil {
+	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
 		return run.Filter{}, err
 	}
-	f.Until, err = timeOf("until", m.GetUntil())
+	f.Until, err = message.Time("until", m.GetUntil())
 	return f, err
 }
 
@@ -122,12 +124,12 @@ func (h *Runs) ListSteps(
 	if err := idGiven(m.GetId()); err != nil {
 		return nil, err
 	}
-	steps, next, err := listPage(m, stepsDefault, stepsMax,
+	steps, next, err := page.List(m, stepsDefault, stepsMost,
 		func(after *int64, limit int) ([]run.Step, error) {
-			return h.service.Steps(ctx, projectOf(m.GetProject()), m.GetId(), value(after), limit)
+			return h.service.Steps(ctx, message.ProjectOf(m.GetProject()), m.GetId(), page.From(after), limit)
 		},
 		func(s run.Step) int64 { return s.Number })
-	return reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next}, err)
+	return message.Reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next}, err)
 }
 
 // CancelRun asks Temporal to cancel the run.
@@ -137,8 +139,8 @@ func (h *Runs) CancelRun(
 	if err := idGiven(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
-	r, err := h.service.Cancel(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetId(), req.Msg.GetReason())
-	return reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
+	r, err := h.service.Cancel(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId(), req.Msg.GetReason())
+	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
 }
 
 func idGiven(id string) error {
@@ -151,14 +153,14 @@ func idGiven(id string) error {
 func (h *Runs) message(r run.Run) *signalboxv1.Run {
 	return &signalboxv1.Run{
 		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
-		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: timestamp(r.StatusAt),
+		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: message.Timestamp(r.StatusAt),
 		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason,
 		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
-		CreateTime: timestamp(r.CreatedAt), StartTime: timestamp(r.StartedAt), EndTime: timestamp(r.EndedAt),
+		CreateTime: message.Timestamp(r.CreatedAt), StartTime: message.Timestamp(r.StartedAt), EndTime: message.Timestamp(r.EndedAt),
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
-		Input: jsonValue(r.Input), Output: jsonValue(r.Output), Error: problem(r.Error),
+		Input: message.JSON(r.Input), Output: message.JSON(r.Output), Error: problem(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
-		QueuePosition: place(r.QueuePosition), QueueExpireTime: timestamp(r.ExpiresAt),
+		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},
@@ -178,9 +180,9 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 	for i, s := range steps {
 		messages[i] = &signalboxv1.Step{
 			Number: s.Number, Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind,
-			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: timestamp(s.WaitUntil),
-			StartTime: timestamp(s.StartedAt), EndTime: timestamp(s.EndedAt),
-			Input: jsonValue(s.Input), Output: jsonValue(s.Output), Error: problem(s.Error),
+			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
+			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
+			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: problem(s.Error),
 			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence,
 		}
 	}
@@ -191,10 +193,10 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	messages := make([]*signalboxv1.Attempt, len(attempts))
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: timestamp(a.StartedAt), Error: problem(a.Error), //nolint:gosec // retries stay far below
+			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: problem(a.Error), //nolint:gosec // retries stay far below
 		}
 		if a.EndedAt != nil {
-			messages[i].EndTime = timestamp(*a.EndedAt)
+			messages[i].EndTime = message.Timestamp(*a.EndedAt)
 		}
 	}
 	return messages

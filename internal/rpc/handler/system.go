@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
@@ -55,22 +56,22 @@ func (h *System) GetStatus(
 ) (*connect.Response[signalboxv1.GetStatusResponse], error) {
 	s := h.service.Status(ctx)
 	res := &signalboxv1.GetStatusResponse{
-		Version: s.Version, ServerId: s.ServerID, Roles: s.Roles, StartTime: timestamp(s.StartedAt),
+		Version: s.Version, ServerId: s.ServerID, Roles: s.Roles, StartTime: message.Timestamp(s.StartedAt),
 		Connection: connectionMessage(s.Connection),
 		QueueMode: &signalboxv1.QueueMode{
 			Enabled: s.QueueMode.Enabled, Runs: s.QueueMode.Runs, MaxRuns: int64(s.QueueMode.MaxRuns),
 			Ttl: durationpb.New(s.QueueMode.TTL), Error: s.QueueMode.Error,
 		},
 		Reconciler: &signalboxv1.Reconciler{
-			LastTime: timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
+			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
 			Corrections: int64(s.Reconciliation.Corrections), Failed: int64(s.Reconciliation.Failed), Error: s.Reconciliation.Error,
 		},
-		WorkersError: s.WorkersError, Time: timestamp(s.At),
+		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
 			ServerId: w.ServerID, Contract: w.Fingerprint.Contract, Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace,
-			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: timestamp(w.StartedAt), LastBeatTime: timestamp(w.BeatAt),
+			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: message.Timestamp(w.StartedAt), LastBeatTime: message.Timestamp(w.BeatAt),
 			TakesRuns: w.TakesRuns,
 		})
 	}
@@ -98,38 +99,33 @@ func (h *System) Reconcile(
 			Kind: string(c.Kind), RunId: c.RunID, Project: c.Project, Detail: c.Detail, Applied: c.Applied,
 		})
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 func connectionMessage(c system.Connection) *signalboxv1.Connection {
 	statistics := c.Statistics
 	m := &signalboxv1.Connection{
-		State: c.State, Kind: c.Kind, Since: timestamp(c.Since),
+		State: c.State, Kind: c.Kind, Since: message.Timestamp(c.Since),
 		Address: c.Address, Namespace: c.Namespace, NamespaceId: c.NamespaceID,
-		LastError: c.LastError, LastErrorTime: timestamp(c.LastErrorAt),
+		LastError: c.LastError, LastErrorTime: message.Timestamp(c.LastErrorAt),
 		Generation: int64(c.Generation), Latency: durationpb.New(c.Latency.Truncate(time.Microsecond)),
-		Attempts: c.Attempts, NextAttemptTime: timestamp(c.NextAttempt), Draining: int64(c.Draining),
+		Attempts: c.Attempts, NextAttemptTime: message.Timestamp(c.NextAttempt), Draining: int64(c.Draining),
 		Breaker: &signalboxv1.Breaker{
 			State: c.Breaker.State, Failures: int64(c.Breaker.Failures),
-			OpenTime: timestamp(c.Breaker.OpenedAt), NextProbeTime: timestamp(c.Breaker.NextProbe),
+			OpenTime: message.Timestamp(c.Breaker.OpenedAt), NextProbeTime: message.Timestamp(c.Breaker.NextProbe),
 		},
 		Statistics: &signalboxv1.ConnectionStatistics{
-			Uptime: duration(statistics.Uptime), Downtime: duration(statistics.Downtime),
+			Uptime: message.Duration(statistics.Uptime), Downtime: message.Duration(statistics.Downtime),
 			Connections: statistics.Connections, Outages: statistics.Outages,
-			LastOutage: duration(statistics.LastOutage), LongestOutage: duration(statistics.LongestOutage),
-			ConnectedSince: timestamp(statistics.ConnectedSince),
+			LastOutage: message.Duration(statistics.LastOutage), LongestOutage: message.Duration(statistics.LongestOutage),
+			ConnectedSince: message.Timestamp(statistics.ConnectedSince),
 		},
 	}
 	for _, w := range c.WorkerSets {
 		m.WorkerSets = append(m.WorkerSets, &signalboxv1.WorkerSet{
 			Name: w.Name, TaskQueues: w.TaskQueues, Running: w.Running, Polling: w.Polling, Generation: int64(w.Generation),
-			StartTime: timestamp(w.Since), LastPollTime: timestamp(w.LastPoll), Failures: int64(w.Failures), Error: w.Error,
+			StartTime: message.Timestamp(w.Since), LastPollTime: message.Timestamp(w.LastPoll), Failures: int64(w.Failures), Error: w.Error,
 		})
 	}
 	return m
-}
-
-// duration cuts to milliseconds, which is what people read.
-func duration(d time.Duration) *durationpb.Duration {
-	return durationpb.New(d.Truncate(time.Millisecond))
 }

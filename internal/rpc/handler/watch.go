@@ -9,6 +9,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -30,7 +31,7 @@ func (h *Runs) WatchRun(
 	}
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
-		return h.service.Watch(ctx, projectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
+		return h.service.Watch(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
 			return w.change(&signalboxv1.WatchRunResponse{Run: h.message(c.Run), Steps: stepMessages(c.Steps)})
 		})
 	})

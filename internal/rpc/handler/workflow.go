@@ -11,6 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -35,11 +37,11 @@ type WorkflowService interface {
 // Workflows answers signalbox.v1.WorkflowService.
 type Workflows struct {
 	service  WorkflowService
-	projects ProjectFinder
+	projects message.ProjectFinder
 }
 
 // NewWorkflows returns the handler.
-func NewWorkflows(service WorkflowService, projects ProjectFinder) *Workflows {
+func NewWorkflows(service WorkflowService, projects message.ProjectFinder) *Workflows {
 	return &Workflows{service: service, projects: projects}
 }
 
@@ -47,7 +49,7 @@ func NewWorkflows(service WorkflowService, projects ProjectFinder) *Workflows {
 func (h *Workflows) ValidateWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.ValidateWorkflowRequest],
 ) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
-	if _, err := h.projects.Get(ctx, projectOf(req.Msg.GetProject())); err != nil {
+	if _, err := h.projects.Get(ctx, message.ProjectOf(req.Msg.GetProject())); err != nil {
 		return nil, err
 	}
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
@@ -70,8 +72,8 @@ func (h *Workflows) SaveDraft(
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
 		return nil, err
 	}
-	w, problems, err := h.service.SaveDraft(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetSource())
-	return reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Findings: findings(problems)}, err)
+	w, problems, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
+	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Findings: findings(problems)}, err)
 }
 
 // PublishWorkflow makes a document, or the stored draft, an immutable version.
@@ -89,15 +91,15 @@ func (h *Workflows) PublishWorkflow(
 			"source and workflow are both given: send the document, or name the workflow whose draft to publish").
 			WithField("workflow", "only without source")
 	case m.GetSource() != "":
-		p, err = h.service.Publish(ctx, projectOf(m.GetProject()), m.GetSource(), actor)
+		p, err = h.service.Publish(ctx, message.ProjectOf(m.GetProject()), m.GetSource(), actor)
 	case m.GetWorkflow() != "":
-		p, err = h.service.PublishDraft(ctx, projectOf(m.GetProject()), m.GetWorkflow(), actor)
+		p, err = h.service.PublishDraft(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), actor)
 	default:
 		return nil, fault.New(fault.Invalid, fault.InvalidArgument,
 			"nothing to publish: send the document as source, or name the workflow whose draft to publish").
 			WithField("source", "is required")
 	}
-	return reply(&signalboxv1.PublishWorkflowResponse{
+	return message.Reply(&signalboxv1.PublishWorkflowResponse{
 		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Findings: findings(p.Problems),
 	}, err)
 }
@@ -107,10 +109,10 @@ func (h *Workflows) ListWorkflows(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkflowsRequest],
 ) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
 	m := req.Msg
-	workflows, next, err := listPage(m, pageDefault, pageMax,
+	workflows, next, err := page.List(m, page.Default, page.Most,
 		func(after *string, limit int) ([]workflow.Workflow, error) {
 			return h.service.List(ctx, workflow.Filter{
-				Project: projectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: value(after), Limit: limit,
+				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: page.From(after), Limit: limit,
 			})
 		},
 		func(w workflow.Workflow) string { return w.Name })
@@ -118,14 +120,14 @@ func (h *Workflows) ListWorkflows(
 	for _, w := range workflows {
 		res.Workflows = append(res.Workflows, workflowMessage(w))
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 // GetWorkflow returns one workflow with the source of one version, or of its draft.
 func (h *Workflows) GetWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowRequest],
 ) (*connect.Response[signalboxv1.GetWorkflowResponse], error) {
-	m, project := req.Msg, projectOf(req.Msg.GetProject())
+	m, project := req.Msg, message.ProjectOf(req.Msg.GetProject())
 	if m.GetDraft() && m.GetVersion() != "" {
 		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "draft and version are both asked for: leave one out").
 			WithField("draft", "only without version")
@@ -138,7 +140,7 @@ func (h *Workflows) GetWorkflow(
 	if m.GetDraft() || (m.GetVersion() == "" && w.LatestVersion == "") {
 		d, err := h.service.GetDraft(ctx, project, w.Name)
 		res.DraftSource = d.Source
-		return reply(res, err)
+		return message.Reply(res, err)
 	}
 	v, err := h.service.GetVersion(ctx, project, w.Name, m.GetVersion())
 	if err != nil {
@@ -147,7 +149,7 @@ func (h *Workflows) GetWorkflow(
 	res.Version = versionMessage(v)
 	res.Version.Source = v.Source
 	res.Version.InputSchema, err = h.inputSchema(v)
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 // ListVersions lists a workflow's published versions, newest first.
@@ -155,9 +157,9 @@ func (h *Workflows) ListVersions(
 	ctx context.Context, req *connect.Request[signalboxv1.ListVersionsRequest],
 ) (*connect.Response[signalboxv1.ListVersionsResponse], error) {
 	m := req.Msg
-	versions, next, err := listPage(m, pageDefault, pageMax,
+	versions, next, err := page.List(m, page.Default, page.Most,
 		func(after *workflow.VersionCursor, limit int) ([]workflow.Version, error) {
-			return h.service.ListVersions(ctx, projectOf(m.GetProject()), m.GetWorkflow(), after, limit)
+			return h.service.ListVersions(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), after, limit)
 		},
 		func(v workflow.Version) workflow.VersionCursor {
 			return workflow.VersionCursor{PublishedAt: v.PublishedAt, Version: v.Version}
@@ -166,7 +168,7 @@ func (h *Workflows) ListVersions(
 	for _, v := range versions {
 		res.Versions = append(res.Versions, versionMessage(v))
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 // DiffVersions compares the sources of two versions line by line.
@@ -188,7 +190,7 @@ func (h *Workflows) DiffVersions(
 }
 
 func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsRequest, field, version string) (string, error) {
-	project := projectOf(m.GetProject())
+	project := message.ProjectOf(m.GetProject())
 	switch version {
 	case "":
 		return "", fault.New(fault.Invalid, fault.InvalidArgument, "%q is empty: name a version, or %q", field, draftVersion).
@@ -206,24 +208,24 @@ func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsReque
 func (h *Workflows) PauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseWorkflowRequest],
 ) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
-	w, err := h.service.SetPaused(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), true, req.Msg.GetReason())
-	return reply(&signalboxv1.PauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
+	w, err := h.service.SetPaused(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), true, req.Msg.GetReason())
+	return message.Reply(&signalboxv1.PauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
 }
 
 // UnpauseWorkflow lets new runs start again.
 func (h *Workflows) UnpauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseWorkflowRequest],
 ) (*connect.Response[signalboxv1.UnpauseWorkflowResponse], error) {
-	w, err := h.service.SetPaused(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), false, "")
-	return reply(&signalboxv1.UnpauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
+	w, err := h.service.SetPaused(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), false, "")
+	return message.Reply(&signalboxv1.UnpauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
 }
 
 // DeleteWorkflow removes a workflow.
 func (h *Workflows) DeleteWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.DeleteWorkflowRequest],
 ) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {
-	err := h.service.Delete(ctx, projectOf(req.Msg.GetProject()), req.Msg.GetWorkflow())
-	return reply(&signalboxv1.DeleteWorkflowResponse{}, err)
+	err := h.service.Delete(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow())
+	return message.Reply(&signalboxv1.DeleteWorkflowResponse{}, err)
 }
 
 func sourceGiven(source string) error {
@@ -236,13 +238,13 @@ func sourceGiven(source string) error {
 func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
 	return &signalboxv1.Workflow{
 		Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion, HasDraft: w.HasDraft,
-		CreateTime: timestamp(w.CreatedAt), UpdateTime: timestamp(w.UpdatedAt), PauseReason: w.PauseReason,
+		CreateTime: message.Timestamp(w.CreatedAt), UpdateTime: message.Timestamp(w.UpdatedAt), PauseReason: w.PauseReason,
 	}
 }
 
 func versionMessage(v workflow.Version) *signalboxv1.WorkflowVersion {
 	return &signalboxv1.WorkflowVersion{
-		Version: v.Version, Hash: v.Hash, Publisher: v.Publisher, PublishTime: timestamp(v.PublishedAt),
+		Version: v.Version, Hash: v.Hash, Publisher: v.Publisher, PublishTime: message.Timestamp(v.PublishedAt),
 	}
 }
 
@@ -267,5 +269,5 @@ func (h *Workflows) inputSchema(v workflow.Version) (*signalboxv1.JsonValue, err
 	if err != nil {
 		return nil, fmt.Errorf("write the input schema of %s@%s: %w", v.Workflow, v.Version, err)
 	}
-	return jsonValue(schema), nil
+	return message.JSON(schema), nil
 }

@@ -1,11 +1,10 @@
-// Package page makes and reads page tokens: a place in a list, bound to the filters of the request it was made for.
+// Package page answers lists page by page. It makes and reads page tokens: a place in a list, bound to the filters of the request it
+// was made for.
+//
+//	runs, next, err := page.List(request, page.Default, page.Most, func(after *run.Cursor, limit int) ([]run.Run, error) {…}, cursorOf)
 //
 // A token is opaque to callers. It is not a secret and grants nothing; the hash in it only notices a token that is
 // used with other filters, which would skip or repeat rows silently.
-//
-//	key := page.Key(request)
-//	cursor, err := page.Decode[run.Cursor](request.GetPageToken(), key) // nil for the first page
-//	token := page.Encode(run.Cursor{…}, key)
 package page
 
 import (
@@ -81,4 +80,66 @@ func invalid(why string) error {
 	return fault.New(fault.Invalid, fault.InvalidPageToken,
 		"page token: %s; start again without one and keep the filters while turning pages", why).
 		WithField("page_token", "%s", why)
+}
+
+// Sizes of pages, unless a list has its own.
+const (
+	Default = 50
+	Most    = 500
+)
+
+// Request is what all list requests have.
+type Request interface {
+	proto.Message
+	GetPageSize() int32
+	GetPageToken() string
+}
+
+// List answers one page of a list: it asks for one item more than fits, and makes the token of the last item that
+// is shown when there is one.
+func List[C, T any](
+	req Request, standard, most int, list func(after *C, limit int) ([]T, error), cursor func(T) C,
+) ([]T, string, error) {
+	size, err := sizeOf(req.GetPageSize(), standard, most)
+	if err != nil {
+		return nil, "", err
+	}
+	key, err := Key(req)
+	if err != nil {
+		return nil, "", err
+	}
+	after, err := Decode[C](req.GetPageToken(), key)
+	if err != nil {
+		return nil, "", err
+	}
+	items, err := list(after, size+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(items) <= size {
+		return items, "", nil
+	}
+	items = items[:size]
+	token, err := Encode(cursor(items[size-1]), key)
+	return items, token, err
+}
+
+func sizeOf(asked int32, standard, most int) (int, error) {
+	switch {
+	case asked == 0:
+		return standard, nil
+	case asked < 0 || int(asked) > most:
+		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked, most, standard).
+			WithField("pageSize", "must be between 0 and %d", most)
+	}
+	return int(asked), nil
+}
+
+// From returns where a list goes on: the zero value for the first page.
+func From[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
 }

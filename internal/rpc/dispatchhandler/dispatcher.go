@@ -1,4 +1,8 @@
-package handler
+// Package dispatchhandler answers the DispatcherService and the WorkerService: it translates between messages and the domain's service
+// of dispatchers and decides nothing else.
+//
+//	path, h := signalboxv1connect.NewDispatcherServiceHandler(dispatchhandler.NewDispatchers(service, projects))
+package dispatchhandler
 
 import (
 	"context"
@@ -11,10 +15,12 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-// DispatcherService is the domain's side of dispatchers and workers.
-type DispatcherService interface {
+// Service is the domain's side of dispatchers and workers.
+type Service interface {
 	// List returns all dispatchers by project and task queue.
 	List(ctx context.Context) ([]dispatcher.Dispatcher, error)
 	Get(ctx context.Context, project string) (dispatcher.Dispatcher, error)
@@ -26,12 +32,12 @@ type DispatcherService interface {
 
 // Dispatchers answers signalbox.v1.DispatcherService.
 type Dispatchers struct {
-	service  DispatcherService
-	projects ProjectFinder
+	service  Service
+	projects message.ProjectFinder
 }
 
 // NewDispatchers returns the handler.
-func NewDispatchers(service DispatcherService, projects ProjectFinder) *Dispatchers {
+func NewDispatchers(service Service, projects message.ProjectFinder) *Dispatchers {
 	return &Dispatchers{service: service, projects: projects}
 }
 
@@ -46,10 +52,10 @@ func (h *Dispatchers) ListDispatchers(
 	if err := statesKnown(states, known); err != nil {
 		return nil, err
 	}
-	found, next, err := listPage(req.Msg, pageDefault, pageMax,
+	found, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
 			all, err := h.service.List(ctx)
-			return rest(all, limit, func(d dispatcher.Dispatcher) bool {
+			return some(all, limit, func(d dispatcher.Dispatcher) bool {
 				return (after == nil || compareNames(d.Name, *after) > 0) && anyOf(states, string(d.State))
 			}), err
 		},
@@ -58,31 +64,31 @@ func (h *Dispatchers) ListDispatchers(
 	for _, d := range found {
 		res.Dispatchers = append(res.Dispatchers, dispatcherMessage(d))
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 // GetDispatcher returns a project's dispatcher.
 func (h *Dispatchers) GetDispatcher(
 	ctx context.Context, req *connect.Request[signalboxv1.GetDispatcherRequest],
 ) (*connect.Response[signalboxv1.GetDispatcherResponse], error) {
-	project, err := h.projects.Get(ctx, projectOf(req.Msg.GetProject()))
+	project, err := h.projects.Get(ctx, message.ProjectOf(req.Msg.GetProject()))
 	if err != nil {
 		return nil, err
 	}
 	d, err := h.service.Get(ctx, project.Name)
-	return reply(&signalboxv1.GetDispatcherResponse{Dispatcher: dispatcherMessage(d)}, err)
+	return message.Reply(&signalboxv1.GetDispatcherResponse{Dispatcher: dispatcherMessage(d)}, err)
 }
 
 // HandOverDispatcher asks the owner to resign.
 func (h *Dispatchers) HandOverDispatcher(
 	ctx context.Context, req *connect.Request[signalboxv1.HandOverDispatcherRequest],
 ) (*connect.Response[signalboxv1.HandOverDispatcherResponse], error) {
-	project, err := h.projects.Get(ctx, projectOf(req.Msg.GetProject()))
+	project, err := h.projects.Get(ctx, message.ProjectOf(req.Msg.GetProject()))
 	if err != nil {
 		return nil, err
 	}
 	owner, err := h.service.HandOver(ctx, project.Name, req.Msg.GetReason())
-	return reply(&signalboxv1.HandOverDispatcherResponse{Owner: ownerMessage(owner)}, err)
+	return message.Reply(&signalboxv1.HandOverDispatcherResponse{Owner: ownerMessage(owner)}, err)
 }
 
 // ReconcileDispatchers makes one cycle of the supervisor now.
@@ -92,7 +98,7 @@ func (h *Dispatchers) ReconcileDispatchers(
 	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
 	res := &signalboxv1.ReconcileDispatchersResponse{
 		Dispatchers: int64(report.Dispatchers), Healthy: int64(report.Healthy), Stale: int64(report.Stale), Unknown: int64(report.Unknown),
-		Took: duration(report.Took), DryRun: report.DryRun,
+		Took: message.Duration(report.Took), DryRun: report.DryRun,
 	}
 	for _, item := range report.Items {
 		res.Items = append(res.Items, &signalboxv1.PlanItem{
@@ -101,7 +107,7 @@ func (h *Dispatchers) ReconcileDispatchers(
 			Applied: item.Applied, Error: item.Error,
 		})
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
@@ -111,33 +117,33 @@ func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	}
 	if l := d.Lease; l != nil {
 		m.Lease = &signalboxv1.DispatcherLease{
-			State: l.State, Owner: ownerMessage(l.Owner), AcquireTime: timestamp(l.AcquiredAt), RenewTime: timestamp(l.RenewedAt),
-			Remaining: duration(l.Remaining),
+			State: l.State, Owner: ownerMessage(l.Owner), AcquireTime: message.Timestamp(l.AcquiredAt), RenewTime: message.Timestamp(l.RenewedAt),
+			Remaining: message.Duration(l.Remaining),
 		}
 	}
 	if x := d.Execution; x != nil {
 		m.Execution = &signalboxv1.DispatcherExecution{
-			RunId: x.RunID, StartTime: timestamp(x.StartedAt), Owner: ownerMessage(x.Owner),
+			RunId: x.RunID, StartTime: message.Timestamp(x.StartedAt), Owner: ownerMessage(x.Owner),
 			Interpreter: int32(x.Interpreter), HistoryLength: x.HistoryLength, //nolint:gosec // counts up from 1
 		}
 	}
 	if p := d.Progress; p != nil {
 		m.Progress = &signalboxv1.DispatcherProgress{
 			Owner: ownerMessage(p.Owner), Head: p.Head, Routed: p.Routed, Pending: p.Pending, Due: p.Due, Parked: p.Parked,
-			Lag: duration(p.Lag),
+			Lag: message.Duration(p.Lag),
 		}
 		if p.SinceProgress >= 0 {
-			m.Progress.SinceProgress = duration(p.SinceProgress)
+			m.Progress.SinceProgress = message.Duration(p.SinceProgress)
 		}
 	}
 	for _, w := range d.Workers {
 		m.Workers = append(m.Workers, &signalboxv1.RegisteredWorker{
-			ServerId: w.ServerID, TaskQueue: w.TaskQueue, Build: w.Build, RegisterTime: timestamp(w.At), Missed: int32(w.Missed), //nolint:gosec // it is evicted at two
+			ServerId: w.ServerID, TaskQueue: w.TaskQueue, Build: w.Build, RegisterTime: message.Timestamp(w.At), Missed: int32(w.Missed), //nolint:gosec // it is evicted at two
 		})
 	}
 	for _, o := range d.Owners {
 		m.Owners = append(m.Owners, &signalboxv1.OwnerChange{
-			Time: timestamp(o.At), How: o.How, Owner: ownerMessage(o.Owner), Previous: ownerMessage(o.Previous),
+			Time: message.Timestamp(o.At), How: o.How, Owner: ownerMessage(o.Owner), Previous: ownerMessage(o.Previous),
 			RunId: o.Execution, EndedRunId: o.Ended, Reason: o.Reason,
 		})
 	}
@@ -152,73 +158,8 @@ func ownerMessage(o inbox.Owner) *signalboxv1.DispatcherOwner {
 	return &signalboxv1.DispatcherOwner{ServerId: o.Holder, Epoch: o.Epoch}
 }
 
-// Workers answers signalbox.v1.WorkerService.
-type Workers struct {
-	service  DispatcherService
-	projects ProjectFinder
-}
-
-// NewWorkers returns the handler.
-func NewWorkers(service DispatcherService, projects ProjectFinder) *Workers {
-	return &Workers{service: service, projects: projects}
-}
-
-// ListWorkers lists the workers by server ID.
-func (h *Workers) ListWorkers(
-	ctx context.Context, req *connect.Request[signalboxv1.ListWorkersRequest],
-) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
-	m := req.Msg
-	known := []dispatcher.WorkerState{dispatcher.Alive, dispatcher.Late, dispatcher.Stopped, dispatcher.Silent}
-	if err := statesKnown(m.GetStates(), known); err != nil {
-		return nil, err
-	}
-	if m.GetProject() != "" {
-		if _, err := h.projects.Get(ctx, m.GetProject()); err != nil {
-			return nil, err
-		}
-	}
-	res := &signalboxv1.ListWorkersResponse{}
-	workers, next, err := listPage(m, pageDefault, pageMax,
-		func(after *string, limit int) ([]dispatcher.Worker, error) {
-			all, err := h.service.Workers(ctx)
-			res.Errors = all.Errors
-			return rest(all.Workers, limit, func(w dispatcher.Worker) bool {
-				return w.ServerID > value(after) && anyOf(m.GetStates(), string(w.State)) && worksFor(w, m.GetProject())
-			}), err
-		},
-		func(w dispatcher.Worker) string { return w.ServerID })
-	res.NextPageToken = next
-	for _, w := range workers {
-		res.Workers = append(res.Workers, workerMessage(w))
-	}
-	return reply(res, err)
-}
-
-// worksFor tells whether a worker is one of a project's; every worker is one of the empty project's.
-func worksFor(w dispatcher.Worker, project string) bool {
-	return project == "" || slices.Contains(w.Projects, project) || len(w.Projects) == 0 && w.State != dispatcher.Silent ||
-		slices.ContainsFunc(w.Registrations, func(r dispatcher.Registration) bool { return r.Name.Project == project })
-}
-
-func workerMessage(w dispatcher.Worker) *signalboxv1.WorkerProcess {
-	m := &signalboxv1.WorkerProcess{
-		ServerId: w.ServerID, State: string(w.State), Build: w.Build, Interpreter: int32(w.Interpreter), //nolint:gosec // counts up from 1
-		Contract: w.Contract, Projects: w.Projects, StartTime: timestamp(w.StartedAt), LastBeatTime: timestamp(w.BeatAt),
-		LastPollTime: timestamp(w.LastPoll),
-	}
-	if !w.BeatAt.IsZero() {
-		m.StaleIn = duration(w.StaleIn)
-	}
-	for _, r := range w.Registrations {
-		m.Registrations = append(m.Registrations, &signalboxv1.WorkerRegistration{
-			Project: r.Name.Project, TaskQueue: r.Name.TaskQueue, RegisterTime: timestamp(r.At),
-		})
-	}
-	return m
-}
-
-// rest returns up to limit items that are wanted, of a list that is known as a whole.
-func rest[T any](all []T, limit int, wanted func(T) bool) []T {
+// some returns up to limit items that are wanted, of a list that is known as a whole.
+func some[T any](all []T, limit int, wanted func(T) bool) []T {
 	var found []T
 	for _, item := range all {
 		if len(found) == limit {

@@ -1,4 +1,8 @@
-package handler
+// Package eventhandler answers the EventService: it translates between messages and the domain's service of events and decides
+// nothing else.
+//
+//	path, h := signalboxv1connect.NewEventServiceHandler(eventhandler.New(events))
+package eventhandler
 
 import (
 	"context"
@@ -11,10 +15,12 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-// EventService is the domain's side of events.
-type EventService interface {
+// Service is the domain's side of events.
+type Service interface {
 	// Publish commits events, in order, all or none. What is wrong with them or the project is its to say, as with all that follow.
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 	Get(ctx context.Context, project string, position int64) (event.Event, error)
@@ -26,14 +32,14 @@ type EventService interface {
 	Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]event.Delivery, error)
 }
 
-// Events answers signalbox.v1.EventService.
-type Events struct{ service EventService }
+// Handler answers signalbox.v1.EventService.
+type Handler struct{ service Service }
 
-// NewEvents returns the handler.
-func NewEvents(service EventService) *Events { return &Events{service: service} }
+// New returns the handler.
+func New(service Service) *Handler { return &Handler{service: service} }
 
 // PublishEvents commits events.
-func (h *Events) PublishEvents(
+func (h *Handler) PublishEvents(
 	ctx context.Context, req *connect.Request[signalboxv1.PublishEventsRequest],
 ) (*connect.Response[signalboxv1.PublishEventsResponse], error) {
 	m := req.Msg
@@ -45,7 +51,7 @@ func (h *Events) PublishEvents(
 	if err != nil {
 		return nil, err
 	}
-	accepted, err := h.service.Publish(ctx, projectOf(m.GetProject()), events)
+	accepted, err := h.service.Publish(ctx, message.ProjectOf(m.GetProject()), events)
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +65,16 @@ func (h *Events) PublishEvents(
 }
 
 // ListEvents lists events, newest first, without their data.
-func (h *Events) ListEvents(
+func (h *Handler) ListEvents(
 	ctx context.Context, req *connect.Request[signalboxv1.ListEventsRequest],
 ) (*connect.Response[signalboxv1.ListEventsResponse], error) {
 	filter, err := eventFilter(req.Msg)
 	if err != nil {
 		return nil, err
 	}
-	events, next, err := listPage(req.Msg, pageDefault, pageMax,
+	events, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(before *int64, limit int) ([]event.Event, error) {
-			filter.Before, filter.Limit = value(before), limit
+			filter.Before, filter.Limit = page.From(before), limit
 			return h.service.List(ctx, filter)
 		},
 		func(e event.Event) int64 { return e.Position })
@@ -76,29 +82,29 @@ func (h *Events) ListEvents(
 	for _, e := range events {
 		res.Events = append(res.Events, eventMessage(e))
 	}
-	return reply(res, err)
+	return message.Reply(res, err)
 }
 
 func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 	f := event.ListFilter{
-		Project: projectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
+		Project: message.ProjectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
 	}
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, event.Status(status))
 	}
 	var err error
-	if f.Since, err = timeOf("since", m.GetSince()); err != nil {
+	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
 		return event.ListFilter{}, err
 	}
-	f.Until, err = timeOf("until", m.GetUntil())
+	f.Until, err = message.Time("until", m.GetUntil())
 	return f, err
 }
 
 // GetEvent returns one event with its deliveries.
-func (h *Events) GetEvent(
+func (h *Handler) GetEvent(
 	ctx context.Context, req *connect.Request[signalboxv1.GetEventRequest],
 ) (*connect.Response[signalboxv1.GetEventResponse], error) {
-	project, position := projectOf(req.Msg.GetProject()), req.Msg.GetPosition()
+	project, position := message.ProjectOf(req.Msg.GetProject()), req.Msg.GetPosition()
 	if position == 0 {
 		var err error
 		if position, err = h.find(ctx, project, req.Msg.GetId(), req.Msg.GetSource()); err != nil {
@@ -110,11 +116,11 @@ func (h *Events) GetEvent(
 		return nil, err
 	}
 	deliveries, err := h.service.Deliveries(ctx, project, position)
-	return reply(&signalboxv1.GetEventResponse{Event: eventMessage(e), Deliveries: deliveryMessages(deliveries)}, err)
+	return message.Reply(&signalboxv1.GetEventResponse{Event: eventMessage(e), Deliveries: deliveryMessages(deliveries)}, err)
 }
 
 // find returns the position of the only event with an ID, of one source or of any.
-func (h *Events) find(ctx context.Context, project, id, source string) (int64, error) {
+func (h *Handler) find(ctx context.Context, project, id, source string) (int64, error) {
 	if id == "" {
 		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "no event named: give its position or its id").
 			WithField("position", "or id is required")
@@ -135,12 +141,12 @@ func (h *Events) find(ctx context.Context, project, id, source string) (int64, e
 }
 
 // RedeliverEvent makes deliveries of an event due at once.
-func (h *Events) RedeliverEvent(
+func (h *Handler) RedeliverEvent(
 	ctx context.Context, req *connect.Request[signalboxv1.RedeliverEventRequest],
 ) (*connect.Response[signalboxv1.RedeliverEventResponse], error) {
 	m := req.Msg
-	deliveries, err := h.service.Redeliver(ctx, projectOf(m.GetProject()), m.GetPosition(), m.GetDeliveryIds(), m.GetReason())
-	return reply(&signalboxv1.RedeliverEventResponse{Deliveries: deliveryMessages(deliveries)}, err)
+	deliveries, err := h.service.Redeliver(ctx, message.ProjectOf(m.GetProject()), m.GetPosition(), m.GetDeliveryIds(), m.GetReason())
+	return message.Reply(&signalboxv1.RedeliverEventResponse{Deliveries: deliveryMessages(deliveries)}, err)
 }
 
 // eventsOf reads messages; what their values have to be is the domain's business. All that is wrong is told at once.
@@ -157,7 +163,7 @@ func eventsOf(messages []*signalboxv1.CloudEvent) ([]event.Event, error) {
 			ID: m.GetId(), Source: m.GetSource(), Type: m.GetType(), Subject: m.GetSubject(),
 			DataContentType: m.GetDataContentType(), DataSchema: m.GetDataSchema(),
 		}
-		if at, err := timeOf("time", m.GetTime()); err != nil {
+		if at, err := message.Time("time", m.GetTime()); err != nil {
 			add("time", "is not a time")
 		} else {
 			e.Time = at
@@ -182,8 +188,8 @@ func eventsOf(messages []*signalboxv1.CloudEvent) ([]event.Event, error) {
 	return events, nil
 }
 
-// EventMessages are events in the form in which they are published.
-func EventMessages(events []event.Event) []*signalboxv1.CloudEvent {
+// Messages are events in the form in which they are published.
+func Messages(events []event.Event) []*signalboxv1.CloudEvent {
 	messages := make([]*signalboxv1.CloudEvent, len(events))
 	for i, e := range events {
 		m := eventMessage(e)
@@ -199,12 +205,12 @@ func EventMessages(events []event.Event) []*signalboxv1.CloudEvent {
 func eventMessage(e event.Event) *signalboxv1.Event {
 	m := &signalboxv1.Event{
 		Position: e.Position, Project: e.Project, Id: e.ID, Source: e.Source, Type: e.Type, Subject: e.Subject,
-		Time: timestamp(e.Time), DataContentType: e.DataContentType, DataSchema: e.DataSchema,
-		Extensions: jsonValue(e.Extensions), Status: string(e.Status), Reason: e.Reason,
-		ReceiveTime: timestamp(e.ReceivedAt), Actor: e.Actor,
+		Time: message.Timestamp(e.Time), DataContentType: e.DataContentType, DataSchema: e.DataSchema,
+		Extensions: message.JSON(e.Extensions), Status: string(e.Status), Reason: e.Reason,
+		ReceiveTime: message.Timestamp(e.ReceivedAt), Actor: e.Actor,
 	}
 	if !e.DataBase64 {
-		m.Data = jsonValue(e.Data)
+		m.Data = message.JSON(e.Data)
 		return m
 	}
 	var text string
@@ -220,10 +226,10 @@ func deliveryMessages(deliveries []event.Delivery) []*signalboxv1.Delivery {
 		messages[i] = &signalboxv1.Delivery{
 			Id: d.ID, Kind: string(d.Kind), Workflow: d.Workflow, Version: d.Version, RunId: d.RunID, Status: string(d.Status),
 			Attempts: int32(d.Attempts), Reason: d.Reason, Positions: d.Positions, //nolint:gosec // attempts count up from 1
-			CreateTime: timestamp(d.CreatedAt), UpdateTime: timestamp(d.UpdatedAt),
+			CreateTime: message.Timestamp(d.CreatedAt), UpdateTime: message.Timestamp(d.UpdatedAt),
 		}
 		if d.Status == event.DeliveryPending {
-			messages[i].NextTime = timestamp(d.NextAt)
+			messages[i].NextTime = message.Timestamp(d.NextAt)
 		}
 	}
 	return messages

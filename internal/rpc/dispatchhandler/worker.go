@@ -1,0 +1,78 @@
+package dispatchhandler
+
+import (
+	"context"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+)
+
+// Workers answers signalbox.v1.WorkerService.
+type Workers struct {
+	service  Service
+	projects message.ProjectFinder
+}
+
+// NewWorkers returns the handler.
+func NewWorkers(service Service, projects message.ProjectFinder) *Workers {
+	return &Workers{service: service, projects: projects}
+}
+
+// ListWorkers lists the workers by server ID.
+func (h *Workers) ListWorkers(
+	ctx context.Context, req *connect.Request[signalboxv1.ListWorkersRequest],
+) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
+	m := req.Msg
+	known := []dispatcher.WorkerState{dispatcher.Alive, dispatcher.Late, dispatcher.Stopped, dispatcher.Silent}
+	if err := statesKnown(m.GetStates(), known); err != nil {
+		return nil, err
+	}
+	if m.GetProject() != "" {
+		if _, err := h.projects.Get(ctx, m.GetProject()); err != nil {
+			return nil, err
+		}
+	}
+	res := &signalboxv1.ListWorkersResponse{}
+	workers, next, err := page.List(m, page.Default, page.Most,
+		func(after *string, limit int) ([]dispatcher.Worker, error) {
+			all, err := h.service.Workers(ctx)
+			res.Errors = all.Errors
+			return some(all.Workers, limit, func(w dispatcher.Worker) bool {
+				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.State)) && worksFor(w, m.GetProject())
+			}), err
+		},
+		func(w dispatcher.Worker) string { return w.ServerID })
+	res.NextPageToken = next
+	for _, w := range workers {
+		res.Workers = append(res.Workers, workerMessage(w))
+	}
+	return message.Reply(res, err)
+}
+
+// worksFor tells whether a worker is one of a project's; every worker is one of the empty project's.
+func worksFor(w dispatcher.Worker, project string) bool {
+	return project == "" || slices.Contains(w.Projects, project) || len(w.Projects) == 0 && w.State != dispatcher.Silent ||
+		slices.ContainsFunc(w.Registrations, func(r dispatcher.Registration) bool { return r.Name.Project == project })
+}
+
+func workerMessage(w dispatcher.Worker) *signalboxv1.WorkerProcess {
+	m := &signalboxv1.WorkerProcess{
+		ServerId: w.ServerID, State: string(w.State), Build: w.Build, Interpreter: int32(w.Interpreter), //nolint:gosec // counts up from 1
+		Contract: w.Contract, Projects: w.Projects, StartTime: message.Timestamp(w.StartedAt), LastBeatTime: message.Timestamp(w.BeatAt),
+		LastPollTime: message.Timestamp(w.LastPoll),
+	}
+	if !w.BeatAt.IsZero() {
+		m.StaleIn = message.Duration(w.StaleIn)
+	}
+	for _, r := range w.Registrations {
+		m.Registrations = append(m.Registrations, &signalboxv1.WorkerRegistration{
+			Project: r.Name.Project, TaskQueue: r.Name.TaskQueue, RegisterTime: message.Timestamp(r.At),
+		})
+	}
+	return m
+}
