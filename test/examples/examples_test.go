@@ -49,6 +49,16 @@ type example struct {
 	output      string   // of a completed run, or
 	problem     string   // the type of a failed one's error
 	calls       []string // in order, where order is the point
+	events      []event  // sent while it waits for them
+}
+
+type event struct{ kind, data string }
+
+// send sends an event as the examples tell people to.
+func (e event) send(t *testing.T, s *platform.Server) {
+	t.Helper()
+	sent := s.CLI(t, "event", "send", "--type", e.kind, "--source", "/examples", "--data", e.data)
+	require.Zero(t, sent.Code, sent.Stderr)
 }
 
 func cases() []example {
@@ -115,6 +125,25 @@ func cases() []example {
 			file: "nightly-report", input: `{"day": "2026-11-20"}`,
 			output: `{"report": "report-2026-11-20", "total": 3300, "missing": ["south"]}`,
 		},
+		{
+			file: "approval", input: `{"request": "r-7", "amount": 1200}`, output: `{"request": "r-7", "decision": "granted", "by": "Ada"}`,
+			events: []event{
+				{"com.example.approval.granted", `{"request": "r-7", "by": "Bob", "level": 1}`},
+				{"com.example.approval.granted", `{"request": "r-8", "by": "Eve", "level": 2}`},
+				{"com.example.approval.granted", `{"request": "r-7", "by": "Ada", "level": 2}`},
+			},
+		},
+		{
+			file: "votes", input: `{"poll": "lunch"}`, output: `{"poll": "lunch", "votes": 3, "winner": "soup"}`,
+			events: []event{
+				{"com.example.vote", `{"poll": "lunch", "for": "soup"}`},
+				{"com.example.vote", `{"poll": "dinner", "for": "fish"}`},
+				{"com.example.poll.closed", `{"poll": "dinner"}`},
+				{"com.example.vote", `{"poll": "lunch", "for": "salad"}`},
+				{"com.example.vote", `{"poll": "lunch", "for": "soup"}`},
+				{"com.example.poll.closed", `{"poll": "lunch"}`},
+			},
+		},
 	}
 }
 
@@ -128,6 +157,12 @@ func TestExamples(t *testing.T) {
 			t.Cleanup(server.Close)
 			s := dev.Get(t)
 			id := s.Start(t, e.file, withBase(t, e, server.URL)).GetId()
+			if len(e.events) > 0 {
+				require.Equal(t, "event", s.Await(t, id, limit, "waiting").GetWaitingKind())
+			}
+			for _, event := range e.events {
+				event.send(t, s)
+			}
 
 			if e.problem != "" {
 				run := s.Await(t, id, limit, "failed")
@@ -149,20 +184,43 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestAnEventStartsARun plays the shop and the bank of paid-order, which nobody starts by hand.
+func TestAnEventStartsARun(t *testing.T) {
+	t.Parallel()
+	s := dev.Get(t)
+	event{"com.example.order.placed", `{"order": "o-1", "amount": 59.8}`}.send(t, s)
+	var id string
+	require.Eventually(t, func() bool {
+		for _, r := range s.AllRuns(t, "paid-order", 10) {
+			id = r.GetId()
+		}
+		return id != ""
+	}, limit, 50*time.Millisecond)
+	require.Equal(t, "event", s.Await(t, id, limit, "waiting").GetWaitingKind())
+	event{"com.example.payment.received", `{"order": "o-2", "amount": 1}`}.send(t, s)
+	event{"com.example.payment.received", `{"order": "o-1", "amount": 59.8}`}.send(t, s)
+	require.JSONEq(t, `{"order": "o-1", "status": "paid", "paid": 59.8}`, s.Await(t, id, limit, "completed").GetOutput().GetJson())
+	told := s.CLI(t, "event", "list", "--type", "com.example.order.paid", "-o", "json")
+	require.Zero(t, told.Code, told.Stderr)
+	require.Contains(t, told.Stdout, "/projects/default/workflows/examples/paid-order/runs/"+id)
+	require.Len(t, s.AllRuns(t, "paid-order", 10), 1, "one run for one order")
+}
+
 func TestEveryExampleIsRun(t *testing.T) {
 	t.Parallel()
 	require.NotEmpty(t, files(t))
 	for _, path := range files(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
-		require.True(t, slices.ContainsFunc(cases(), func(e example) bool { return e.file == name }), "%s is not run", name)
+		started := name == "paid-order" || slices.ContainsFunc(cases(), func(e example) bool { return e.file == name })
+		require.True(t, started, "%s is not run", name)
 	}
 }
 
 // withBase points an example that calls services at the stand-in.
 func withBase(t *testing.T, e example, base string) string {
 	t.Helper()
-	if e.file == "hello" || e.file == "scoring" {
-		return e.input // their schemas know no base
+	if slices.Contains([]string{"hello", "scoring", "approval", "votes"}, e.file) {
+		return e.input // these call nobody
 	}
 	var input map[string]any
 	require.NoError(t, json.Unmarshal([]byte(e.input), &input))
