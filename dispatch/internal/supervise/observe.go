@@ -45,6 +45,17 @@ func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.R
 	return nil
 }
 
+// Entry adds the entry of a key to a reading, if there is one.
+func Entry(ctx context.Context, store lease.Store, key string, into *plan.Reading) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	e, err := store.Get(ctx, key)
+	if err := add(into, e, err); err != nil {
+		return fmt.Errorf("read entry %q: %w", key, err)
+	}
+	return nil
+}
+
 // add adds what was read of an entry. One that cannot be read, and one that is not there, are no errors.
 func add(into *plan.Reading, e lease.Entry, err error) error {
 	malformed, bad := errors.AsType[*lease.MalformedError](err)
@@ -134,9 +145,8 @@ func (s *Supervisor) again(ctx context.Context, of suspects) (plan.Reading, erro
 		return plan.Reading{}, err
 	}
 	for _, name := range of.names {
-		e, err := s.o.Leases.Get(ctx, contract.OwnerKey(name))
-		if err := add(&reading, e, err); err != nil {
-			return plan.Reading{}, fmt.Errorf("read entry %q: %w", contract.OwnerKey(name), err)
+		if err := Entry(ctx, s.o.Leases, contract.OwnerKey(name), &reading); err != nil {
+			return plan.Reading{}, err
 		}
 	}
 	return reading, nil

@@ -135,6 +135,23 @@ func (r *Remote) Ask(ctx context.Context, workflowID, runID string) plan.Answer 
 	return answer(err)
 }
 
+// State returns what a run says of itself. The time to wait for the answer is that of ctx.
+func (r *Remote) State(ctx context.Context, workflowID, runID string) (contract.State, error) {
+	var state contract.State
+	c, err := r.Client()
+	if err != nil {
+		return state, err
+	}
+	value, err := c.QueryWorkflow(ctx, workflowID, runID, contract.StateQuery)
+	if err == nil {
+		err = value.Get(&state)
+	}
+	if err != nil {
+		return contract.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", workflowID, err)
+	}
+	return state, nil
+}
+
 // answer tells what became of a question. Who refuses it is there as well.
 func answer(err error) plan.Answer {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)

@@ -1,0 +1,345 @@
+// Package overview tells what is known of dispatchers and workers, from all sides beside each other: the leases, the inbox, and
+// Temporal. It changes nothing, and needs none of them in particular: what cannot be asked is said in its place.
+package overview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+const (
+	// askTimeout is how long dispatchers may take to answer, all of them together; askMost is how many are asked for what
+	// concerns all, askAtOnce how many at a time.
+	askTimeout = 2 * time.Second
+	askMost    = 200
+	askAtOnce  = 16
+	// readTimeout bounds each of the other questions.
+	readTimeout = 10 * time.Second
+	// tokenShown is how much of a token is told: enough to compare by eye, too little to use.
+	tokenShown = 8
+)
+
+// Temporal is what is asked of it.
+type Temporal interface {
+	List(ctx context.Context) ([]supervise.Listed, error)
+	Describe(ctx context.Context, workflowID, runID string) (*supervise.Listed, error)
+	State(ctx context.Context, workflowID, runID string) (contract.State, error)
+}
+
+// Inbox is what is asked of it.
+type Inbox interface {
+	Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error)
+}
+
+// Sources are where it is read from.
+type Sources struct {
+	Leases   lease.Store
+	Inbox    Inbox
+	Temporal Temporal
+	Rules    plan.Rules
+}
+
+// Status is what a dispatcher is doing.
+type Status string
+
+// The statuses.
+const (
+	Routing Status = "routing" // it has work and does it, or looks out for some
+	Parked  Status = "parked"  // it sleeps until its doorbell rings
+	Stale   Status = "stale"   // nobody owns it or works for it; the supervisor ends it
+	Missing Status = "missing" // nothing is open in Temporal
+	Foreign Status = "foreign" // its ID is taken by what is none of ours
+	Unknown Status = "unknown" // what it takes to tell could not be asked
+)
+
+// Dispatcher is one dispatcher, seen from all sides.
+type Dispatcher struct {
+	Name       inbox.Name
+	WorkflowID string
+	Status     Status
+	// Class and Why are what the supervisor makes of what is open; empty where nothing is.
+	Class plan.Class
+	Why   string
+	// Lease is its owner's entry, Execution what is open under its ID, Progress what the inbox knows; nil where there is
+	// none, or it could not be asked. Others are further open dispatchers of the same name, under IDs of older schemes.
+	Lease     *Lease
+	Execution *Execution
+	Others    []Execution
+	Progress  *inbox.Progress
+	// State is what it answered when it was asked; nil in lists, and where it did not answer.
+	State *contract.State
+	// Errors say what could not be asked.
+	Errors []Error
+}
+
+// Lease is an owner's entry, by the clock of the store that keeps it.
+type Lease struct {
+	State lease.State
+	// Owner is who holds it. Its epoch is 0 until the inbox has handed it out.
+	Owner inbox.Owner
+	// Token is the beginning of the acquisition's token.
+	Token                 string
+	AcquiredAt, RenewedAt time.Time
+	// Remaining is how long it counts without a renewal; negative once it does not.
+	Remaining time.Duration
+}
+
+// Execution is an open workflow.
+type Execution struct {
+	WorkflowID, RunID string
+	StartedAt         time.Time
+	// Owner is who adopted it last, by its memo; zero where that says nothing.
+	Owner         inbox.Owner
+	Interpreter   int
+	HistoryLength int64
+}
+
+// Part is a side from which dispatchers are seen.
+type Part string
+
+// The parts.
+const (
+	PartLeases   Part = "leases"
+	PartInbox    Part = "inbox"
+	PartTemporal Part = "temporal"
+	PartState    Part = "state" // the dispatcher itself
+)
+
+// Error is a part that could not be asked.
+type Error struct {
+	Part Part
+	Err  error
+}
+
+// seen is what was read, and what could not be.
+type seen struct {
+	reading plan.Reading
+	listed  map[string]supervise.Listed // by run ID
+	errors  []Error
+}
+
+func (s *seen) failed(part Part, err error) {
+	if err != nil {
+		s.errors = append(s.errors, Error{part, err})
+	}
+}
+
+// List returns all dispatchers that any side knows, in the order of their names. It fails only where no side can be asked.
+func (s Sources) List(ctx context.Context) ([]Dispatcher, error) {
+	all := s.readAll(ctx)
+	if len(all.errors) == 3 {
+		var failed []error
+		for _, e := range all.errors {
+			failed = append(failed, e.Err)
+		}
+		return nil, errors.Join(failed...)
+	}
+	return s.judge(all, names(all)), nil
+}
+
+// readAll asks all sides at once.
+func (s Sources) readAll(ctx context.Context) seen {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	out := seen{listed: map[string]supervise.Listed{}}
+	var reading sync.WaitGroup
+	var listed []supervise.Listed
+	var leases, progress, temporal error
+	reading.Go(func() {
+		for _, prefix := range []string{contract.OwnerPrefix, contract.WorkerPrefix} {
+			if leases = supervise.Entries(ctx, s.Leases, prefix, &out.reading); leases != nil {
+				return
+			}
+		}
+	})
+	var rows []inbox.Progress
+	reading.Go(func() { rows, progress = s.Inbox.Progress(ctx) })
+	reading.Go(func() { listed, temporal = s.Temporal.List(ctx) })
+	reading.Wait()
+	out.reading.Progress = rows
+	for i := range listed {
+		out.add(listed[i])
+	}
+	out.failed(PartLeases, leases)
+	out.failed(PartInbox, progress)
+	out.failed(PartTemporal, temporal)
+	return out
+}
+
+func (s *seen) add(l supervise.Listed) {
+	s.listed[l.RunID] = l
+	s.reading.Open = append(s.reading.Open, plan.Open{Execution: l.Execution})
+}
+
+// names are all that any side knows for certain, in order.
+func names(all seen) []inbox.Name {
+	var list []inbox.Name
+	for i := range all.reading.Entries {
+		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok {
+			list = append(list, name)
+		}
+	}
+	for i := range all.reading.Progress {
+		list = append(list, all.reading.Progress[i].Name)
+	}
+	for _, l := range all.listed {
+		if l.Memo != nil && !l.Unread && l.WorkflowID == contract.ID(l.Memo.Name) {
+			list = append(list, l.Memo.Name)
+		}
+	}
+	slices.SortFunc(list, compare)
+	return slices.Compact(list)
+}
+
+func compare(a, b inbox.Name) int {
+	if c := strings.Compare(a.Project, b.Project); c != 0 {
+		return c
+	}
+	return strings.Compare(a.TaskQueue, b.TaskQueue)
+}
+
+// judge puts together what is known of each name.
+func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
+	found := make([]Dispatcher, len(of))
+	at := make(map[inbox.Name]*Dispatcher, len(of))
+	byID := make(map[string][]*Dispatcher, len(of))
+	for i, name := range of {
+		d := &found[i]
+		*d = Dispatcher{Name: name, WorkflowID: contract.ID(name), Status: Missing, Errors: slices.Clone(all.errors)}
+		at[name] = d
+		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
+	}
+	for i := range all.reading.Entries {
+		e := &all.reading.Entries[i]
+		if name, ok := contract.NameOf(e.Key); ok && at[name] != nil {
+			at[name].Lease = leaseOf(e)
+		}
+	}
+	for i := range all.reading.Progress {
+		if d := at[all.reading.Progress[i].Name]; d != nil {
+			d.Progress = &all.reading.Progress[i]
+		}
+	}
+	verdicts := plan.Make(all.reading, s.Rules).Verdicts
+	for i := range verdicts {
+		v := &verdicts[i]
+		e := executionOf(all.listed[v.RunID])
+		switch d := at[v.Name]; {
+		case v.Belongs == contract.NotMine:
+			for _, taken := range byID[v.WorkflowID] {
+				taken.Status, taken.Why = Foreign, v.Why
+			}
+		case d == nil:
+		case v.Belongs == contract.OlderScheme:
+			d.Others = append(d.Others, e)
+		default:
+			d.Execution, d.Class, d.Why = &e, v.Class, v.Why
+		}
+	}
+	for i := range found {
+		found[i].settle()
+	}
+	return found
+}
+
+// settle says what a dispatcher is doing. Without all sides, nobody can tell whether it is well.
+func (d *Dispatcher) settle() {
+	without := func(part Part) bool {
+		return slices.ContainsFunc(d.Errors, func(e Error) bool { return e.Part == part })
+	}
+	switch {
+	case d.Class == "":
+	case without(PartLeases):
+		d.Class, d.Why = plan.Unknown, "the leases cannot be asked"
+	case without(PartInbox) && d.Class != plan.Healthy:
+		d.Class, d.Why = plan.Unknown, "the inbox cannot be asked"
+	default:
+	}
+	switch {
+	case d.Status == Foreign && d.Execution == nil:
+	case without(PartTemporal):
+		d.Status = Unknown
+	case d.Execution == nil:
+		d.Status = Missing
+	case d.Class == plan.Stale:
+		d.Status = Stale
+	case d.Progress == nil:
+		d.Status = Unknown
+	case d.Progress.Parked:
+		d.Status = Parked
+	default:
+		d.Status = Routing
+	}
+}
+
+func leaseOf(e *lease.Entry) *Lease {
+	claim := claimOf(e)
+	return &Lease{
+		State: e.State, Owner: inbox.Owner{Epoch: claim.Epoch, Holder: e.Holder}, Token: e.Token[:min(len(e.Token), tokenShown)],
+		AcquiredAt: e.AcquiredAt, RenewedAt: e.RenewedAt, Remaining: e.Remaining(),
+	}
+}
+
+// claimOf is what an entry's value says; one that says nothing is no reason not to show the rest.
+func claimOf(e *lease.Entry) contract.Claim {
+	var claim contract.Claim
+	if err := json.Unmarshal(e.Value, &claim); err != nil {
+		return contract.Claim{}
+	}
+	return claim
+}
+
+func executionOf(l supervise.Listed) Execution {
+	e := Execution{WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
+	if l.Memo != nil {
+		e.Owner, e.Interpreter = inbox.Owner{Epoch: l.Memo.Epoch, Holder: l.Memo.Owner}, l.Memo.Interpreter
+	}
+	return e
+}
+
+// Get returns one dispatcher, and asks it how it is. It fails only where no side can be asked.
+func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
+	read, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	one := seen{listed: map[string]supervise.Listed{}}
+	leases := supervise.Entries(read, s.Leases, contract.WorkerPrefix, &one.reading)
+	if leases == nil {
+		leases = supervise.Entry(read, s.Leases, contract.OwnerKey(name), &one.reading)
+	}
+	rows, progress := s.Inbox.Progress(read, name)
+	one.reading.Progress = rows
+	open, temporal := s.Temporal.Describe(read, contract.ID(name), "")
+	if open != nil {
+		one.add(*open)
+	}
+	one.failed(PartLeases, leases)
+	one.failed(PartInbox, progress)
+	one.failed(PartTemporal, temporal)
+	if len(one.errors) == 3 {
+		return Dispatcher{}, errors.Join(leases, progress, temporal)
+	}
+	d := s.judge(one, []inbox.Name{name})[0]
+	if d.Execution == nil {
+		return d, nil
+	}
+	ask, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	state, err := s.Temporal.State(ask, d.WorkflowID, d.Execution.RunID)
+	if err != nil {
+		d.Errors = append(d.Errors, Error{PartState, err})
+		return d, nil
+	}
+	d.State = &state
+	return d, nil
+}
