@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,8 +133,13 @@ func newBench(t *testing.T, o store.Options) *bench {
 // publishes makes a workflow that is started as a schedule says.
 func (b *bench) publishes(t *testing.T, name, version, schedule string) {
 	t.Helper()
+	b.publishesIn(t, b.name.Project, name, version, schedule)
+}
+
+func (b *bench) publishesIn(t *testing.T, project, name, version, schedule string) {
+	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
-	_, err := b.workflows.Publish(b.ctx, b.name.Project, fmt.Sprintf(
+	_, err := b.workflows.Publish(b.ctx, project, fmt.Sprintf(
 		"document: {dsl: 1.0.3, namespace: %s, name: %s, version: %s}\nschedule: %s\ndo: [{a: {set: {n: 1}}}]\n", namespace, short, version, schedule), "ada")
 	require.NoError(t, err)
 }
@@ -354,25 +360,29 @@ func TestInbox(t *testing.T) {
 	for name, options := range map[string]func(*testing.T) store.Options{"sqlite": sqlite, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture { return fixture(t, newBench(t, options(t))) })
+			b := newBench(t, options(t))
+			var count atomic.Int64
+			inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture {
+				t.Helper()
+				return fixture(t, b, fmt.Sprint("test-", count.Add(1)))
+			})
 		})
 	}
 }
 
-// fixture accepts events for a workflow that takes each, and for runs that listen where there is a lane.
-func fixture(t *testing.T, b *bench) inboxtest.Fixture {
+// fixture accepts events for a workflow that takes each, and for runs that listen where there is a lane. Its projects begin with prefix.
+func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
 	t.Helper()
 	projects := project.NewService(b.store, time.Now)
 	accepted := 0
 	return inboxtest.Fixture{
 		Inbox: b.Router,
 		Name: func(n int) inbox.Name {
-			name := fmt.Sprint("p-", n)
+			name := fmt.Sprint(prefix, "-", n)
 			if _, err := projects.Get(b.ctx, name); err != nil {
 				_, err := projects.Create(b.ctx, name, "")
 				require.NoError(t, err)
-				b.name.Project = name
-				b.publishes(t, "a/free", "1.0.0", "{on: {one: {with: {type: free}}}}")
+				b.publishesIn(t, name, "a/free", "1.0.0", "{on: {one: {with: {type: free}}}}")
 			}
 			return inbox.Name{Project: name, TaskQueue: "signalbox-" + name}
 		},
@@ -400,7 +410,7 @@ func (b *bench) listens(t *testing.T, in, lane, typ string) {
 	r, _, err := b.runs.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.NoError(t, b.events.Listen(b.ctx, event.Listener{
-		ID: lane, Project: in, RunID: r.ID,
+		ID: in + "-" + lane, Project: in, RunID: r.ID,
 		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: []byte(`"` + typ + `"`)}}}}},
 	}))
 }
