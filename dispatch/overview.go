@@ -21,9 +21,10 @@ type (
 	Dispatcher = overview.Dispatcher
 	// DispatcherStatus is what a dispatcher is doing.
 	DispatcherStatus = overview.Status
-	// DispatcherLease is its owner's entry, Execution an open workflow of it.
+	// DispatcherLease is its owner's entry.
 	DispatcherLease = overview.Lease
-	Execution       = overview.Execution
+	// Execution is an open workflow of a dispatcher.
+	Execution = overview.Execution
 	// DispatcherState is what a dispatcher says of itself, RegisteredWorker one of the workers in it.
 	DispatcherState  = contract.State
 	RegisteredWorker = contract.Worker

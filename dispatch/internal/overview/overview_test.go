@@ -167,7 +167,7 @@ func TestStatuses(t *testing.T) {
 		"parked":  {func(_ *testing.T, w *world) { w.rows[0].Parked = true }, overview.Parked, plan.Healthy, 0},
 		"missing": {func(_ *testing.T, w *world) { w.open = nil }, overview.Missing, "", 0},
 		"foreign": {func(_ *testing.T, w *world) { w.open[0].Memo.Name.Project = "else" }, overview.Foreign, "", 0},
-		"stale": {func(t *testing.T, w *world) {
+		"stale": {func(_ *testing.T, w *world) {
 			w.rows[0].SinceProgress = time.Hour
 			<-time.After(time.Minute)
 		}, overview.Stale, plan.Stale, 0},

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -221,7 +222,7 @@ func TestSeveralAtOnce(t *testing.T) {
 		for i := range 5 {
 			go func() {
 				_, err := w.another(fmt.Sprintf("s%d", i)).Reconcile(w.ctx, false)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 			}()
 		}
 		wait(10 * time.Second)
@@ -377,7 +378,7 @@ func TestReconcileWaitsForTheCycleUnderWay(t *testing.T) {
 		w.crashed()
 		go func() {
 			_, err := w.Reconcile(w.ctx, false)
-			require.NoError(t, err)
+			assert.NoError(t, err)
 		}()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 )
 
-// ErrGone: the run is not open any more.
+// ErrGone is what a termination answers whose run is not open any more.
 var ErrGone = errors.New("the run is not open")
 
 // Listed is an open workflow as Temporal lists it.
