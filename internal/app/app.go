@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -174,7 +175,8 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
-	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events}))
+	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
+		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now)}))
 	if err != nil {
 		return err
 	}
@@ -193,6 +195,8 @@ type services struct {
 	projects  *project.Service
 	platform  *system.Service
 	events    *event.Service
+
+	dispatchers *dispatcher.Service
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -208,7 +212,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
-		options.Events, options.EventLimits = s.events, eventLimits(a.cfg)
+		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 	}
 	return options
 }

@@ -35,6 +35,7 @@ type eventing struct {
 	events      *event.Service
 	inbox       *router.Router
 	dispatchers *dispatch.Dispatchers
+	overview    *dispatch.Overview
 	schedules   *schedule.Keeper
 }
 
@@ -75,6 +76,13 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	if err != nil {
 		return nil, err
 	}
+	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
+		Client: manager.Client, Namespace: a.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(a.cfg),
+		LegacyIDs: a.cfg.Supervisor.LegacyIDs,
+	})
+	if err != nil {
+		return nil, err
+	}
 	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Store: timed{a.store}, Now: time.Now})
 	a.then(step{e.events, false}, step{e.inbox, false})
 	return e, nil
@@ -110,9 +118,16 @@ func dispatcherOf(project string) inbox.Name {
 	return inbox.Name{Project: project, TaskQueue: contract.TaskQueue(project)}
 }
 
+// The facts in a worker's heartbeat.
+const (
+	interpreterFact = "interpreter"
+	contractFact    = "contract"
+	lastPollFact    = "lastPoll"
+)
+
 // describe is what the heartbeat of a worker says beside its server ID and version.
 func describe(m *conn.Manager) map[string]string {
-	facts := map[string]string{"interpreter": strconv.Itoa(interp.Version), "contract": contract.Fingerprint()}
+	facts := map[string]string{interpreterFact: strconv.Itoa(interp.Version), contractFact: contract.Fingerprint()}
 	var last time.Time
 	for _, w := range m.Status().Workers {
 		if w.LastPoll.After(last) {
@@ -120,7 +135,7 @@ func describe(m *conn.Manager) map[string]string {
 		}
 	}
 	if !last.IsZero() {
-		facts["last_poll"] = last.UTC().Format(time.RFC3339)
+		facts[lastPollFact] = last.UTC().Format(time.RFC3339)
 	}
 	return facts
 }

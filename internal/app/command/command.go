@@ -33,10 +33,11 @@ const stopMargin = 15 * time.Second
 // Main makes the program's options from the process: what every main needs.
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
-	layers := []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now)}
+	temporal := temporalconfig.Layer(time.Now)
+	layers := []config.Layer{temporal, redisconfig.Layer(time.Now)}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
-		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, layers)},
+		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}
 }
 

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+// askAgain is when it is worth asking again for what was away.
+const askAgain = 2 * time.Second
+
+// dispatcherSource shows the library's dispatchers as the platform tells of them.
+type dispatcherSource struct {
+	overview    *dispatch.Overview
+	dispatchers *dispatch.Dispatchers
+}
+
+var _ dispatcher.Source = dispatcherSource{}
+
+// List implements [dispatcher.Source].
+func (s dispatcherSource) List(ctx context.Context) ([]dispatcher.Dispatcher, error) {
+	found, err := s.overview.List(ctx)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	all := make([]dispatcher.Dispatcher, len(found))
+	for i := range found {
+		all[i] = shown(ctx, &found[i])
+	}
+	return all, nil
+}
+
+// Get implements [dispatcher.Source].
+func (s dispatcherSource) Get(ctx context.Context, project string) (dispatcher.Dispatcher, error) {
+	found, err := s.overview.Get(ctx, dispatcherOf(project))
+	if err != nil {
+		return dispatcher.Dispatcher{}, unreadable(err)
+	}
+	if found.Status == dispatch.Missing && found.Lease == nil && found.Progress == nil && len(found.Errors) == 0 {
+		return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound,
+			"project %q has no dispatcher yet; a worker that serves the project starts it: see `signalbox worker list`", project)
+	}
+	return shown(ctx, &found), nil
+}
+
+// Workers implements [dispatcher.Source].
+func (s dispatcherSource) Workers(ctx context.Context) (dispatcher.Workers, error) {
+	found, failed, err := s.overview.Workers(ctx)
+	if err != nil {
+		return dispatcher.Workers{}, unreadable(err)
+	}
+	all := dispatcher.Workers{Errors: reasons(ctx, failed)}
+	for _, w := range found {
+		worker := dispatcher.Worker{
+			ServerID: w.ServerID, State: dispatcher.WorkerState(w.Status), Build: w.Beat.Build, Contract: w.Beat.Facts[contractFact],
+			Projects: w.Beat.Projects, StartedAt: w.Beat.StartedAt, BeatAt: w.BeatAt, StaleIn: w.StaleIn,
+		}
+		worker.Interpreter, _ = strconv.Atoi(w.Beat.Facts[interpreterFact])       // 0 where it does not say
+		worker.LastPoll, _ = time.Parse(time.RFC3339, w.Beat.Facts[lastPollFact]) // the same
+		for _, r := range w.Registrations {
+			worker.Registrations = append(worker.Registrations, dispatcher.Registration{Name: r.Name, At: r.RegisteredAt})
+		}
+		all.Workers = append(all.Workers, worker)
+	}
+	return all, nil
+}
+
+// HandOver implements [dispatcher.Source].
+func (s dispatcherSource) HandOver(ctx context.Context, project, by, reason string) (inbox.Owner, error) {
+	name := dispatcherOf(project)
+	before, err := s.overview.Get(ctx, name)
+	if err != nil {
+		return inbox.Owner{}, unreadable(err)
+	}
+	err = s.dispatchers.RequestHandover(ctx, name, by, reason)
+	switch {
+	case errors.Is(err, dispatch.ErrNotOwned):
+		return inbox.Owner{}, fault.New(fault.Refused, fault.DispatcherNotOwned,
+			"the dispatcher of project %q has no owner that could hand it over; `signalbox dispatcher show %s` tells how it is", project, project)
+	case err != nil:
+		return inbox.Owner{}, fault.New(fault.Unavailable, fault.LeasesUnavailable,
+			"the leases cannot be asked; see redis in the configuration").WithRetry(askAgain).WithCause(err)
+	case before.Lease == nil:
+		return inbox.Owner{}, nil
+	}
+	return before.Lease.Owner, nil
+}
+
+// Reconcile implements [dispatcher.Source].
+func (s dispatcherSource) Reconcile(ctx context.Context, dryRun bool) (dispatcher.Report, error) {
+	report, err := s.dispatchers.Reconcile(ctx, dryRun)
+	if err != nil && len(report.Items) == 0 {
+		return dispatcher.Report{}, unreadable(err)
+	}
+	out := dispatcher.Report{
+		Dispatchers: report.Dispatchers, Healthy: report.Healthy, Stale: report.Stale, Unknown: report.Unknown, Took: report.Took, DryRun: report.DryRun,
+	}
+	for _, i := range report.Items {
+		out.Items = append(out.Items, dispatcher.Item{
+			Action: dispatcher.Action(i.Action), Kind: i.Kind, Name: i.Name, WorkflowID: i.WorkflowID, RunID: i.RunID, Owner: i.Owner,
+			Reason: i.Reason, Applied: i.Applied, Error: i.Error,
+		})
+	}
+	return out, nil
+}
+
+// shown turns one dispatcher.
+func shown(ctx context.Context, d *dispatch.Dispatcher) dispatcher.Dispatcher {
+	out := dispatcher.Dispatcher{
+		Name: d.Name, WorkflowID: d.WorkflowID, State: dispatcher.State(d.Status), Detail: d.Why, Progress: d.Progress,
+		Errors: reasons(ctx, d.Errors),
+	}
+	if l := d.Lease; l != nil {
+		out.Lease = &dispatcher.Lease{
+			State: string(l.State), Owner: l.Owner, AcquiredAt: l.AcquiredAt, RenewedAt: l.RenewedAt, Remaining: l.Remaining,
+		}
+	}
+	if e := d.Execution; e != nil {
+		out.Execution = &dispatcher.Execution{
+			RunID: e.RunID, StartedAt: e.StartedAt, Owner: e.Owner, Interpreter: e.Interpreter, HistoryLength: e.HistoryLength,
+		}
+	}
+	if d.State != nil {
+		for _, w := range d.State.Workers {
+			out.Workers = append(out.Workers, dispatcher.Registered{
+				ServerID: w.ServerID, TaskQueue: w.TaskQueue, Build: w.Build, At: w.RegisteredAt, Missed: w.Missed,
+			})
+		}
+	}
+	return out
+}
+
+// reasons say what could not be asked. What exactly went wrong may name hosts, and is for the log.
+func reasons(ctx context.Context, failed []dispatch.PartError) []string {
+	var lines []string
+	for _, e := range failed {
+		logger.FromContext(ctx).WarnContext(ctx, "A part of what is known of dispatchers is missing", "part", string(e.Part), "error", e.Err)
+		lines = append(lines, fmt.Sprintf("%s: cannot be asked; the server's log says why", e.Part))
+	}
+	return lines
+}
+
+// unreadable is the fault for what no side tells.
+func unreadable(err error) error {
+	if _, ok := fault.From(err); ok {
+		return err
+	}
+	return fault.New(fault.Unavailable, fault.LeasesUnavailable,
+		"what is known of dispatchers cannot be read: %v", err).WithRetry(askAgain).WithCause(err)
+}
