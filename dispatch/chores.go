@@ -15,7 +15,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -322,9 +321,9 @@ func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
 	}
 }
 
-// gone has the owner look, if it is this process.
-func (d *Dispatchers) gone(name Name, err error) {
-	if s := d.service(name); s != nil && errors.Is(err, remote.ErrGone) {
+// lookAfter has the owner look whether the dispatcher is there, if it is this process.
+func (d *Dispatchers) lookAfter(name Name) {
+	if s := d.service(name); s != nil {
 		s.loop.Look()
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 var (
 	// ErrNotOpen is returned where no dispatcher is open. Its owner starts it again, and it then finds what there is to do.
-	ErrNotOpen = remote.ErrGone
+	ErrNotOpen = errors.New("no dispatcher is open")
 	// ErrNotOwned is returned where nobody owns the dispatcher, so nobody can hand it over.
 	ErrNotOwned = errors.New("the dispatcher has no owner")
 )
@@ -33,12 +33,18 @@ func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), ringTimeout)
 		defer cancel()
 		err := d.temporal.Ring(shared, name)
-		d.gone(name, err)
+		if errors.Is(err, remote.ErrGone) {
+			d.lookAfter(name)
+			err = ErrNotOpen
+		}
 		return nil, err
 	})
 	select {
 	case rung := <-ring:
-		return rung.Err
+		if rung.Err != nil {
+			return fmt.Errorf("ring dispatcher %q: %w", contract.ID(name), rung.Err)
+		}
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("ring dispatcher %q: %w", contract.ID(name), context.Cause(ctx))
 	}

@@ -90,7 +90,7 @@ func story(t *testing.T, tell func(t *testing.T, h *heart.Heart, s *shaky, start
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the bubble's clock
+	<-time.After(d)
 	synctest.Wait()
 }
 

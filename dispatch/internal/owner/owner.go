@@ -87,6 +87,7 @@ const (
 type Ownership struct {
 	Name  inbox.Name
 	Owner inbox.Owner
+	// RunID is that of the run which was seen last.
 	RunID string
 	Since time.Time
 	// Workers are those that the dispatcher knew when it got this owner.
@@ -155,6 +156,17 @@ func (l *Loop) own(o *Ownership) {
 	l.mu.Unlock()
 	if was != (o != nil) {
 		l.p.Observer.Active(l.name, o != nil)
+	}
+}
+
+// renamed notes that the dispatcher continued as new.
+func (l *Loop) renamed(runID string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owned != nil && l.owned.RunID != runID {
+		owned := *l.owned
+		owned.RunID = runID
+		l.owned = &owned
 	}
 }
 

@@ -398,6 +398,13 @@ func TestADispatcherThatIsGoneIsStartedAgain(t *testing.T) {
 		pass(time.Second)
 		require.Empty(t, w.did(), "it is there")
 		w.mu.Lock()
+		w.open.RunID = "run-1-continued"
+		w.mu.Unlock()
+		a.Look()
+		pass(time.Second)
+		require.Empty(t, w.did())
+		require.Equal(t, "run-1-continued", a.Owned().RunID)
+		w.mu.Lock()
 		w.open = nil // terminated by hand
 		w.mu.Unlock()
 		a.Look()

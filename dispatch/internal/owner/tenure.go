@@ -309,11 +309,15 @@ func (t *tenure) lookAgain(ctx context.Context) error {
 	t.mu.Lock()
 	a := &attempt{t: t, before: decide.Unknown, owner: t.owner}
 	t.mu.Unlock()
-	seen, _, err := a.see(ctx)
+	seen, open, err := a.see(ctx)
 	// Somebody slow may have been given an epoch long after it lost its lease: then nobody can claim until the owner is given another.
 	overtaken := a.fence.Epoch > a.owner.Epoch
-	if err != nil || (decide.What(a.before, seen, a.owner).Kind == decide.Keep && !overtaken) {
+	if err != nil {
 		return nil //nolint:nilerr // what cannot be seen is looked at again later
+	}
+	if decide.What(a.before, seen, a.owner).Kind == decide.Keep && !overtaken {
+		t.l.renamed(open.RunID)
+		return nil
 	}
 	if !t.hold.Valid() {
 		return nil // the select sees why

@@ -309,7 +309,7 @@ func (p *process) outcomes() []terms.Outcome {
 
 // pass lets time go by in the bubble.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the bubble's clock
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -161,12 +161,12 @@ func TestAJournalThatFailsIsAskedAgainAFewTimes(t *testing.T) {
 			r.Run(ctx)
 		}()
 		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"x"}})
-		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		<-time.After(time.Minute)
 		require.Len(t, j.notes, 1)
 		require.Equal(t, 4, j.tries)
 		j.fail = 100
 		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"y"}})
-		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		<-time.After(time.Minute)
 		require.Equal(t, 9, j.tries)
 		cancel()
 		<-over

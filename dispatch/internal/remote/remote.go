@@ -207,7 +207,7 @@ func (t *Temporal) signal(ctx context.Context, name inbox.Name, signal string, a
 	case gone(err):
 		return ErrGone
 	case err != nil:
-		return fmt.Errorf("signal %q to dispatcher %q: %w", signal, contract.ID(name), err)
+		return fmt.Errorf("signal %q: %w", signal, err)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func story(t *testing.T, tell func(t *testing.T, d *desk, r *roll.Roll)) {
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the bubble's clock
+	<-time.After(d)
 	synctest.Wait()
 }
 

