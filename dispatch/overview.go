@@ -25,16 +25,20 @@ type (
 	DispatcherLease = overview.Lease
 	// Execution is an open workflow of a dispatcher.
 	Execution = overview.Execution
-	// DispatcherState is what a dispatcher says of itself, RegisteredWorker one of the workers in it.
-	DispatcherState  = contract.State
+	// DispatcherState is what a dispatcher says of itself.
+	DispatcherState = contract.State
+	// RegisteredWorker is a worker as a dispatcher knows it.
 	RegisteredWorker = contract.Worker
-	// Worker is a process that works for dispatchers, Beat what it says of itself.
-	Worker       = overview.Worker
+	// Worker is a process that works for dispatchers.
+	Worker = overview.Worker
+	// WorkerStatus is what its heartbeat says of it.
 	WorkerStatus = overview.WorkerStatus
-	Beat         = contract.Beat
-	// PartError is a side that could not be asked, which is one of the parts.
+	// Beat is what a worker says of itself.
+	Beat = contract.Beat
+	// PartError is a side that could not be asked.
 	PartError = overview.Error
-	Part      = overview.Part
+	// Part is a side from which dispatchers are seen.
+	Part = overview.Part
 	// Class is what the supervisor makes of a dispatcher.
 	Class = plan.Class
 )
