@@ -71,7 +71,7 @@ func (p *parser) uri(v value, vars []string) *Template {
 	}
 	t := p.template(v, vars)
 	if _, literal := t.Static(); literal {
-		if err := checkURITemplate(v.node.Text); err != nil {
+		if err := checkEndpoint(v.node.Text); err != nil {
 			p.report(CodeValue, v, "write it as https://host/path/{name}", "the URI of an endpoint is not valid: %v", err)
 		}
 	}

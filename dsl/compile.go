@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -64,7 +65,7 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 			problem.Code, problem.Message = CodeUnsupported, "$secrets is in the language, but this version of Signalbox does not run it yet"
 		case se.Variable != "":
 			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
-			problem.Suggestion = didYouMean(se.Variable, vars)
+			problem.Suggestion = suggest.Name(se.Variable, vars)
 			if len(vars) == 0 {
 				problem.Suggestion = "only the event can be seen here; what a run knows goes into correlate, as expect"
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -164,7 +165,7 @@ func (p *parser) entries(v value, what string) map[string]*reusable {
 func (p *parser) lookup(v value, key, noun string) (value, bool) {
 	found, ok := p.use[key][v.node.Text]
 	if !ok {
-		suggestion := didYouMean(v.node.Text, slices.Collect(maps.Keys(p.use[key])))
+		suggestion := suggest.Name(v.node.Text, slices.Collect(maps.Keys(p.use[key])))
 		if suggestion == "" {
 			suggestion = "define it under use." + key
 		}

@@ -161,6 +161,14 @@ func TestEvents(t *testing.T) {
 	}, got, "what is null is absent")
 }
 
+func TestSourcesMayHaveAnyScheme(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{"urn:example:sensor", "mailto:a@b.c", "/relative", "https://e.com/x?y#z"} {
+		body[*dsl.Emit](t, "emit: {event: {with: {type: t, source: '"+source+"'}}}")
+		body[*dsl.Listen](t, "listen: {to: {one: {with: {source: '"+source+"'}}}}")
+	}
+}
+
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/internal/uritemplate"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -200,7 +202,7 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 		switch {
 		case !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(m.Key):
 			p.add(Problem{
-				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: closest(m.Key, known),
+				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: suggest.Closest(m.Key, known),
 				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and digits", m.Key),
 			})
 			continue
@@ -227,7 +229,7 @@ func (p *parser) literalAttribute(name string, v value, described string) {
 	case text == "" && name != "subject":
 		p.report(CodeValue, v, "", "%s must not be empty", described)
 	case isURIAttribute(name):
-		if err := checkURITemplate(text); err != nil {
+		if _, err := uritemplate.Check(text); err != nil {
 			p.report(CodeValue, v, "write it as https://host/path or as /path", "%s is not a URI: %v", described, err)
 		}
 	case name == "time":

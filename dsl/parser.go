@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -179,7 +180,7 @@ func (p *parser) integer(v value, what string) int {
 func (p *parser) oneOf(v value, what string, allowed ...string) string {
 	s := p.text(v, what)
 	if v.node.Kind == tree.String && !slices.Contains(allowed, s) {
-		p.report(CodeValue, v, closest(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
+		p.report(CodeValue, v, suggest.Closest(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
 	}
 	return s
 }
@@ -229,7 +230,7 @@ func (p *parser) unknownKeys(v value, what string, known []string) {
 		if !slices.Contains(known, m.Key) {
 			p.add(Problem{
 				Code: CodeUnknownKey, Path: v.path + pointer(m.Key), Pos: Pos(m.Pos),
-				Message: fmt.Sprintf("%s has no key %q", what, m.Key), Suggestion: didYouMean(m.Key, known),
+				Message: fmt.Sprintf("%s has no key %q", what, m.Key), Suggestion: suggest.Name(m.Key, known),
 			})
 		}
 	}

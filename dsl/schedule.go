@@ -1,13 +1,12 @@
 package dsl
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/internal/cron"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
@@ -86,31 +85,13 @@ func without(n *tree.Node, key string) *tree.Node {
 	return &out
 }
 
-// cronField is one field of a cron expression: its range, and names for its values from the lowest on.
-type cronField struct {
-	name      string
-	low, high int
-	names     string
-}
-
-func cronFields() []cronField {
-	return []cronField{
-		{"minute", 0, 59, ""},
-		{"hour", 0, 23, ""},
-		{"day of the month", 1, 31, ""},
-		{"month", 1, 12, "jan feb mar apr may jun jul aug sep oct nov dec"},
-		{"day of the week", 0, 7, "sun mon tue wed thu fri sat"},
-	}
-}
-
-// cron checks a cron expression. It takes what all cron programs agree on: five fields of numbers, names, ranges, lists
-// and steps, and the well-known names for whole expressions.
+// cron reads a cron expression, which it gives with single spaces.
 func (p *parser) cron(v value) string {
 	text := p.text(v, "schedule.cron")
 	if v.node.Kind != tree.String {
 		return ""
 	}
-	if err := checkCron(text); err != nil {
+	if err := cron.Check(text); err != nil {
 		suggestion := "write minute, hour, day of the month, month and day of the week, for example 0 8 * * mon-fri"
 		if strings.HasPrefix(strings.TrimSpace(text), "@") {
 			suggestion = "use @hourly, @daily, @weekly, @monthly or @yearly; intervals go into schedule.every"
@@ -118,97 +99,4 @@ func (p *parser) cron(v value) string {
 		p.report(CodeValue, v, suggestion, "schedule.cron %.80q is not a cron expression: %v", text, err)
 	}
 	return strings.Join(strings.Fields(text), " ")
-}
-
-func checkCron(text string) error {
-	parts := strings.Fields(text)
-	if len(parts) == 1 && strings.HasPrefix(parts[0], "@") {
-		if names := []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}; !slices.Contains(names, parts[0]) {
-			return fmt.Errorf("there is no %q", parts[0])
-		}
-		return nil
-	}
-	fields := cronFields()
-	if len(parts) != len(fields) {
-		return fmt.Errorf("it has %d fields instead of %d", len(parts), len(fields))
-	}
-	allowed := make([]map[int]bool, len(fields))
-	for i, f := range fields {
-		values, err := f.parse(parts[i])
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		allowed[i] = values
-	}
-	const days, months, weekdays = 2, 3, 4
-	if !strings.HasPrefix(parts[days], "*") && !strings.HasPrefix(parts[weekdays], "*") {
-		return fmt.Errorf("cron programs disagree on what a day of the month together with a day of the week means; leave one of them *")
-	}
-	if !anyDay(allowed[months], allowed[days]) {
-		return fmt.Errorf("there is no such day in any of its months")
-	}
-	return nil
-}
-
-// parse gives the values that a field allows.
-func (f cronField) parse(text string) (map[int]bool, error) {
-	out := map[int]bool{}
-	for item := range strings.SplitSeq(text, ",") {
-		span, stepText, stepped := strings.Cut(item, "/")
-		step := 1
-		if stepped {
-			n, err := strconv.Atoi(stepText)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("the step %q is not a positive number", stepText)
-			}
-			step = n
-		}
-		low, high := f.low, f.high
-		if span != "*" {
-			first, last, isRange := strings.Cut(span, "-")
-			var err error
-			if low, err = f.value(first); err != nil {
-				return nil, err
-			}
-			switch {
-			case isRange:
-				if high, err = f.value(last); err != nil {
-					return nil, err
-				}
-			case !stepped:
-				high = low
-			}
-			if low > high {
-				return nil, fmt.Errorf("the range %q goes backwards", span)
-			}
-		}
-		for n := low; n <= high; n += step {
-			out[n] = true
-		}
-	}
-	return out, nil
-}
-
-func (f cronField) value(text string) (int, error) {
-	if i := slices.Index(strings.Fields(f.names), strings.ToLower(text)); i >= 0 {
-		return f.low + i, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || strings.HasPrefix(text, "+") || n < f.low || n > f.high {
-		return 0, fmt.Errorf("%q is not between %d and %d", text, f.low, f.high)
-	}
-	return n, nil
-}
-
-// anyDay tells whether one of the months can have one of the days.
-func anyDay(months, days map[int]bool) bool {
-	lengths := []int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
-	for i, length := range lengths {
-		for day := range days {
-			if months[i+1] && day <= length {
-				return true
-			}
-		}
-	}
-	return false
 }

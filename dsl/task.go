@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
@@ -154,7 +155,7 @@ func (p *parser) mistypedKind(key string) string {
 	if slices.Contains(baseKeys(), key) {
 		return ""
 	}
-	return closest(key, kindKeys())
+	return suggest.Closest(key, kindKeys())
 }
 
 func (p *parser) kindSuggestion(n *tree.Node) string {
@@ -219,7 +220,7 @@ func (p *parser) flow(v value, c taskContext) Flow {
 	case c.branch:
 		p.report(CodeValue, v, "use continue, exit or end", "a branch of a fork cannot go to the task %q, as all branches run", name)
 	case !slices.Contains(c.names, name):
-		suggestion := didYouMean(name, append(slices.Clone(c.names), "continue", "exit", "end"))
+		suggestion := suggest.Name(name, append(slices.Clone(c.names), "continue", "exit", "end"))
 		p.report(CodeUnknownReference, v, suggestion, "there is no task %q in this list; a task can only go to tasks of its own list", name)
 	}
 	return Flow{Kind: FlowGoto, Task: name}

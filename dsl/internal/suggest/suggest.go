@@ -1,4 +1,5 @@
-package dsl
+// Package suggest finds what a mistyped name was meant to be.
+package suggest
 
 import (
 	"fmt"
@@ -6,9 +7,9 @@ import (
 	"strings"
 )
 
-// didYouMean suggests the candidate closest to a mistyped name, or lists the candidates if they are few.
-func didYouMean(name string, candidates []string) string {
-	if s := closest(name, candidates); s != "" {
+// Name suggests the candidate closest to a mistyped name, or lists the candidates if they are few.
+func Name(name string, candidates []string) string {
+	if s := Closest(name, candidates); s != "" {
 		return s
 	}
 	const few = 12
@@ -18,8 +19,8 @@ func didYouMean(name string, candidates []string) string {
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
 }
 
-// closest suggests the candidate that looks like a mistyped name, "" where none does.
-func closest(name string, candidates []string) string {
+// Closest suggests the candidate that looks like a mistyped name, "" where none does.
+func Closest(name string, candidates []string) string {
 	best, distance := "", len(name)/3+2
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(name), strings.ToLower(c))
