@@ -51,7 +51,7 @@ func TestTheEntryIsDeletedAfterTheTermination(t *testing.T) {
 		w.remote.onEnd = func() {
 			guard := w.entry(orders)
 			require.Equal(t, []any{"super:me", lease.Held}, []any{guard.Holder, guard.State})
-			_, _, err := w.leases.Memory.Acquire(w.ctx, contract.OwnerKey(orders), "b", nil, timing.Owner())
+			_, _, err := w.leases.now().Acquire(w.ctx, contract.OwnerKey(orders), "b", nil, timing.Owner())
 			require.ErrorIs(t, err, lease.ErrHeld, "nobody adopts what is being terminated")
 		}
 		_, err := w.Reconcile(w.ctx, false)
@@ -91,27 +91,17 @@ func TestChangesInBetween(t *testing.T) {
 		"taken over before the second":  {take, "pause", `its owner "b" holds the lease`, 1},
 		"taken over before the act":     {take, "guard", "", 1},
 		"a heartbeat before the second": {func(w *world) { w.lives("a") }, "pause", "nobody has taken it yet", 1},
-		"terminated by another":         {func(w *world) { delete(w.remote.open, "run-shop-3") }, "pause", "not confirmed", 0},
-		"terminated before the act":     {func(w *world) { delete(w.remote.open, "run-shop-3") }, "guard", "", 0},
-		"continued as new": {func(w *world) {
-			delete(w.remote.open, "run-shop-3")
-			w.opens(orders, "a", 3)
-			w.remote.open["run-shop-new"] = w.remote.open["run-shop-3"]
-			w.remote.open["run-shop-new"].RunID = "run-shop-new"
-			delete(w.remote.open, "run-shop-3")
-		}, "pause", "not confirmed", 1},
-		"it moves": {func(w *world) {
-			row := w.rows.all[orders]
-			row.SinceProgress = time.Second
-			w.rows.all[orders] = row
-		}, "pause", "it moves", 1},
-		"it answers":                 {func(w *world) { w.remote.answers["run-shop-3"] = plan.Answered }, "before", "a worker answers", 1},
-		"it cannot be asked":         {func(w *world) { w.remote.answers["run-shop-3"] = plan.Unclear }, "before", "could not be asked", 1},
-		"the store loses everything": {func(w *world) { w.leases.Memory = lease.NewMemory() }, "pause", "no keys at all", 1},
-		"the store loses the entry":  {func(w *world) { e := w.entry(orders); _ = w.leases.Memory.Delete(w.ctx, e.Key, e.Token, e.Revision) }, "guard", "", 1},
-		"the store is young again":   {func(w *world) { w.leases.Memory = lease.NewMemory(); w.lives("me") }, "pause", "no evidence", 1},
+		"terminated by another":         {func(w *world) { w.continues("") }, "pause", "not confirmed", 0},
+		"terminated before the act":     {func(w *world) { w.continues("") }, "guard", "", 0},
+		"continued as new":              {func(w *world) { w.continues("run-shop-new") }, "pause", "not confirmed", 1},
+		"it moves":                      {func(w *world) { w.moves(time.Second) }, "pause", "it moves", 1},
+		"it answers":                    {func(w *world) { w.remote.answers["run-shop-3"] = plan.Answered }, "before", "a worker answers", 1},
+		"it cannot be asked":            {func(w *world) { w.remote.answers["run-shop-3"] = plan.Unclear }, "before", "could not be asked", 1},
+		"the store loses everything":    {func(w *world) { w.leases.loses() }, "pause", "no keys at all", 1},
+		"the store loses the entry":     {func(w *world) { e := w.entry(orders); _ = w.leases.now().Delete(w.ctx, e.Key, e.Token, e.Revision) }, "guard", "", 1},
+		"the store is young again":      {func(w *world) { w.leases.loses(); w.lives("me") }, "pause", "no evidence", 1},
 		"resigned by who took it over": {func(w *world) {
-			got, _, _ := w.leases.Memory.Acquire(w.ctx, contract.OwnerKey(orders), "b", nil, timing.Owner())
+			got, _, _ := w.leases.now().Acquire(w.ctx, contract.OwnerKey(orders), "b", nil, timing.Owner())
 			_ = w.leases.Resign(w.ctx, got.Key, got.Token)
 		}, "guard", "", 1},
 	} {
@@ -307,9 +297,7 @@ func TestACrashIsCleanedUpInTime(t *testing.T) {
 				w.run(w.Supervisor)
 				w.opens(orders, "a", 3)
 				crash := w.lives("a", orders)
-				row := w.rows.all[orders]
-				row.SinceProgress = -1
-				w.rows.all[orders] = row
+				w.moves(-1)
 				wait(2*time.Minute + time.Duration(after)*700*time.Millisecond)
 				require.Len(t, w.stillOpen(), 1)
 				require.LessOrEqual(t, w.record.count(), 4, "a cycle a minute, as long as nothing happens")

@@ -47,7 +47,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, ctx: t.Context(), leases: &store{Memory: lease.NewMemory()}, rows: &rows{all: map[inbox.Name]inbox.Progress{}},
+			t: t, ctx: t.Context(), leases: &store{memory: lease.NewMemory()}, rows: &rows{all: map[inbox.Name]inbox.Progress{}},
 			remote: &remote{open: map[string]*supervise.Listed{}, answers: map[string]plan.Answer{}}, record: &record{},
 		}
 		w.Supervisor = w.another("me")
@@ -73,9 +73,8 @@ func (unpaced) Wait(ctx context.Context) bool { return ctx.Err() == nil }
 
 // store is leases in memory that can be disturbed.
 type store struct {
-	*lease.Memory
-
 	mu     sync.Mutex
+	memory *lease.Memory
 	fail   map[string]error                     // by method
 	before map[string]func(ctx context.Context) // by method, once
 }
@@ -90,6 +89,29 @@ func (s *store) on(method string) error {
 	}
 	return err
 }
+
+func (s *store) now() *lease.Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory
+}
+
+// loses everything.
+func (s *store) loses() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory = lease.NewMemory()
+}
+
+func (s *store) Renew(ctx context.Context, key, token string, value []byte, t lease.Terms) (lease.Entry, error) {
+	return s.now().Renew(ctx, key, token, value, t)
+}
+
+func (s *store) Resign(ctx context.Context, key, token string) error {
+	return s.now().Resign(ctx, key, token)
+}
+
+func (s *store) Watch(ctx context.Context) (<-chan string, error) { return s.now().Watch(ctx) }
 
 func (s *store) failing(method string, err error) {
 	s.mu.Lock()
@@ -113,28 +135,28 @@ func (s *store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	if err := s.on("List " + prefix); err != nil {
 		return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, err) }
 	}
-	return s.Memory.List(ctx, prefix)
+	return s.now().List(ctx, prefix)
 }
 
 func (s *store) Get(ctx context.Context, key string) (lease.Entry, error) {
 	if err := s.on("Get"); err != nil {
 		return lease.Entry{}, err
 	}
-	return s.Memory.Get(ctx, key)
+	return s.now().Get(ctx, key)
 }
 
 func (s *store) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Terms) (lease.Entry, *lease.Entry, error) {
 	if err := s.on("Acquire " + holder); err != nil {
 		return lease.Entry{}, nil, err
 	}
-	return s.Memory.Acquire(ctx, key, holder, value, t)
+	return s.now().Acquire(ctx, key, holder, value, t)
 }
 
 func (s *store) Delete(ctx context.Context, key, token string, revision int64) error {
 	if err := s.on("Delete"); err != nil {
 		return err
 	}
-	return s.Memory.Delete(ctx, key, token, revision)
+	return s.now().Delete(ctx, key, token, revision)
 }
 
 // rows are the inbox's.
@@ -284,7 +306,7 @@ func (r *record) count() int {
 func (w *world) lives(server string, names ...inbox.Name) (crash func()) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	keep := func(key string, t lease.Terms) {
-		got, _, err := w.leases.Memory.Acquire(ctx, key, server, nil, t)
+		got, _, err := w.leases.now().Acquire(ctx, key, server, nil, t)
 		require.NoError(w.t, err)
 		go func() {
 			for {
@@ -325,6 +347,35 @@ func (w *world) opens(name inbox.Name, owner string, epoch int64) string {
 	return runID
 }
 
+// set changes what there is in Temporal and in the inbox.
+func (w *world) set(change func()) {
+	w.remote.mu.Lock()
+	defer w.remote.mu.Unlock()
+	w.rows.mu.Lock()
+	defer w.rows.mu.Unlock()
+	change()
+}
+
+// moves has the dispatcher claim so long ago.
+func (w *world) moves(ago time.Duration) {
+	w.set(func() {
+		row := w.rows.all[orders]
+		row.SinceProgress = ago
+		w.rows.all[orders] = row
+	})
+}
+
+// continues has the dispatcher go on under another run ID, empty for none.
+func (w *world) continues(runID string) {
+	w.set(func() {
+		was := *w.remote.open["run-shop-3"]
+		delete(w.remote.open, "run-shop-3")
+		if was.RunID = runID; runID != "" {
+			w.remote.open[runID] = &was
+		}
+	})
+}
+
 func (w *world) stillOpen() []string {
 	w.remote.mu.Lock()
 	defer w.remote.mu.Unlock()
@@ -332,7 +383,7 @@ func (w *world) stillOpen() []string {
 }
 
 func (w *world) entry(name inbox.Name) *lease.Entry {
-	e, err := w.leases.Memory.Get(w.ctx, contract.OwnerKey(name))
+	e, err := w.leases.now().Get(w.ctx, contract.OwnerKey(name))
 	if errors.Is(err, lease.ErrNotFound) {
 		return nil
 	}
