@@ -210,7 +210,7 @@ func (d *dev) config() (*config.Config, error) {
 
 // decided lists how the variables of what this command decides begin.
 func decided() []string {
-	return []string{"CONFIG", "LISTEN", "ROLES", "PROJECTS", "STORE_", "TEMPORAL_"}
+	return []string{"CONFIG", "LISTEN", "ROLES", "PROJECTS", "REDIS_", "STORE_", "TEMPORAL_"}
 }
 
 func (d *dev) place() string {

@@ -137,7 +137,7 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 		"SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api", "SIGNALBOX_PROJECTS": "other",
 		"SIGNALBOX_CONFIG": "/does/not/exist.yaml", "SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_STORE_DSN": "postgres://nobody@127.0.0.1:1/x",
 		"SIGNALBOX_STORE_AUTO_MIGRATE": "false", "SIGNALBOX_TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "other",
-		"SIGNALBOX_TEMPORAL_TLS_CA_FILE": "/does/not/exist.pem", "TEMPORAL_ADDRESS": "127.0.0.1:1",
+		"SIGNALBOX_TEMPORAL_TLS_CA_FILE": "/does/not/exist.pem", "TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_REDIS_URL": "redis://127.0.0.1:1",
 	}
 	one := start(t, elsewhere, "--publish", workflow(t, "one"), "--run", "one", "--data-dir", folder)
 	two := start(t, nil, "--publish", workflow(t, "two"), "--run", "two")

@@ -29,3 +29,6 @@ func (o ServerOptions) redis() []string {
 	}
 	return []string{"SIGNALBOX_REDIS_URL=" + url, "SIGNALBOX_REDIS_PREFIX=" + RedisPrefix(o.Store)}
 }
+
+// RedisFor are the variables that lead whatever uses a database to its Redis, where it needs one.
+func RedisFor(store Store) []string { return ServerOptions{Store: store}.redis() }

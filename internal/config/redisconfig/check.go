@@ -10,12 +10,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer checks the files of the credentials; now is the clock that certificates are held against.
+// Layer checks that there is a Redis where one is needed, and the files of its credentials; now is the clock that certificates are
+// held against. It is for whoever runs dispatchers: a migration of the database needs no Redis.
 func Layer(now func() time.Time) config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
-		Check: func(cfg *config.Config) config.Problems { return Check(cfg.Redis, now()) },
+		Check: func(cfg *config.Config) config.Problems { return append(needed(cfg), Check(cfg.Redis, now())...) },
 	}
+}
+
+// needed reports leases in memory where several processes share a database: each would own every dispatcher.
+func needed(cfg *config.Config) config.Problems {
+	if cfg.Store.Driver != config.DriverPostgres || cfg.Redis.Used() {
+		return nil
+	}
+	return config.Problems{{
+		Path:    "redis.url",
+		Message: "is empty while store.driver is postgres: without Redis, leases are in memory, which is for one process on SQLite; set redis.url, or redis.addresses",
+	}}
 }
 
 // Check looks into the files and reports everything that is wrong with them at once. A client certificate outside its validity heals,

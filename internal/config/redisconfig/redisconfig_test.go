@@ -145,7 +145,7 @@ func TestEveryProblemOfTheFilesAtOnce(t *testing.T) {
 		"all wrong":      {now: noon, cert: cert, key: other, ca: key, password: write(t, "\n"), want: []string{"password_file (SIGNALBOX_REDIS_PASSWORD_FILE): the password", "ca_file", "cert_file"}},
 		"swapped":        {now: noon, cert: key, key: cert, want: []string{"cert_file (SIGNALBOX_REDIS_TLS_CERT_FILE): the client certificate and its key cannot be used"}},
 		"missing":        {now: noon, cert: "/nowhere/c", key: "/nowhere/k", ca: "/nowhere/a", password: "/nowhere/p", want: []string{"cannot be read", "cannot be read", "cannot be read", "cannot be read"}},
-		"half a pair":    {now: noon, cert: cert, want: []string{"key_file (default): is empty"}},
+		"half a pair":    {now: noon, cert: cert, want: []string{"redis.tls.key_file (SIGNALBOX_REDIS_TLS_KEY_FILE): is empty"}},
 		"expired":        {now: noon.Add(time.Hour), cert: cert, key: key, want: []string{"expired at 2026-01-31 12:30:00"}, heals: true},
 		"not valid yet":  {now: noon.Add(-time.Hour), cert: cert, key: key, want: []string{"not valid before 2026-01-31 11:30:00"}, heals: true},
 		"nothing at all": {now: noon},
@@ -164,4 +164,22 @@ func TestEveryProblemOfTheFilesAtOnce(t *testing.T) {
 		_, err := redisconfig.Options(cfg.Redis)
 		require.NoError(t, err, name)
 	}
+}
+
+// Leases in memory are for one process, and several may share a Postgres.
+func TestPostgresNeedsRedis(t *testing.T) {
+	t.Parallel()
+	check := func(env config.Environment) error {
+		_, err := config.Load(config.Options{Env: env, Layers: []config.Layer{redisconfig.Layer(time.Now)}})
+		return err
+	}
+	require.NoError(t, check(nil), "SQLite is for one process anyway")
+	env := config.Environment{"SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_STORE_DSN": "postgres://u@h/d"}
+	require.EqualError(t, check(env), "redis.url (default): is empty while store.driver is postgres: without Redis, leases are in memory, "+
+		"which is for one process on SQLite; set redis.url, or redis.addresses")
+	env["SIGNALBOX_REDIS_ADDRESSES"] = "h:1"
+	require.NoError(t, check(env))
+	delete(env, "SIGNALBOX_REDIS_ADDRESSES")
+	env["SIGNALBOX_REDIS_URL"] = "redis://:${env:NOWHERE}@h"
+	require.ErrorContains(t, check(env), "redis.url (SIGNALBOX_REDIS_URL): ${env:NOWHERE}: the variable is not set")
 }
