@@ -2,8 +2,8 @@
 # Runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
 # services started; TESTREPORT names the program that adds up the events.
 #
-# The race detector runs where goroutines meet: the root module without the language packages, which are pure and
-# compute a lot. The Temporal server would take ten minutes more to compile with it, so its module goes without.
+# The race detector runs where goroutines meet: the root module without the language packages and the model of the
+# dispatchers, which are pure and compute a lot. The Temporal server would take ten minutes more to compile with it, so its module goes without.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,11 +17,11 @@ events() {
 }
 
 root() {
-	local language others
-	language=$(GOWORK=off go list ./dsl/...) || return 1
-	others=$(GOWORK=off go list ./... | grep -vxF "${language}") || return 1
+	local pure others
+	pure=$(GOWORK=off go list ./dsl/... ./dispatch/internal/model) || return 1
+	others=$(GOWORK=off go list ./... | grep -vxF "${pure}") || return 1
 	# shellcheck disable=SC2086 # one word per package
-	CGO_ENABLED=0 events . ${language}
+	CGO_ENABLED=0 events . ${pure}
 	if [ -n "${RACE}" ]; then
 		# shellcheck disable=SC2086
 		CGO_ENABLED=1 events . -race ${others}
