@@ -70,6 +70,13 @@ func TestTheLayout(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, terms.Retention, ttl, float64(5*time.Second))
 	require.GreaterOrEqual(t, len(got.Token)*5, 128, "random bits, in letters of 5")
+
+	// The clock was put back since the last write.
+	ahead := got.Revision + time.Hour.Microseconds()
+	require.NoError(t, client.HSet(t.Context(), name+key, "revision", ahead).Err())
+	got, err = store.Renew(t.Context(), key, got.Token, nil, terms)
+	require.NoError(t, err)
+	require.Equal(t, ahead+1, got.Revision)
 }
 
 // counted counts the round trips of a client, and may change what a pipeline does.
