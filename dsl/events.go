@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
@@ -97,7 +98,7 @@ func (f *EventFilter) Filter(expect map[string]any) (eventfilter.Filter, error) 
 }
 
 // Event evaluates the attributes of the event. Those that are not given, or null, are absent. A literal source or
-// dataschema is a URI template over input, as the endpoint of a call is.
+// dataschema is a URI template over input, as the endpoint of a call is. What no event can have is an error.
 func (e *Emit) Event(input any, vars map[string]any, fuel *jq.Fuel) (map[string]any, error) {
 	out := make(map[string]any, len(e.with))
 	for _, name := range slices.Sorted(maps.Keys(e.with)) {
@@ -115,7 +116,35 @@ func (e *Emit) Event(input any, vars map[string]any, fuel *jq.Fuel) (map[string]
 			out[name] = value
 		}
 	}
-	return out, nil
+	return out, checkEvent(out)
+}
+
+// checkEvent refuses what expressions may give and no event can have.
+func checkEvent(event map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(event)) {
+		value := event[name]
+		text, isText := value.(string)
+		switch name {
+		case "data":
+			continue
+		case "id", "source", "type", "subject", "datacontenttype", "dataschema", "time":
+			if !isText || text == "" {
+				return fmt.Errorf("the %s of an event must be a string that is not empty, got %s", name, jq.TypeName(value))
+			}
+			if _, err := time.Parse(time.RFC3339, text); name == "time" && err != nil {
+				return fmt.Errorf("the time of an event must be a date and time such as 2026-01-31T08:00:00Z, got %.80q", text)
+			}
+		default:
+			switch value.(type) {
+			case []any, map[string]any:
+				return fmt.Errorf("the %s of an event must be a string, a number or a boolean, got %s", name, jq.TypeName(value))
+			}
+		}
+	}
+	if _, typed := event["type"]; !typed {
+		return fmt.Errorf("the type of an event must be a string that is not empty, got null")
+	}
+	return nil
 }
 
 // isURIAttribute tells the attributes of events that are URIs.

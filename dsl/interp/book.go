@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 )
 
 // book keeps the records: which steps changed since they were last taken, and the state of the run.
@@ -123,11 +124,11 @@ func (s *step) record() StepRecord {
 		r.EndedAt = &ended
 	}
 	var cut bool
-	if r.Input, cut = preview(s.input); cut {
+	if r.Input, cut = payload.Preview(s.input, MaxRecordedPayload); cut {
 		r.Truncated = append(r.Truncated, "input")
 	}
 	if s.hasOutput {
-		if r.Output, cut = preview(s.output); cut {
+		if r.Output, cut = payload.Preview(s.output, MaxRecordedPayload); cut {
 			r.Truncated = append(r.Truncated, "output")
 		}
 	}
@@ -140,7 +141,7 @@ func (m *Machine) noteRun() {
 	if o := m.outcome; o != nil {
 		next.Status, next.Error = o.Status, o.Error
 		if o.Status == StatusCompleted {
-			next.Output = encode(o.Output)
+			next.Output = payload.Encode(o.Output)
 		}
 	} else if kind, until, waits := m.waiting(); waits {
 		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, until

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -106,7 +107,7 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))
 			return nil, &problem
 		default:
-			out[name] = string(encode(value))
+			out[name] = string(payload.Encode(value))
 		}
 	}
 	return out, nil

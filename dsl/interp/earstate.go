@@ -4,21 +4,27 @@ import (
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/gather"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 )
 
 // save gives the state of a listen task. Its listener is committed: while it is not, a call is in flight.
-func (e *ear) save(p *pool) *earState {
-	s := &earState{Listener: e.listener, Mark: e.mark, Keys: p.put(e.keys), Count: e.count, Met: [2][]bool{e.main.met, e.until.met}}
+func (e *ear) save(p *pack.Pool) *earState {
+	s := &earState{Listener: e.listener, Mark: e.mark, Keys: p.Put(e.keys), Count: e.count}
 	for _, event := range e.queue {
-		s.Queue = append(s.Queue, p.put(event))
+		s.Queue = append(s.Queue, p.Put(event))
 	}
-	for i, t := range []target{e.main, e.until} {
-		for _, expect := range t.expect {
-			s.Expect[i] = append(s.Expect[i], p.put(expect))
+	for i, set := range []*gather.Set{e.main, e.until} {
+		if set == nil {
+			continue
+		}
+		s.Met[i] = set.Met
+		for _, expect := range set.Expect {
+			s.Expect[i] = append(s.Expect[i], p.Put(expect))
 		}
 	}
 	for _, output := range e.outputs {
-		s.Outputs = append(s.Outputs, p.put(output))
+		s.Outputs = append(s.Outputs, p.Put(output))
 	}
 	return s
 }
@@ -33,23 +39,23 @@ func (r *restorer) ear(f *frame, s earState) error {
 	for _, i := range s.Queue {
 		e.queue = append(e.queue, r.object(i))
 	}
-	until := 0
+	wanted := [2]int{len(b.To.Filters)}
 	if b.To.UntilEvents != nil {
-		until = len(b.To.UntilEvents.Filters)
+		wanted[1] = len(b.To.UntilEvents.Filters)
 	}
-	for i, wanted := range []int{len(b.To.Filters), until} {
-		t := []*target{&e.main, &e.until}[i]
+	var states [2]gather.State
+	for i := range states {
 		for _, expect := range s.Expect[i] {
-			t.expect = append(t.expect, r.object(expect))
+			states[i].Expect = append(states[i].Expect, r.object(expect))
 		}
-		if t.met = s.Met[i]; len(t.expect) != wanted || len(t.met) != wanted {
-			return fmt.Errorf("the task %q has %d filters, not %d", f.task.Pointer, wanted, len(t.expect))
+		if states[i].Met = s.Met[i]; len(s.Expect[i]) != wanted[i] || len(s.Met[i]) != wanted[i] {
+			return fmt.Errorf("the task %q has %d filters, not %d", f.task.Pointer, wanted[i], len(s.Expect[i]))
 		}
 	}
 	for _, i := range s.Outputs {
 		e.outputs = append(e.outputs, r.value(i))
 	}
-	e.tune(b)
+	e.tune(b, states[0], states[1])
 	f.ear = e
 	return nil
 }

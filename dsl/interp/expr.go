@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -118,7 +119,7 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if s == nil {
 		return nil
 	}
-	m.spend(int64(size(v, m.limits.size()) / bytesPerFuel))
+	m.spend(int64(payload.Size(v, m.limits.size()) / bytesPerFuel))
 	if err := s.Validate(v); err != nil {
 		problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
 		return &problem

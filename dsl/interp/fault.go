@@ -1,13 +1,12 @@
 package interp
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/backoff"
 )
 
 // fault is an error on its way outwards.
@@ -231,7 +230,7 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 			return 0, failed
 		}
 	}
-	delay = grown(delay, p.Backoff.Kind, n)
+	delay = backoff.Grown(delay, p.Backoff.Kind, n)
 	if p.Jitter == nil {
 		return delay, nil
 	}
@@ -243,32 +242,7 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 	if failed != nil {
 		return 0, failed
 	}
-	return delay + from + jitter(m.start.RunID, f.path, n, to-from), nil
-}
-
-// grown applies a back-off to the delay before the n-th retry: constant, n times or 2^(n-1) times, up to a year.
-func grown(delay time.Duration, kind dsl.BackoffKind, n int) time.Duration {
-	const year = 365 * 24 * time.Hour
-	factor := int64(1)
-	switch kind {
-	case dsl.BackoffLinear:
-		factor = int64(n)
-	case dsl.BackoffExponential:
-		factor = int64(1) << min(n-1, 40)
-	}
-	if delay > 0 && factor > int64(year/delay) {
-		return max(delay, year)
-	}
-	return delay * time.Duration(factor)
-}
-
-// jitter is a duration below span that looks random but is the same at every replay.
-func jitter(runID, path string, n int, span time.Duration) time.Duration {
-	if span <= 0 {
-		return 0
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", runID, path, n))
-	return time.Duration(binary.BigEndian.Uint64(sum[:8])>>1) % (span + 1) // 63 bits fit
+	return delay + from + backoff.Jitter(m.start.RunID, f.path, n, to-from), nil
 }
 
 // catchHasThen tells whether a try's catch states a directive. An explicit "continue" differs from none: it takes

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/gather"
 )
 
 // ear is the state of a listen task. It is there from the moment at which the listener is asked for until the task ends.
@@ -15,38 +15,28 @@ type ear struct {
 	mark     int64 // the highest position that was delivered
 	queue    []map[string]any
 
-	main, until target
+	main  *gather.Set
+	until *gather.Set // nil unless it is a strategy
 	// keys are the correlation keys of the events consumed so far: the first to bring one fixes it.
 	keys    map[string]any
 	count   int   // of consumed events, those of until left out
 	outputs []any // nil where nobody will ever see them
 }
 
-// target is a list of filters that is to be met by one event, or each by one.
-type target struct {
-	mode     eventfilter.Mode
-	filters  []*dsl.EventFilter
-	expect   []map[string]any // what the correlation keys of each filter must be
-	matchers []*eventfilter.Matcher
-	met      []bool
-}
-
 // startListen asks for the listener, with everything evaluated that depends on the run.
 func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 	e := &ear{listener: callKey(m.start.RunID, f.path), keys: map[string]any{}}
+	var main, until gather.State
 	var problem *dsl.Error
-	if e.main.expect, problem = m.expectations(f, b.To.Filters); problem != nil {
+	if main.Expect, problem = m.expectations(f, b.To.Filters); problem == nil && b.To.UntilEvents != nil {
+		until.Expect, problem = m.expectations(f, b.To.UntilEvents.Filters)
+	}
+	if problem != nil {
 		m.fail(f, problem)
 		return
 	}
-	if u := b.To.UntilEvents; u != nil {
-		if e.until.expect, problem = m.expectations(f, u.Filters); problem != nil {
-			m.fail(f, problem)
-			return
-		}
-	}
-	e.tune(b)
-	spec, err := e.spec()
+	e.tune(b, main, until)
+	spec, err := gather.Spec(e.main, e.until)
 	if problem = expressionError(err, f.task.Pointer); problem != nil {
 		m.fail(f, problem)
 		return
@@ -79,43 +69,11 @@ func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[stri
 }
 
 // tune makes what follows from the document and the expectations.
-func (e *ear) tune(b *dsl.Listen) {
-	e.main.aim(b.To)
+func (e *ear) tune(b *dsl.Listen, main, until gather.State) {
+	e.main = gather.New(b.To, main)
 	if b.To.UntilEvents != nil {
-		e.until.aim(*b.To.UntilEvents)
+		e.until = gather.New(*b.To.UntilEvents, until)
 	}
-}
-
-func (t *target) aim(c dsl.Consumption) {
-	t.mode, t.filters = c.Mode, c.Filters
-	t.matchers = make([]*eventfilter.Matcher, len(c.Filters))
-	for i, filter := range c.Filters {
-		t.matchers[i] = filter.Matcher(t.expect[i])
-	}
-	if t.met == nil {
-		t.met = make([]bool, len(c.Filters))
-	}
-}
-
-// spec is what the listener is to be told of: every event that may be consumed.
-func (e *ear) spec() (eventfilter.Spec, error) {
-	out := eventfilter.Spec{Mode: e.main.mode}
-	if e.until.mode != "" {
-		out.Mode = eventfilter.Any
-	}
-	if len(e.main.filters) == 0 || e.until.mode != "" && len(e.until.filters) == 0 {
-		return out, nil // every event
-	}
-	for _, t := range []target{e.main, e.until} {
-		for i, filter := range t.filters {
-			stored, err := filter.Filter(t.expect[i])
-			if err != nil {
-				return out, err
-			}
-			out.Filters = append(out.Filters, stored)
-		}
-	}
-	return out, nil
 }
 
 // Deliver hands an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed afterwards.
@@ -153,12 +111,12 @@ func (m *Machine) hear(f *frame) {
 	e.queue = e.queue[1:]
 	m.spend(stepFuel)
 	switch {
-	case m.takes(e, &e.until, event):
-		if e.until.enough() {
+	case m.takes(e, e.until, event):
+		if e.until.Enough() {
 			m.heard(f)
 			return
 		}
-	case m.takes(e, &e.main, event):
+	case m.takes(e, e.main, event):
 		m.consume(f, event)
 		return
 	}
@@ -178,46 +136,10 @@ func (m *Machine) listenOn(f *frame) {
 	}
 }
 
-// takes tells whether an event is one that a target still wants, and notes that it has it.
-func (m *Machine) takes(e *ear, t *target, event map[string]any) bool {
-	if t.mode == eventfilter.Any && len(t.filters) == 0 {
-		return true
-	}
-	for i, matcher := range t.matchers {
-		if t.mode == eventfilter.All && t.met[i] {
-			continue
-		}
-		match := matcher.Match(event)
-		m.spend(match.Fuel)
-		if !match.OK || !e.correlates(t.filters[i], t.expect[i], match.Keys) {
-			continue
-		}
-		t.met[i] = true
-		for _, key := range t.filters[i].Correlate {
-			if _, fixed := e.keys[key.Name]; !fixed {
-				e.keys[key.Name] = match.Keys[key.Name]
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// correlates tells whether an event's keys are those of the events before it. A key with an expectation of its own has
-// been compared with that.
-func (e *ear) correlates(filter *dsl.EventFilter, expect, keys map[string]any) bool {
-	for _, key := range filter.Correlate {
-		fixed, known := e.keys[key.Name]
-		if _, expected := expect[key.Name]; known && !expected && !eventfilter.Equal(fixed, keys[key.Name]) {
-			return false
-		}
-	}
-	return true
-}
-
-// enough tells whether a target has all the events that it wants.
-func (t *target) enough() bool {
-	return t.mode != eventfilter.All || !slices.Contains(t.met, false)
+func (m *Machine) takes(e *ear, s *gather.Set, event map[string]any) bool {
+	taken, fuel := s.Takes(event, e.keys)
+	m.spend(fuel)
+	return taken
 }
 
 // consume works on an event: as the document's foreach says, or by keeping it.
@@ -280,7 +202,7 @@ func (m *Machine) consumed(f *frame, output any) {
 	if !endless(to) {
 		e.outputs = append(e.outputs, output)
 	}
-	done := e.main.enough() && to.UntilEvents == nil
+	done := e.main.Enough() && to.UntilEvents == nil
 	if to.Until != nil {
 		var problem *dsl.Error
 		if done, problem = m.holds(to.Until, e.output(), m.variables(f), f.task.Pointer); problem != nil {

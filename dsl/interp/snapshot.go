@@ -1,23 +1,18 @@
 package interp
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // snapshotFormat is the version of the snapshot's layout.
 const snapshotFormat = 1
-
-// maxSnapshot bounds what Restore unpacks.
-const maxSnapshot = 256 << 20
 
 // ErrInFlight is the error of a Snapshot while calls are in flight.
 var ErrInFlight = errors.New("calls are in flight")
@@ -130,15 +125,15 @@ func (m *Machine) Snapshot() ([]byte, error) {
 	if len(m.calls) > 0 {
 		return nil, fmt.Errorf("snapshot: %d %w", len(m.calls), ErrInFlight)
 	}
-	p := pool{index: map[string]int{}}
+	p := pack.NewPool()
 	s := state{
 		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion},
-		Input:   p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
+		Input:   p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.book.total, Done: m.book.done, Run: m.book.run,
 	}
 	if m.root != nil {
-		s.Frames = saveFrames(nil, m.root, &p)
+		s.Frames = saveFrames(nil, m.root, p)
 	}
 	for _, queue := range [][]*frame{m.ready, m.held} {
 		for _, f := range queue {
@@ -159,16 +154,16 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		}
 		s.Alarms = append(s.Alarms, as)
 	}
-	if s.Values = p.values; p.err != nil {
-		return nil, fmt.Errorf("snapshot: %w", p.err)
+	if s.Values = p.Values; p.Err != nil {
+		return nil, fmt.Errorf("snapshot: %w", p.Err)
 	}
-	return pack(s)
+	return pack.Write(s)
 }
 
-func saveFrames(out []frameState, f *frame, p *pool) []frameState {
+func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 	s := frameState{
-		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.put(f.value),
-		Phase: f.phase, StartedAt: f.startedAt, Input: p.put(f.input),
+		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.Put(f.value),
+		Phase: f.phase, StartedAt: f.startedAt, Input: p.Put(f.input),
 	}
 	if f.parent != nil {
 		s.Parent = f.parent.id
@@ -177,10 +172,10 @@ func saveFrames(out []frameState, f *frame, p *pool) []frameState {
 		s.Task = f.task.Pointer
 	}
 	for _, b := range f.binds {
-		s.Binds = append(s.Binds, bindState{b.name, p.put(b.value)})
+		s.Binds = append(s.Binds, bindState{b.name, p.Put(b.value)})
 	}
 	if l := f.loop; l != nil {
-		s.Loop = &loopState{Items: p.put(l.items[min(l.pos-l.base, len(l.items)):]), Pos: l.pos, Value: p.put(l.value)}
+		s.Loop = &loopState{Items: p.Put(l.items[min(l.pos-l.base, len(l.items)):]), Pos: l.pos, Value: p.Put(l.value)}
 	}
 	if t := f.try; t != nil {
 		s.Try = &tryState{Number: t.number, Scope: t.scope, FirstAt: t.firstAt}
@@ -188,7 +183,7 @@ func saveFrames(out []frameState, f *frame, p *pool) []frameState {
 	if r := f.fork; r != nil {
 		s.Fork = &forkState{Open: r.open}
 		for _, v := range r.outputs {
-			s.Fork.Outputs = append(s.Fork.Outputs, p.put(v))
+			s.Fork.Outputs = append(s.Fork.Outputs, p.Put(v))
 		}
 		if r.first != nil {
 			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
@@ -200,7 +195,7 @@ func saveFrames(out []frameState, f *frame, p *pool) []frameState {
 	if st := f.step; st != nil {
 		s.Step = &stepState{
 			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
-			Input: p.put(st.input), Attempts: st.attempts,
+			Input: p.Put(st.input), Attempts: st.attempts,
 		}
 	}
 	out = append(out, s)
@@ -214,7 +209,7 @@ func saveFrames(out []frameState, f *frame, p *pool) []frameState {
 // timers are started again by the next Advance.
 func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error) {
 	var s state
-	if err := unpack(snapshot, &s); err != nil {
+	if err := pack.Read(snapshot, &s); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	if s.Format != snapshotFormat {
@@ -383,54 +378,4 @@ func walk(tasks []*dsl.Task, into map[string]*dsl.Task) {
 			}
 		}
 	}
-}
-
-// pool keeps each value once.
-type pool struct {
-	index  map[string]int
-	values []json.RawMessage
-	err    error
-}
-
-func (p *pool) put(v any) int {
-	data, err := jq.EncodeJSON(v)
-	if err != nil {
-		p.err = err
-		return 0
-	}
-	i, known := p.index[string(data)]
-	if !known {
-		i = len(p.values)
-		p.index[string(data)] = i
-		p.values = append(p.values, data)
-	}
-	return i
-}
-
-// pack writes a snapshot as compressed JSON: loops over large collections compress well, and a payload has a limit.
-func pack(s state) ([]byte, error) {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if err := json.NewEncoder(w).Encode(s); err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-func unpack(data []byte, s *state) error {
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxSnapshot+1))
-	if err != nil {
-		return err
-	}
-	if len(text) > maxSnapshot {
-		return fmt.Errorf("the snapshot is over %d bytes", maxSnapshot)
-	}
-	return json.Unmarshal(text, s)
 }

@@ -1,4 +1,5 @@
-package interp
+// Package payload turns values into the JSON of records: whole, or the beginning of what is large.
+package payload
 
 import (
 	"encoding/json"
@@ -10,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// encode writes a value as JSON. Values come from JSON or from expressions, whose results JSON can hold.
-func encode(v any) json.RawMessage {
+// Encode writes a value as JSON. Values come from JSON or from expressions, whose results JSON can hold.
+func Encode(v any) json.RawMessage {
 	data, err := jq.EncodeJSON(v)
 	if err != nil {
 		data, _ = jq.EncodeJSON(err.Error())
@@ -19,20 +20,20 @@ func encode(v any) json.RawMessage {
 	return data
 }
 
-// preview is encode for records: a value over MaxRecordedPayload becomes a string with the beginning of its JSON. The
-// work is bounded by the limit, however large the value is.
-func preview(v any) (json.RawMessage, bool) {
+// Preview is Encode for a value that may be large: one over limit bytes becomes a string with the beginning of its JSON. It tells
+// whether that was so. The work is bounded by the limit, however large the value is.
+func Preview(v any, limit int) (json.RawMessage, bool) {
 	const beginning = 1 << 10
-	if size(v, MaxRecordedPayload) <= MaxRecordedPayload {
-		if data := encode(v); len(data) <= MaxRecordedPayload {
+	if Size(v, limit) <= limit {
+		if data := Encode(v); len(data) <= limit {
 			return data, false
 		}
 	}
-	return encode(string(begin(nil, v, beginning))), true
+	return Encode(string(begin(nil, v, beginning))), true
 }
 
-// size estimates the bytes of a value's JSON from below. It stops counting over the limit.
-func size(v any, limit int) int {
+// Size estimates the bytes of a value's JSON from below. It stops counting over the limit.
+func Size(v any, limit int) int {
 	switch v := v.(type) {
 	case string:
 		return len(v) + 2
@@ -44,7 +45,7 @@ func size(v any, limit int) int {
 			return n
 		}
 		for _, e := range v {
-			if n += size(e, limit-n) - 1; n > limit {
+			if n += Size(e, limit-n) - 1; n > limit {
 				return n
 			}
 		}
@@ -55,7 +56,7 @@ func size(v any, limit int) int {
 			return n
 		}
 		for k, e := range v {
-			if n += len(k) + size(e, limit-n) - 1; n > limit {
+			if n += len(k) + Size(e, limit-n) - 1; n > limit {
 				return n
 			}
 		}
@@ -72,7 +73,7 @@ func begin(b []byte, v any, limit int) []byte {
 		if len(v) > limit {
 			v = v[:limit]
 		}
-		return append(b, encode(v)...)
+		return append(b, Encode(v)...)
 	case []any:
 		b = append(b, '[')
 		for i, e := range v {
@@ -97,10 +98,10 @@ func begin(b []byte, v any, limit int) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(append(b, encode(k)...), ':')
+			b = append(append(b, Encode(k)...), ':')
 			b = begin(b, v[k], limit)
 		}
 		return append(b, '}')
 	}
-	return append(b, encode(v)...)
+	return append(b, Encode(v)...)
 }
