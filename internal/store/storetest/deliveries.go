@@ -243,9 +243,14 @@ func testLanes(t *testing.T, open Opener) {
 	settle(t, s, o, settled("2 x", inbox.Dead, 0), settled("3 x", inbox.Done, 0))
 	require.Empty(t, due(t, s, o, 10), "the rest of the row is still being made")
 	require.False(t, delivery(t, s, 4).NextAt.IsZero(), "until its claim is over")
+	_, err = s.Events().Redeliver(t.Context(), here, 2, nil, at(1), entry(audit.EventRedeliver, here, "2"))
+	require.NoError(t, err)
+	settle(t, s, o, settled("4 x", inbox.Done, 0))
+	require.Equal(t, []string{"2 x"}, deliveryIDs(due(t, s, o, 10)), "those behind it are being made")
+	settle(t, s, o, settled("2 x", inbox.Done, 0))
 	next := fence(t, s, "host-2")
-	require.Equal(t, []string{"4 x", "5 x", "6 a/a", "7 x", "7 y"}, deliveryIDs(due(t, s, next, 10)))
-	settle(t, s, next, settled("4 x", inbox.Done, 0), settled("5 x", inbox.Done, 0), settled("7 x", inbox.Done, 0))
+	require.Equal(t, []string{"5 x", "6 a/a", "7 x", "7 y"}, deliveryIDs(due(t, s, next, 10)))
+	settle(t, s, next, settled("5 x", inbox.Done, 0), settled("7 x", inbox.Done, 0))
 	require.Equal(t, int64(2), pending(t, s))
 }
 
@@ -308,9 +313,22 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	// While the lane is being worked on, it waits its turn.
 	require.Equal(t, []string{"1 x"}, redeliver(1))
 	require.Empty(t, due(t, s, o, 10))
-	settle(t, s, o, settled("2 x", inbox.Done, 0), settled("3 x", inbox.Done, 0))
-	require.Equal(t, []string{"1 x"}, deliveryIDs(due(t, s, o, 10)))
-	settle(t, s, o, settled("1 x", inbox.Done, 0))
+	route(t, s, o, routing(4, event.Routed, wakeOf(4, "x")))
+	settle(t, s, o, settled("3 x", inbox.Retry, 0))
+	require.Empty(t, due(t, s, o, 10))
+	settle(t, s, o, settled("2 x", inbox.Done, 0))
+	require.Equal(t, []string{"1 x", "3 x"}, deliveryIDs(due(t, s, o, 2)), "no more than was asked for")
+	settle(t, s, o, settled("1 x", inbox.Dead, 0))
+	require.Equal(t, []string{"1 x"}, redeliver(1))
+	settle(t, s, o, settled("3 x", inbox.Done, 0))
+	list := due(t, s, o, 10)
+	require.Equal(t, []string{"1 x", "4 x"}, deliveryIDs(list))
+	// What is given back was no attempt.
+	settle(t, s, o, settled("1 x", inbox.Done, 0), settled("4 x", inbox.Released, 0))
+	list = due(t, s, o, 10)
+	require.Equal(t, []string{"4 x"}, deliveryIDs(list))
+	require.Equal(t, 1, list[0].Attempts)
+	settle(t, s, o, settled("4 x", inbox.Done, 0))
 	require.Zero(t, pending(t, s))
 }
 

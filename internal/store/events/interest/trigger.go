@@ -92,14 +92,30 @@ func (s *Store) writeTriggerTypes(ctx context.Context, c sqldb.Conn, v workflow.
 // ListTimers implements [event.TimerStore].
 func (s *Store) ListTimers(ctx context.Context, after event.TimerCursor, limit int) (list []event.Timer, err error) {
 	err = s.db.Read(ctx, "list timers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT t.project, t.workflow, t.version, w.state = 'paused', t.published_at, t.timer
-FROM triggers t JOIN workflows w ON w.project = t.project AND w.name = t.workflow AND w.latest_version = t.version
-WHERE t.timer IS NOT NULL AND (t.project, t.workflow) > ($1, $2) ORDER BY t.project, t.workflow`+sqlrow.Limit(limit),
-			[]any{after.Project, after.Workflow}, func(row sqlrow.Scanner) (t event.Timer, err error) {
-				err = row.Scan(&t.Project, &t.Workflow, &t.Version, &t.Paused, sqlrow.TimeInto(&t.Since), sqlrow.JSONInto(&t.Spec))
-				return t, err
-			})
+		list, err = sqlrow.Collect(ctx, c, selectTimers+`
+AND (t.project, t.workflow) > ($1, $2) ORDER BY t.project, t.workflow`+sqlrow.Limit(limit), []any{after.Project, after.Workflow}, scanTimer)
 		return err
 	})
 	return list, err
+}
+
+// GetTimer implements [event.TimerStore].
+func (s *Store) GetTimer(ctx context.Context, project, workflow string) (t event.Timer, found bool, err error) {
+	err = s.db.Read(ctx, "read a timer", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, selectTimers+` AND t.project = $1 AND t.workflow = $2`, []any{project, workflow}, scanTimer)
+		if found = len(list) > 0; found {
+			t = list[0]
+		}
+		return err
+	})
+	return t, found, err
+}
+
+const selectTimers = `SELECT t.project, t.workflow, t.version, w.state = 'paused', t.published_at, t.timer
+FROM triggers t JOIN workflows w ON w.project = t.project AND w.name = t.workflow AND w.latest_version = t.version
+WHERE t.timer IS NOT NULL`
+
+func scanTimer(row sqlrow.Scanner) (t event.Timer, err error) {
+	err = row.Scan(&t.Project, &t.Workflow, &t.Version, &t.Paused, sqlrow.TimeInto(&t.Since), sqlrow.JSONInto(&t.Spec))
+	return t, err
 }
