@@ -22,6 +22,8 @@ type Defects struct {
 	ActUnrenewed bool
 	// DecideOnOldEpoch terminates under the epoch under which an adoption of the same run may still be on its way.
 	DecideOnOldEpoch bool
+	// Unsupervised leaves the supervisor out, which makes the world a small one.
+	Unsupervised bool
 	// DeafOwner does not notice that somebody was given an epoch after it.
 	DeafOwner bool
 	// Unguarded has the supervisor terminate without taking the lease first.

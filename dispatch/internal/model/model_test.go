@@ -37,7 +37,7 @@ func TestDefectsAreFound(t *testing.T) {
 		"IDs with the server's name":                   {model.Defects{IDsWithServer: true}, "two dispatchers are open"},
 		"act without having renewed":                   {model.Defects{ActUnrenewed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"terminate under an epoch that is on its way":  {model.Defects{DecideOnOldEpoch: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"an owner that does not heed its fence":        {model.Defects{DeafOwner: true}, "no dispatcher routes ever again"},
+		"an owner that does not heed its fence":        {model.Defects{DeafOwner: true, Unsupervised: true}, "no dispatcher routes ever again"},
 		"a supervisor that does not take the lease":    {model.Defects{Unguarded: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"a supervisor that does not heed the lease":    {model.Defects{LeaseIgnored: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 	} {

@@ -44,7 +44,9 @@ func (n *stepper) next(s state) []step {
 	n.arrive()
 	n.claim()
 	n.decay()
-	n.watch()
+	if !n.Unsupervised {
+		n.watch()
+	}
 	return n.out
 }
 
