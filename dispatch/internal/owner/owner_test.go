@@ -24,10 +24,10 @@ import (
 func story(t *testing.T, tell func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
-	tale(t, tell)
+	inBubble(t, tell)
 }
 
-func tale(t *testing.T, tell func(t *testing.T, w *world)) {
+func inBubble(t *testing.T, tell func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { tell(t, newWorld(t)) })
 }
@@ -38,7 +38,7 @@ func TestColdStart(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []string{"start a/1"}, w.did())
 		require.Equal(t, []terms.Outcome{terms.ColdStart}, a.outcomes())
-		require.Equal(t, 1, a.active)
+		require.Equal(t, 1, a.told().active)
 		require.Equal(t, inbox.Owner{Epoch: 1, Holder: "a"}, a.Owned().Owner)
 		require.Equal(t, "run-1", a.Owned().RunID)
 		entry, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
@@ -52,7 +52,7 @@ func TestColdStart(t *testing.T) {
 		require.Empty(t, w.did())
 		a.stop()
 		require.Nil(t, a.Owned())
-		require.Zero(t, a.active)
+		require.Zero(t, a.told().active)
 		require.Empty(t, w.did(), "the dispatcher runs on")
 		entry, err = w.leases.Get(t.Context(), contract.OwnerKey(name))
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestOthersJoin(t *testing.T) {
 		w.did()
 		b := w.start("b")
 		pass(time.Hour)
-		require.Equal(t, 1, b.joined)
+		require.Equal(t, 1, b.told().joined)
 		require.Empty(t, w.did(), "who joins never touches a dispatcher whose owner's lease is held")
 		require.Empty(t, b.outcomes())
 	})
@@ -99,8 +99,8 @@ func TestWhoResignedIsSucceededByAdoption(t *testing.T) {
 		pass(100 * time.Millisecond)
 		require.Equal(t, []string{"adopt run-1 b/2"}, w.did())
 		require.Equal(t, []terms.Outcome{terms.Handover}, b.outcomes())
-		require.Equal(t, "a", b.changes[0].From)
-		require.Equal(t, int64(1), b.changes[0].FromEpoch)
+		require.Equal(t, "a", b.told().changes[0].From)
+		require.Equal(t, int64(1), b.told().changes[0].FromEpoch)
 	})
 }
 
@@ -131,12 +131,12 @@ func TestWhoCrashedIsTakenOver(t *testing.T) {
 		require.Less(t, time.Since(began), 16*time.Second)
 		require.Equal(t, []string{"terminate run-1", "start b/2"}, w.did(), "the termination comes first")
 		require.Equal(t, []terms.Outcome{terms.Takeover}, b.outcomes())
-		require.Len(t, b.terminated, 1)
-		got := b.terminated[0]
+		require.Len(t, b.told().terminated, 1)
+		got := b.told().terminated[0]
 		require.Equal(t, "crashed", got.Kind)
 		require.Equal(t, `taken over by "b" (epoch 2) from "a" (epoch 1): its owner did not renew its lease`, got.Reason)
 		require.Equal(t, "run-1", got.RunID)
-		require.Less(t, b.gaps[0], time.Second)
+		require.Less(t, b.told().gaps[0], time.Second)
 	})
 }
 
@@ -153,14 +153,14 @@ func TestAnOutageOfTheStoreIsNoCrash(t *testing.T) {
 		pass(2 * time.Minute)
 		require.Nil(t, a.Owned(), "it steps down in time")
 		require.Equal(t, []terms.Outcome{terms.ColdStart, terms.Lost}, a.outcomes())
-		require.ErrorContains(t, errors.New(a.changes[1].Reason), "redis is away")
+		require.ErrorContains(t, errors.New(a.told().changes[1].Reason), "redis is away")
 		a.store.fail(nil)
 		b.store.fail(nil)
 		pass(20 * time.Second)
 		require.Len(t, w.did(), 1)
 		require.Equal(t, int64(2), w.memo().Epoch)
 		require.NotEqual(t, a.Owned() == nil, b.Owned() == nil, "one of them adopted it")
-		require.Empty(t, append(a.terminated, b.terminated...))
+		require.Empty(t, append(a.told().terminated, b.told().terminated...))
 	})
 }
 
@@ -196,7 +196,7 @@ func TestOneThatDoesNotAnswerIsTakenOver(t *testing.T) {
 		a := w.start("a")
 		pass(15 * time.Second)
 		require.Equal(t, []string{"adopt run-1 a/2", "terminate run-1", "start a/3"}, w.did())
-		require.Equal(t, "unanswered", a.terminated[0].Kind)
+		require.Equal(t, "unanswered", a.told().terminated[0].Kind)
 	})
 }
 
@@ -212,7 +212,7 @@ func TestOneThatMakesNoProgressIsTakenOver(t *testing.T) {
 		a := w.start("a")
 		pass(time.Second)
 		require.Equal(t, []string{"terminate run-1", "start a/2"}, w.did())
-		require.Equal(t, "silent", a.terminated[0].Kind)
+		require.Equal(t, "silent", a.told().terminated[0].Kind)
 	})
 }
 
@@ -224,7 +224,7 @@ func TestALegacyOneIsTakenOver(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []string{"terminate run-1", "start a/1"}, w.did())
 		require.Equal(t, []terms.Outcome{terms.Takeover}, a.outcomes())
-		require.Contains(t, a.terminated[0].Reason, "from nobody known")
+		require.Contains(t, a.told().terminated[0].Reason, "from nobody known")
 	})
 }
 
@@ -235,9 +235,9 @@ func TestAnothersIsLeftAlone(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, w.did())
 		require.Nil(t, a.Owned())
-		require.Greater(t, len(a.failures), 100, "told again and again")
-		require.Less(t, len(a.failures), 1000, "not too often")
-		require.ErrorContains(t, a.failures[0], "belongs to somebody else")
+		require.Greater(t, len(a.told().failures), 100, "told again and again")
+		require.Less(t, len(a.told().failures), 1000, "not too often")
+		require.ErrorContains(t, a.told().failures[0], "belongs to somebody else")
 	})
 }
 
@@ -248,7 +248,7 @@ func TestTemporalThatCannotBeSeenIsNotTouched(t *testing.T) {
 		a := w.start("a")
 		pass(time.Hour)
 		require.Empty(t, w.did())
-		require.NotEmpty(t, a.failures)
+		require.NotEmpty(t, a.told().failures)
 		w.mu.Lock()
 		w.away = nil
 		w.mu.Unlock()
@@ -267,7 +267,7 @@ func TestNothingIsWonBeforeTemporalCanBeUsed(t *testing.T) {
 		close(a.ready)
 		pass(time.Second)
 		require.NotNil(t, a.Owned())
-		require.Empty(t, a.failures)
+		require.Empty(t, a.told().failures)
 	})
 }
 
@@ -312,8 +312,8 @@ func TestATerminationThatFailsIsTriedAgain(t *testing.T) {
 		a := w.start("a")
 		pass(5 * time.Second)
 		require.Equal(t, []string{"terminate run-1", "terminate run-1", "terminate run-1", "start a/1"}, w.did())
-		require.Equal(t, 2, a.errors)
-		require.Len(t, a.terminated, 1)
+		require.Equal(t, 2, a.told().errors)
+		require.Len(t, a.told().terminated, 1)
 	})
 }
 
@@ -332,7 +332,7 @@ func TestSomebodyElseWasLater(t *testing.T) {
 		pass(200 * time.Millisecond)
 		require.Equal(t, []string{"start a/1"}, w.did())
 		require.Nil(t, a.Owned(), "it steps down")
-		require.ErrorContains(t, a.failures[0], `belongs to "z" with epoch 9`)
+		require.ErrorContains(t, a.told().failures[0], `belongs to "z" with epoch 9`)
 		pass(5 * time.Second)
 		require.Equal(t, []string{"adopt run-1 a/10"}, w.did(), "z does not hold the lease")
 	})
@@ -344,10 +344,10 @@ func TestItGivesUpAndLeavesTheLeaseToOthers(t *testing.T) {
 			w.fails["start"] = append(w.fails["start"], errors.New("no"))
 		}
 		a := w.start("a")
-		for len(a.failures) == 0 {
+		for len(a.told().failures) == 0 {
 			pass(100 * time.Millisecond)
 		}
-		require.EqualError(t, a.failures[0], `own dispatcher "dispatcher-shop-orders": gave up after 12 tries: no`)
+		require.EqualError(t, a.told().failures[0], `own dispatcher "dispatcher-shop-orders": gave up after 12 tries: no`)
 		pass(2 * time.Second)
 		require.NotNil(t, a.Owned())
 		require.Equal(t, int64(2), a.Owned().Owner.Epoch)
@@ -411,7 +411,7 @@ func TestADispatcherThatIsGoneIsStartedAgain(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []string{"start a/2"}, w.did())
 		require.Equal(t, []terms.Outcome{terms.ColdStart, terms.ColdStart}, a.outcomes())
-		require.Equal(t, 1, a.active)
+		require.Equal(t, 1, a.told().active)
 		w.mu.Lock()
 		w.away = errors.New("unavailable")
 		w.mu.Unlock()
@@ -426,7 +426,7 @@ func TestAFrozenOwnerChangesNothing(t *testing.T) {
 	for _, act := range []string{"describe", "adopt", "terminate", "start"} {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
-			tale(t, func(t *testing.T, w *world) {
+			inBubble(t, func(t *testing.T, w *world) {
 				if act != "start" {
 					w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
 					w.mute = act == "terminate"
@@ -449,12 +449,12 @@ func TestAFrozenOwnerChangesNothing(t *testing.T) {
 				b := w.start("b")
 				pass(time.Second)
 				require.NotNil(t, b.Owned())
-				now, run := w.memo(), w.open.RunID
+				now, run := w.memo(), w.runID()
 				a.store.fail(nil)
 				close(frozen)
 				pass(time.Minute)
 				require.Equal(t, now, w.memo())
-				require.Equal(t, run, w.open.RunID, "the new run survives")
+				require.Equal(t, run, w.runID(), "the new run survives")
 				require.NotNil(t, b.Owned())
 				require.Nil(t, a.Owned())
 			})

@@ -202,7 +202,13 @@ type process struct {
 	stop  func() // in an orderly way
 	crash func() // nothing is heard of it any more
 
-	mu         sync.Mutex
+	ready chan struct{}
+	mu    sync.Mutex
+	tale  tale
+}
+
+// tale is what a loop told.
+type tale struct {
 	joined     int
 	changes    []terms.OwnerChange
 	gaps       []time.Duration
@@ -210,7 +216,13 @@ type process struct {
 	terminated []terms.Termination
 	errors     int
 	active     int
-	ready      chan struct{}
+}
+
+// told returns a copy of what was told so far.
+func (p *process) told() tale {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tale
 }
 
 func (w *world) process(id string) *process {
@@ -267,22 +279,22 @@ func (p *process) note(do func()) {
 	do()
 }
 
-func (p *process) Joined(inbox.Name) { p.note(func() { p.joined++ }) }
+func (p *process) Joined(inbox.Name) { p.note(func() { p.tale.joined++ }) }
 
 func (p *process) Changed(c terms.OwnerChange, gap time.Duration) {
-	p.note(func() { p.changes, p.gaps = append(p.changes, c), append(p.gaps, gap) })
+	p.note(func() { p.tale.changes, p.tale.gaps = append(p.tale.changes, c), append(p.tale.gaps, gap) })
 }
 
 func (p *process) Failed(_ inbox.Name, err error) {
-	p.note(func() { p.failures = append(p.failures, err) })
+	p.note(func() { p.tale.failures = append(p.tale.failures, err) })
 }
 
 func (p *process) Terminated(t terms.Termination, err error) {
 	p.note(func() {
 		if err != nil {
-			p.errors++
+			p.tale.errors++
 		} else {
-			p.terminated = append(p.terminated, t)
+			p.tale.terminated = append(p.tale.terminated, t)
 		}
 	})
 }
@@ -290,9 +302,9 @@ func (p *process) Terminated(t terms.Termination, err error) {
 func (p *process) Active(_ inbox.Name, owned bool) {
 	p.note(func() {
 		if owned {
-			p.active++
+			p.tale.active++
 		} else {
-			p.active--
+			p.tale.active--
 		}
 	})
 }
@@ -301,7 +313,7 @@ func (p *process) outcomes() []terms.Outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []terms.Outcome
-	for _, c := range p.changes {
+	for _, c := range p.tale.changes {
 		list = append(list, c.Outcome)
 	}
 	return list
@@ -319,6 +331,13 @@ func (w *world) did() []string {
 	did := w.acts
 	w.acts = nil
 	return did
+}
+
+func (w *world) runID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.NotNil(w.t, w.open)
+	return w.open.RunID
 }
 
 func (w *world) memo() contract.Memo {

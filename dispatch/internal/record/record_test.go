@@ -162,14 +162,16 @@ func TestAJournalThatFailsIsAskedAgainAFewTimes(t *testing.T) {
 		}()
 		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"x"}})
 		<-time.After(time.Minute)
+		j.mu.Lock()
 		require.Len(t, j.notes, 1)
 		require.Equal(t, 4, j.tries)
 		j.fail = 100
+		j.mu.Unlock()
 		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"y"}})
 		<-time.After(time.Minute)
-		require.Equal(t, 9, j.tries)
 		cancel()
 		<-over
+		require.Equal(t, 9, j.tries)
 	})
 }
 
