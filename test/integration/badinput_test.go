@@ -27,7 +27,7 @@ func wrongDocuments(good string) map[string]wrongDocument {
 		"unknown variable":       {strings.Replace(good, ".name", "$nobody", 1), "9:", []string{"unknown_variable", "nobody"}},
 		"two kinds in one task":  {good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
 		"missing version":        {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
-		"not run yet":            {good + "  - on:\n      listen:\n        to: {any: []}\n", "", []string{"unsupported", "listen"}},
+		"not run yet":            {good + "  - on:\n      run:\n        shell: {command: ls}\n", "", []string{"unsupported", "run"}},
 		"duplicate task":         {good + hello, "10:5", []string{"duplicate_name", "greet"}},
 		"tab":                    {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
 		"nothing":                {"", "", []string{"document"}},
