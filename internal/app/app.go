@@ -176,7 +176,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now)}))
+		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules}))
 	if err != nil {
 		return err
 	}
@@ -197,6 +197,7 @@ type services struct {
 	events    *event.Service
 
 	dispatchers *dispatcher.Service
+	clock       handler.Clock
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -213,6 +214,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 	if a.cfg.HasRole(config.RoleAPI) {
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
+		options.Clock = s.clock
 	}
 	return options
 }

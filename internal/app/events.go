@@ -165,6 +165,11 @@ func (t timed) ListTimers(ctx context.Context, after event.TimerCursor, limit in
 	return t.Events().ListTimers(ctx, after, limit)
 }
 
+// GetTimer implements [event.TimerStore].
+func (t timed) GetTimer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
+	return t.Events().GetTimer(ctx, project, workflow)
+}
+
 // definitions is the store as definitions see it. The keeper of schedules hears of every change.
 type definitions struct {
 	*store.Store

@@ -41,4 +41,17 @@ type TimerCursor struct{ Project, Workflow string }
 type TimerStore interface {
 	// ListTimers returns up to limit timers beyond the cursor.
 	ListTimers(ctx context.Context, after TimerCursor, limit int) ([]Timer, error)
+	// GetTimer returns a workflow's timer, and whether it has one.
+	GetTimer(ctx context.Context, project, workflow string) (Timer, bool, error)
+}
+
+// Fires is what the clock did for a workflow, and what it will do.
+type Fires struct {
+	// Next are the next times, the first one first; none while the workflow is paused, or waits for a run to end.
+	Next []time.Time
+	// Last is the last time at which it fired; zero when it never did.
+	Last time.Time
+	// Fired counts how often it did, Missed the times that were passed over because they were too late to be made up for. Both are
+	// 0 for a timer that counts from the end of a run: it never misses one.
+	Fired, Missed int64
 }

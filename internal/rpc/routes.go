@@ -88,7 +88,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 		return services
 	}
 	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue}
-	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects), options))
+	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), options))
 	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))

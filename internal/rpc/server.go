@@ -51,6 +51,8 @@ type Options struct {
 	Events      eventhandler.Service
 	EventLimits event.Limits
 	Dispatchers dispatchhandler.Service
+	// Clock tells of timers of workflows, where it is not nil.
+	Clock handler.Clock
 	// System is what every process says of itself, Platform what it knows of the whole.
 	System   handler.SystemInfo
 	Platform handler.SystemService

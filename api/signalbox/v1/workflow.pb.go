@@ -10,6 +10,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -804,7 +805,9 @@ type GetWorkflowResponse struct {
 	// The version asked for; unset when the draft is returned.
 	Version *WorkflowVersion `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// The draft's source, when the draft is returned.
-	DraftSource   string `protobuf:"bytes,3,opt,name=draft_source,json=draftSource,proto3" json:"draft_source,omitempty"`
+	DraftSource string `protobuf:"bytes,3,opt,name=draft_source,json=draftSource,proto3" json:"draft_source,omitempty"`
+	// What the clock does for it. Not set where its newest version has no schedule.cron, every or after.
+	Timer         *WorkflowTimer `protobuf:"bytes,4,opt,name=timer,proto3" json:"timer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -860,6 +863,122 @@ func (x *GetWorkflowResponse) GetDraftSource() string {
 	return ""
 }
 
+func (x *GetWorkflowResponse) GetTimer() *WorkflowTimer {
+	if x != nil {
+		return x.Timer
+	}
+	return nil
+}
+
+// WorkflowTimer is when a workflow is started by the clock: exactly one of cron, every and after is set.
+type WorkflowTimer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Minute, hour, day of the month, month and weekday, in UTC.
+	Cron string `protobuf:"bytes,1,opt,name=cron,proto3" json:"cron,omitempty"`
+	// The period, counted from the publication.
+	Every *durationpb.Duration `protobuf:"bytes,2,opt,name=every,proto3" json:"every,omitempty"`
+	// The pause between the end of one run and the start of the next.
+	After *durationpb.Duration `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// The next times, the first one first. None while the workflow is paused, or waits for a run to end.
+	NextTimes []*timestamppb.Timestamp `protobuf:"bytes,4,rep,name=next_times,json=nextTimes,proto3" json:"next_times,omitempty"`
+	// When it last fired. Not set when it never did.
+	LastTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// How often it fired.
+	Fired int64 `protobuf:"varint,6,opt,name=fired,proto3" json:"fired,omitempty"`
+	// Times that were passed over because they were too late to be made up for.
+	Missed int64 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
+	// Why the times are not known. Empty otherwise.
+	UnknownBecause string `protobuf:"bytes,8,opt,name=unknown_because,json=unknownBecause,proto3" json:"unknown_because,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *WorkflowTimer) Reset() {
+	*x = WorkflowTimer{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowTimer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowTimer) ProtoMessage() {}
+
+func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
+func (*WorkflowTimer) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *WorkflowTimer) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *WorkflowTimer) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetAfter() *durationpb.Duration {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetNextTimes() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.NextTimes
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetFired() int64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
+func (x *WorkflowTimer) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *WorkflowTimer) GetUnknownBecause() string {
+	if x != nil {
+		return x.UnknownBecause
+	}
+	return ""
+}
+
 type ListVersionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -872,7 +991,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1003,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1016,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -938,7 +1057,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1069,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1082,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -994,7 +1113,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1125,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1138,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -1060,7 +1179,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1191,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1204,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -1106,7 +1225,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1237,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1250,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -1164,7 +1283,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1295,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1308,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1209,7 +1328,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1340,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1353,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -1260,7 +1379,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1391,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1404,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1305,7 +1424,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1436,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1449,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -1355,7 +1474,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1486,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,14 +1499,14 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc5\x02\n" +
+	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc5\x02\n" +
 	"\bWorkflow\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
@@ -1445,11 +1564,22 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
-	"\x05draft\x18\x04 \x01(\bR\x05draft\"\xa5\x01\n" +
+	"\x05draft\x18\x04 \x01(\bR\x05draft\"\xd8\x01\n" +
 	"\x13GetWorkflowResponse\x122\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12!\n" +
-	"\fdraft_source\x18\x03 \x01(\tR\vdraftSource\"\x87\x01\n" +
+	"\fdraft_source\x18\x03 \x01(\tR\vdraftSource\x121\n" +
+	"\x05timer\x18\x04 \x01(\v2\x1b.signalbox.v1.WorkflowTimerR\x05timer\"\xd0\x02\n" +
+	"\rWorkflowTimer\x12\x12\n" +
+	"\x04cron\x18\x01 \x01(\tR\x04cron\x12/\n" +
+	"\x05every\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
+	"\x05after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05after\x129\n" +
+	"\n" +
+	"next_times\x18\x04 \x03(\v2\x1a.google.protobuf.TimestampR\tnextTimes\x127\n" +
+	"\tlast_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x14\n" +
+	"\x05fired\x18\x06 \x01(\x03R\x05fired\x12\x16\n" +
+	"\x06missed\x18\a \x01(\x03R\x06missed\x12'\n" +
+	"\x0funknown_because\x18\b \x01(\tR\x0eunknownBecause\"\x87\x01\n" +
 	"\x13ListVersionsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x1b\n" +
@@ -1505,7 +1635,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowVersion)(nil),          // 1: signalbox.v1.WorkflowVersion
@@ -1519,62 +1649,69 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*ListWorkflowsResponse)(nil),    // 9: signalbox.v1.ListWorkflowsResponse
 	(*GetWorkflowRequest)(nil),       // 10: signalbox.v1.GetWorkflowRequest
 	(*GetWorkflowResponse)(nil),      // 11: signalbox.v1.GetWorkflowResponse
-	(*ListVersionsRequest)(nil),      // 12: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 13: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 14: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 15: signalbox.v1.DiffVersionsResponse
-	(*PauseWorkflowRequest)(nil),     // 16: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 17: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 18: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 19: signalbox.v1.UnpauseWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 20: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 21: signalbox.v1.DeleteWorkflowResponse
-	(*timestamppb.Timestamp)(nil),    // 22: google.protobuf.Timestamp
-	(*JsonValue)(nil),                // 23: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 24: signalbox.v1.Finding
+	(*WorkflowTimer)(nil),            // 12: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 13: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 14: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 15: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 16: signalbox.v1.DiffVersionsResponse
+	(*PauseWorkflowRequest)(nil),     // 17: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 18: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 19: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 20: signalbox.v1.UnpauseWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 21: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 22: signalbox.v1.DeleteWorkflowResponse
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*JsonValue)(nil),                // 24: signalbox.v1.JsonValue
+	(*Finding)(nil),                  // 25: signalbox.v1.Finding
+	(*durationpb.Duration)(nil),      // 26: google.protobuf.Duration
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	22, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	22, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
-	22, // 2: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	23, // 3: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	24, // 4: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	23, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	23, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	23, // 2: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	24, // 3: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	25, // 4: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 5: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	24, // 6: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	25, // 6: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 7: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	1,  // 8: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	24, // 9: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	25, // 9: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 10: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
 	0,  // 11: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	1,  // 12: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	1,  // 13: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	0,  // 14: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 15: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	2,  // 16: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	4,  // 17: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	6,  // 18: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	8,  // 19: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	10, // 20: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	12, // 21: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	14, // 22: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	16, // 23: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	18, // 24: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	20, // 25: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	3,  // 26: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	5,  // 27: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	7,  // 28: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	9,  // 29: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	11, // 30: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	13, // 31: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	15, // 32: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	17, // 33: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	19, // 34: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	21, // 35: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	26, // [26:36] is the sub-list for method output_type
-	16, // [16:26] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 13: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	26, // 14: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	26, // 15: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	23, // 16: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	23, // 17: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	1,  // 18: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	0,  // 19: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 20: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	2,  // 21: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	4,  // 22: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	6,  // 23: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	8,  // 24: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	10, // 25: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	13, // 26: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	15, // 27: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	17, // 28: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	19, // 29: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	21, // 30: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	3,  // 31: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	5,  // 32: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	7,  // 33: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	9,  // 34: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	11, // 35: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	14, // 36: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	16, // 37: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	18, // 38: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	20, // 39: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	22, // 40: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	31, // [31:41] is the sub-list for method output_type
+	21, // [21:31] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -1589,7 +1726,7 @@ func file_signalbox_v1_workflow_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -130,6 +130,7 @@ func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkf
 			output.Field{Name: "published", Value: output.Moment(version.GetPublishTime())},
 			output.Field{Name: "publisher", Value: version.GetPublisher()})
 	}
+	fields = append(fields, timerFields(response.Msg.GetTimer())...)
 	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
 }
 

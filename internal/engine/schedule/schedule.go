@@ -12,7 +12,7 @@
 //	err = k.Stop(ctx)
 //
 // Of all processes on one store, one compares at a time. Fires that were missed while Temporal was away are made up for when they are
-// no older than ten minutes; older ones are counted, and [Keeper.Show] tells how many.
+// no older than ten minutes; older ones are counted, and [Keeper.Fires] tells how many.
 package schedule
 
 import (

@@ -10,6 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -34,15 +35,23 @@ type WorkflowService interface {
 	Delete(ctx context.Context, project, name string) error
 }
 
+// Clock tells what starts workflows by time.
+type Clock interface {
+	// Timer returns a workflow's timer, and whether it has one; Fires what becomes of it.
+	Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error)
+	Fires(ctx context.Context, t event.Timer) (event.Fires, error)
+}
+
 // Workflows answers signalbox.v1.WorkflowService.
 type Workflows struct {
 	service  WorkflowService
 	projects message.ProjectFinder
+	clock    Clock
 }
 
-// NewWorkflows returns the handler.
-func NewWorkflows(service WorkflowService, projects message.ProjectFinder) *Workflows {
-	return &Workflows{service: service, projects: projects}
+// NewWorkflows returns the handler; without a clock, no timers are shown.
+func NewWorkflows(service WorkflowService, projects message.ProjectFinder, clock Clock) *Workflows {
+	return &Workflows{service: service, projects: projects, clock: clock}
 }
 
 // ValidateWorkflow checks a document. Findings are the answer, not an error.
@@ -148,7 +157,10 @@ func (h *Workflows) GetWorkflow(
 	}
 	res.Version = versionMessage(v)
 	res.Version.Source = v.Source
-	res.Version.InputSchema, err = h.inputSchema(v)
+	if res.Version.InputSchema, err = h.inputSchema(v); err != nil {
+		return nil, err
+	}
+	res.Timer, err = h.timer(ctx, project, w.Name)
 	return message.Reply(res, err)
 }
 

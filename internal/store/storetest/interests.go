@@ -315,5 +315,12 @@ func testTimers(t *testing.T, open Opener) {
 	list, err = s.Events().ListTimers(ctx, event.TimerCursor{Project: "another", Workflow: "x/after"}, 1)
 	require.NoError(t, err)
 	require.Equal(t, want[1:2], list)
+	one, found, err := s.Events().GetTimer(ctx, here, "x/every")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, want[2], one)
+	_, found, err = s.Events().GetTimer(ctx, here, "x/events")
+	require.NoError(t, err)
+	require.False(t, found)
 	require.Len(t, unrouted(t, s, "a").Triggers, 1, "a timer alone wants no events")
 }

@@ -1,0 +1,88 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// runsBy waits for runs of a workflow that the clock started, and returns them, newest first.
+func runsBy(t *testing.T, s *platform.Server, name string, n int) []*signalboxv1.Run {
+	t.Helper()
+	var runs []*signalboxv1.Run
+	platform.Eventually(t, soon, func() string {
+		runs = s.AllRuns(t, name, 100)
+		if len(runs) < n {
+			return fmt.Sprintf("%d runs of %s, not %d", len(runs), name, n)
+		}
+		return ""
+	})
+	return runs
+}
+
+// shows waits until `workflow show` prints all of the texts.
+func shows(t *testing.T, s *platform.Server, name string, texts ...string) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		shown := s.CLI(t, "workflow", "show", name).String()
+		for _, text := range texts {
+			if !strings.Contains(shown, text) {
+				return fmt.Sprintf("no %q in %s", text, shown)
+			}
+		}
+		return ""
+	})
+}
+
+func TestTheClockStartsRuns(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		name := s.Publish(t, platform.Document("ticking", hello, "schedule: {every: {seconds: 1}}\n"))
+		runs := runsBy(t, s, name, 2)
+		first := s.Await(t, runs[len(runs)-1].GetId(), soon, "completed")
+		require.Equal(t, "schedule", first.GetTrigger())
+		shows(t, s, name, "every 1s", "next", "last", ", 0 missed")
+
+		// A pause holds for the clock too, and what it fires meanwhile is not kept for later.
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
+		shows(t, s, name, "paused", "none")
+		paused := len(s.AllRuns(t, name, 100))
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "unpause", name).Code)
+		more := runsBy(t, s, name, paused+1)
+		require.LessOrEqual(t, len(more), paused+2)
+
+		// Each time fires once: the ID of the event is the time, and each event starts one run.
+		listed := s.CLI(t, "event", "list", "--source", "/projects/default/workflows/"+name+"/schedule", "-o", "json")
+		require.Equal(t, platform.ExitOK, listed.Code, listed.String())
+		require.GreaterOrEqual(t, strings.Count(listed.Stdout, `"io.signalbox.schedule.fired"`), len(more))
+
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
+		platform.Eventually(t, soon, func() string { // runs that are open keep their workflow
+			if r := s.CLI(t, "workflow", "delete", name); r.Code != platform.ExitOK {
+				return r.String()
+			}
+			return ""
+		})
+	})
+}
+
+func TestTheNextRunFollowsTheEndOfTheLast(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		name := s.Publish(t, platform.Document("following", hello, "schedule: {after: {seconds: 1}}\n"))
+		shows(t, s, name, "1s after the end of a run", "none")
+		first := s.Start(t, name, "")
+		runs := runsBy(t, s, name, 3)
+		require.Equal(t, first.GetId(), runs[len(runs)-1].GetId())
+		for i := range runs[:len(runs)-1] {
+			newer, older := runs[i], s.Await(t, runs[i+1].GetId(), soon, "completed")
+			require.Equal(t, "schedule", newer.GetTrigger())
+			pause := newer.GetCreateTime().AsTime().Sub(older.GetEndTime().AsTime())
+			require.GreaterOrEqual(t, pause.Seconds(), 1.0)
+			t.Logf("the pause of 1s took %s", pause)
+		}
+	})
+}
