@@ -11,13 +11,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-const load = 20 // events per second where something else than the load is tried
-
 // The owner is killed while another worker lives: routing goes on at once, another owner takes over when the lease is out.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	var takeover promise.Times
 	trials := promise.Trials(1, 40)
 	for n := range trials {
@@ -47,7 +45,7 @@ func TestOwnerKilled(t *testing.T) {
 func TestAllWorkersKilled(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	var boot promise.Times
 	trials := promise.Trials(1, 20)
 	for range trials {
@@ -84,7 +82,7 @@ func TestAllWorkersKilled(t *testing.T) {
 func TestOwnerFrozen(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	var takeover promise.Times
 	trials := promise.Trials(1, 20)
 	for range trials {
@@ -146,7 +144,7 @@ func TestCrashLoopingWorker(t *testing.T) {
 func TestStoppedWhileStarting(t *testing.T) {
 	t.Parallel()
 	x := build(t, 0)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	trials := promise.Trials(4, 40)
 	for n := range trials {
 		s := platform.LaunchServer(t, x.options)
@@ -171,7 +169,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 func TestManyWorkersStartAtOnce(t *testing.T) {
 	t.Parallel()
 	x := build(t, 0)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	workers := promise.Trials(5, 20)
 	x.join(t, workers)
 	x.settle(t)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/conn/conntest"
@@ -29,11 +28,12 @@ import (
 // crew is what several processes of a program that embeds the library share: a Temporal, a Redis and an inbox. Its members live
 // in the test's own process; each has a way of its own to all of it, which can be frozen or cut.
 type crew struct {
-	temporal *platform.Temporal
-	client   client.Client
-	redis    *database.Redis
-	prefix   string
-	inbox    *memory.Inbox
+	temporal  *platform.Temporal
+	namespace string
+	client    client.Client
+	redis     *database.Redis
+	prefix    string
+	inbox     *memory.Inbox
 
 	mu        sync.Mutex
 	delivered map[inbox.Name][]int
@@ -52,10 +52,11 @@ func brisk() dispatch.Timing {
 func assemble(t *testing.T) *crew {
 	t.Helper()
 	c := &crew{
-		temporal: platform.StartTemporal(t), redis: database.StartRedis(t, t.Skip), prefix: "crew:",
+		temporal: shared.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), redis: database.StartRedis(t, t.Skip), prefix: "crew:",
 		delivered: map[inbox.Name][]int{}, times: map[inbox.Name][]time.Time{},
 	}
-	c.client = platform.DialTemporal(t, c.temporal.Address)
+	c.temporal.CreateNamespace(t, c.namespace)
+	c.client = platform.DialNamespace(t, c.temporal.Address, c.namespace)
 	c.inbox = memory.New(func(_ context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -71,39 +72,22 @@ type member struct {
 	*dispatch.Dispatchers
 
 	id       string
+	client   client.Client
 	leases   *brittle
 	frontend *conntest.Frontend
 }
 
-// enroll starts a member that serves the names. change may set other options.
-func (c *crew) enroll(t *testing.T, change func(*dispatch.Options), names ...dispatch.Name) *member {
+// enroll starts a member that serves the names.
+func (c *crew) enroll(t *testing.T, names ...dispatch.Name) *member {
 	t.Helper()
-	m := &member{id: fmt.Sprintf("member-%08x", rand.Uint32())}
-	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	m.leases = newBrittle(store)
-	m.frontend = conntest.Run(t, conntest.Options{Upstream: c.temporal.Address})
-	own, err := client.Dial(client.Options{HostPort: m.frontend.Addr(), Logger: quiet{}})
-	require.NoError(t, err)
-	t.Cleanup(own.Close)
-	o := dispatch.Options{
-		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return own, nil }, Namespace: client.DefaultNamespace,
-		Leases: m.leases, Inbox: c.inbox, Timing: brisk(),
-		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
-	}
-	if change != nil {
-		change(&o)
-	}
-	m.Dispatchers, err = dispatch.New(o)
-	require.NoError(t, err)
+	m := c.visit(t)
 	queues := map[string]bool{}
 	for _, name := range names {
 		if queues[name.TaskQueue] {
 			continue
 		}
 		queues[name.TaskQueue] = true
-		w := sdkworker.New(own, name.TaskQueue, sdkworker.Options{WorkerStopTimeout: time.Second})
+		w := sdkworker.New(m.client, name.TaskQueue, sdkworker.Options{WorkerStopTimeout: time.Second})
 		m.Register(w)
 		require.NoError(t, w.Start())
 		t.Cleanup(func() {
@@ -119,6 +103,25 @@ func (c *crew) enroll(t *testing.T, change func(*dispatch.Options), names ...dis
 		m.recover()
 		require.NoError(t, m.Stop(context.WithoutCancel(t.Context())))
 	})
+	return m
+}
+
+// visit makes a member that does nothing by itself.
+func (c *crew) visit(t *testing.T) *member {
+	t.Helper()
+	m := &member{id: fmt.Sprintf("member-%08x", rand.Uint32())}
+	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	m.leases = newBrittle(store)
+	m.frontend = conntest.Run(t, conntest.Options{Upstream: c.temporal.Address})
+	m.client = platform.DialNamespace(t, m.frontend.Addr(), c.namespace)
+	m.Dispatchers, err = dispatch.New(dispatch.Options{
+		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace,
+		Leases: m.leases, Inbox: c.inbox, Timing: brisk(),
+		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
+	})
+	require.NoError(t, err)
 	return m
 }
 
@@ -206,7 +209,7 @@ type brittle struct {
 
 	mu     sync.Mutex
 	frozen chan struct{} // closed when it is thawed; nil while it is not frozen
-	listed func(prefix string)
+	read   func(call string)
 }
 
 func newBrittle(s lease.Store) *brittle { return &brittle{Store: s} }
@@ -228,11 +231,20 @@ func (b *brittle) thaw() {
 	}
 }
 
-// onList has f called after each list.
-func (b *brittle) onList(f func(prefix string)) {
+// onRead has f called after each reading, with "list" and a prefix, or "get" and a key.
+func (b *brittle) onRead(f func(call string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.listed = f
+	b.read = f
+}
+
+func (b *brittle) told(call string) {
+	b.mu.Lock()
+	read := b.read
+	b.mu.Unlock()
+	if read != nil {
+		read(call)
+	}
 }
 
 // wait returns when the store is not frozen. A frozen process does not notice that its time is over before it is thawed.
@@ -272,6 +284,7 @@ func (b *brittle) Delete(ctx context.Context, key, token string, revision int64)
 // Get implements lease.Store.
 func (b *brittle) Get(ctx context.Context, key string) (lease.Entry, error) {
 	b.wait()
+	defer b.told("get " + key)
 	return b.Store.Get(ctx, key)
 }
 
@@ -280,21 +293,6 @@ func (b *brittle) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	return func(yield func(lease.Entry, error) bool) {
 		b.wait()
 		b.Store.List(ctx, prefix)(yield)
-		b.mu.Lock()
-		listed := b.listed
-		b.mu.Unlock()
-		if listed != nil {
-			listed(prefix)
-		}
+		b.told("list " + prefix)
 	}
 }
-
-// quiet keeps the SDK's log out of the tests' output.
-type quiet struct{}
-
-var _ log.Logger = quiet{}
-
-func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
-func (quiet) Error(string, ...any) {}

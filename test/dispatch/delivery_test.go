@@ -2,7 +2,9 @@ package dispatch_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +24,20 @@ func each(t *testing.T, test func(t *testing.T, s *platform.Server)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}))
+		test(t, platform.StartServer(t, alone(t)))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, build(t, 1).Server)
 	})
+}
+
+// alone is a platform of one process, on SQLite.
+func alone(t *testing.T) platform.ServerOptions {
+	t.Helper()
+	temporal, namespace := shared.Get(t), fmt.Sprintf("n%08x", rand.Uint32())
+	temporal.CreateNamespace(t, namespace)
+	return platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", namespace}}
 }
 
 // find reads an event with its deliveries once it is in one of the states.
@@ -118,7 +128,7 @@ func TestEventsOverHTTP(t *testing.T) {
 		require.Equal(t, 202, code, body)
 		code, body = send(http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "["+structured("c")+","+structured("a")+"]")
 		require.Equal(t, 202, code, body)
-		require.Contains(t, body, `"duplicate": true`, "the second was sent before")
+		require.Contains(t, body, `"duplicate":true`, "the second was sent before")
 		platform.Eventually(t, soon, func() string {
 			if got := len(s.AllRuns(t, workflow, 100)); got != 3 {
 				return fmt.Sprintf("%d of 3 events have started a run", got)
@@ -155,8 +165,8 @@ func TestEventsByCommandLine(t *testing.T) {
 		}
 		var answer struct {
 			Accepted []struct {
-				Position  string `json:"position"`
-				Duplicate bool   `json:"duplicate"`
+				Position  int64 `json:"position"`
+				Duplicate bool  `json:"duplicate"`
 			} `json:"accepted"`
 		}
 		send := func() {
@@ -170,13 +180,13 @@ func TestEventsByCommandLine(t *testing.T) {
 		require.True(t, answer.Accepted[0].Duplicate)
 		require.Equal(t, first, answer.Accepted[0].Position)
 		platform.Eventually(t, soon, func() string {
-			if r := ok("event", "show", first); !strings.Contains(r.Stdout, "unmatched") {
+			if r := ok("event", "show", "one", "--source", "/cli"); !strings.Contains(r.Stdout, "unmatched") {
 				return r.String()
 			}
 			return ""
 		})
-		require.Contains(t, ok("event", "list", "--type", kind).Stdout, first)
-		require.Equal(t, platform.ExitNotFound, s.CLI(t, "event", "show", "999999999").Code)
+		require.Contains(t, ok("event", "list", "--type", kind).Stdout, kind)
+		require.Equal(t, platform.ExitNotFound, s.CLI(t, "event", "show", "--position", "999999999").Code)
 		require.Equal(t, platform.ExitUsage, s.CLI(t, "event", "send", "--type", kind).Code)
 
 		// A workflow that refuses the event, and does not when it is published anew.
@@ -184,13 +194,13 @@ func TestEventsByCommandLine(t *testing.T) {
 			fmt.Sprintf("input:\n  schema:\n    document: {type: object}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
 		ok("event", "send", "--type", kind, "--source", "/cli", "--id", "two", "-o", "json").JSON(t, &answer)
 		platform.Eventually(t, soon, func() string {
-			if r := ok("event", "show", answer.Accepted[0].Position); !strings.Contains(r.Stdout, "dead") {
+			if r := ok("event", "show", "--position", strconv.FormatInt(answer.Accepted[0].Position, 10)); !strings.Contains(r.Stdout, "dead") {
 				return r.String()
 			}
 			return ""
 		})
 		require.Contains(t, ok("event", "list", "--dead").Stdout, kind)
-		ok("event", "redeliver", answer.Accepted[0].Position, "--reason", "tried again")
+		ok("event", "redeliver", "--position", strconv.FormatInt(answer.Accepted[0].Position, 10), "--reason", "tried again")
 	})
 }
 
@@ -198,7 +208,7 @@ func TestEventsByCommandLine(t *testing.T) {
 func TestDispatchersByCommandLine(t *testing.T) {
 	each(t, func(t *testing.T, s *platform.Server) {
 		platform.Eventually(t, soon, func() string {
-			r := s.CLI(t, "dispatcher", "show")
+			r := s.CLI(t, "dispatcher", "show", platform.DefaultProject)
 			if r.Code != 0 || !strings.Contains(r.Stdout, dispatcherID) || !strings.Contains(r.Stdout, "cold_start") {
 				return r.String()
 			}
@@ -207,10 +217,10 @@ func TestDispatchersByCommandLine(t *testing.T) {
 		for _, args := range [][]string{{"dispatcher", "list"}, {"dispatcher", "list", "-o", "json"}, {"dispatcher", "reconcile", "--dry-run"}, {"worker", "list"}} {
 			r := s.CLI(t, args...)
 			require.Zero(t, r.Code, r)
-			require.NotEmpty(t, r.Stdout, r)
+			require.NotEmpty(t, r.Stdout+r.Stderr, r)
 		}
 		require.Contains(t, s.CLI(t, "dispatcher", "list").Stdout, platform.DefaultProject)
-		r := s.CLI(t, "dispatcher", "show", "--project", "there-is-none")
+		r := s.CLI(t, "dispatcher", "show", "there-is-none")
 		require.Equal(t, platform.ExitNotFound, r.Code, r)
 	})
 }
@@ -218,11 +228,11 @@ func TestDispatchersByCommandLine(t *testing.T) {
 // A single process takes its own dispatcher again when it is asked to hand over, and when it is started again.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
+	options := alone(t)
 	s := platform.StartServer(t, options)
 	kind := "io.example.alone"
 	workflow := s.Publish(t, feed.Starter("starts", kind))
-	f := feed.Start(t, feed.Options{Type: kind, PerSecond: load, Servers: []*platform.Server{s}})
+	f := feed.Start(t, feed.Options{Type: kind, PerSecond: wanted, Servers: []*platform.Server{s}})
 	after(t, time.Second)
 	s.Kill()
 	s = platform.StartServer(t, options)

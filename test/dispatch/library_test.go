@@ -20,9 +20,9 @@ var orders = dispatch.Name{Project: "shop", TaskQueue: "orders"}
 func TestLibraryColdStartHandoverTakeover(t *testing.T) {
 	t.Parallel()
 	c := assemble(t)
-	a := c.enroll(t, nil, orders)
+	a := c.enroll(t, orders)
 	c.owner(t, orders, a)
-	b := c.enroll(t, nil, orders)
+	b := c.enroll(t, orders)
 	c.publish(t, a, orders, 0, 100)
 	c.delivers(t, orders, 100)
 	require.NoError(t, a.Stop(t.Context()))
@@ -33,7 +33,7 @@ func TestLibraryColdStartHandoverTakeover(t *testing.T) {
 	require.Len(t, line, 1, "who stops leaves its dispatcher to the next")
 	require.Len(t, line[0].Owners, 2)
 
-	d := c.enroll(t, nil, orders)
+	d := c.enroll(t, orders)
 	b.freeze()
 	c.publish(t, d, orders, 200, 100)
 	began := time.Now()
@@ -60,11 +60,11 @@ func TestNamesThatShareAnID(t *testing.T) {
 	t.Parallel()
 	c := assemble(t)
 	first, second := dispatch.Name{Project: "a-b", TaskQueue: "c"}, dispatch.Name{Project: "a", TaskQueue: "b-c"}
-	a := c.enroll(t, nil, first)
+	a := c.enroll(t, first)
 	c.owner(t, first, a)
 	c.publish(t, a, first, 0, 10)
 	before := c.line(t, first)
-	b := c.enroll(t, nil, second)
+	b := c.enroll(t, second)
 	after(t, 3*time.Second)
 	require.False(t, b.owns(second))
 	c.publish(t, a, first, 10, 10)
@@ -85,7 +85,7 @@ func TestTwentyMembersAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			m := c.enroll(t, nil, orders)
+			m := c.enroll(t, orders)
 			mu.Lock()
 			defer mu.Unlock()
 			members = append(members, m)
@@ -112,7 +112,7 @@ func TestTwentyMembersAtOnce(t *testing.T) {
 func TestParkedDispatcherIsWokenByItsDoorbell(t *testing.T) {
 	t.Parallel()
 	c := assemble(t)
-	m := c.enroll(t, nil, orders)
+	m := c.enroll(t, orders)
 	c.owner(t, orders, m)
 	id := "dispatcher-shop-orders"
 	parked := func() {
@@ -155,8 +155,8 @@ func TestParkedDispatcherIsWokenByItsDoorbell(t *testing.T) {
 func TestBurstAcrossContinuingAsNew(t *testing.T) {
 	t.Parallel()
 	c := assemble(t)
-	m := c.enroll(t, nil, orders)
-	other := c.enroll(t, nil, orders)
+	m := c.enroll(t, orders)
+	other := c.enroll(t, orders)
 	owner := c.owner(t, orders, m, other)
 	const events, doorbells = 5000, 500
 	ring := func() error {

@@ -4,6 +4,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -22,11 +23,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(10); err != nil {
+	if err := platform.Crowd(8); err != nil {
 		panic(err)
 	}
-	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+	os.Exit(platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
 }
+
+// shared is the Temporal of all tests that do not break it. Each has a namespace of its own there.
+var shared *platform.Shared[*platform.Temporal]
 
 const (
 	soon     = 30 * time.Second
@@ -37,16 +41,15 @@ const (
 	ownerKey     = "dispatcher:default:signalbox-default"
 )
 
-// site is a platform of several processes whose parts a test may break: a Temporal, a Redis, a server for the API alone, which
-// nobody breaks, and workers that come and go.
+// site is a platform of several processes whose parts a test may break: a Redis, a server for the API alone, which nobody breaks,
+// and workers that come and go.
 type site struct {
 	*platform.Server // of the API
 
-	temporal *platform.Temporal
-	client   client.Client
-	redis    *database.Redis
-	options  platform.ServerOptions // of a worker
-	workers  []*worker
+	client  client.Client
+	redis   *database.Redis
+	options platform.ServerOptions // of a worker
+	workers []*worker
 }
 
 // worker is a server with the worker role. It has the API too, which tells who it is.
@@ -60,9 +63,7 @@ type worker struct {
 func build(t *testing.T, workers int, args ...string) *site {
 	t.Helper()
 	x := prepare(t, args...)
-	x.temporal.Restart(t)
-	x.client = platform.DialTemporal(t, x.temporal.Address)
-	x.Server = platform.StartServer(t, x.apiOptions())
+	x.open(t)
 	if workers > 0 {
 		x.join(t, workers)
 		x.settle(t)
@@ -70,15 +71,33 @@ func build(t *testing.T, workers int, args ...string) *site {
 	return x
 }
 
-// prepare makes what a platform needs, and starts nothing but Redis.
+// prepare makes a platform in a namespace of its own, of which nothing runs yet but Redis and Temporal.
 func prepare(t *testing.T, args ...string) *site {
+	t.Helper()
+	x := prepareAt(t, "", args...)
+	temporal, namespace := shared.Get(t), fmt.Sprintf("n%08x", rand.Uint32())
+	temporal.CreateNamespace(t, namespace)
+	x.options.Temporal = temporal.Address
+	x.options.Args = append(x.options.Args, "--temporal-namespace", namespace)
+	x.client = platform.DialNamespace(t, temporal.Address, namespace)
+	return x
+}
+
+// prepareAt is prepare with a Temporal that the test may break.
+func prepareAt(t *testing.T, temporal string, args ...string) *site {
 	t.Helper()
 	if !platform.HasPostgres() {
 		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
 	}
-	x := &site{temporal: platform.ReserveTemporal(t), redis: database.StartRedis(t, t.Skip)}
-	x.options = platform.ServerOptions{Temporal: x.temporal.Address, Store: platform.Postgres(t), Redis: x.redis.URL(), Args: args}
+	x := &site{redis: database.StartRedis(t, t.Skip)}
+	x.options = platform.ServerOptions{Temporal: temporal, Store: platform.Postgres(t), Redis: x.redis.URL(), Args: args}
 	return x
+}
+
+// open starts the API.
+func (x *site) open(t *testing.T) {
+	t.Helper()
+	x.Server = platform.StartServer(t, x.apiOptions())
 }
 
 func (x *site) apiOptions() platform.ServerOptions {
@@ -210,20 +229,27 @@ func (x *site) history(t *testing.T, line []succession.Execution) []*signalboxv1
 	return changes
 }
 
-// traffic is a feed of which every event starts a run and wakes another.
+// wanted is how many events per second start a run and wake one, where something else than the load is tried.
+const wanted = 4
+
+// traffic is a feed of which every event starts a run and wakes another, beside one of events that nobody wants.
 type traffic struct {
 	*feed.Feed
 
+	noise  *feed.Feed // nil: none
 	starts string
 	wakes  []string
 }
 
-// publishes starts so many events per second, to all servers given, or the API alone. Without a worker there is no run to wake.
-func (x *site) publishes(t *testing.T, perSecond int, servers ...*platform.Server) *traffic {
+// publishes starts events. Without a worker there is no run to wake.
+func (x *site) publishes(t *testing.T) *traffic {
 	t.Helper()
-	if len(servers) == 0 {
-		servers = []*platform.Server{x.Server}
-	}
+	return x.publishesAt(t, wanted, 0)
+}
+
+// publishesAt starts so many wanted and unwanted events per second.
+func (x *site) publishesAt(t *testing.T, wanted, unwanted int) *traffic {
+	t.Helper()
 	f := &traffic{}
 	kind := fmt.Sprintf("io.example.%x", time.Now().UnixNano())
 	f.starts = x.Publish(t, feed.Starter("starts", kind))
@@ -231,7 +257,11 @@ func (x *site) publishes(t *testing.T, perSecond int, servers ...*platform.Serve
 		f.wakes = []string{x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "").GetId()}
 		x.Await(t, f.wakes[0], patience, "waiting")
 	}
-	f.Feed = feed.Start(t, feed.Options{Type: kind, PerSecond: perSecond, Servers: servers})
+	servers := []*platform.Server{x.Server}
+	f.Feed = feed.Start(t, feed.Options{Type: kind, PerSecond: wanted, Servers: servers})
+	if unwanted > 0 {
+		f.noise = feed.Start(t, feed.Options{Type: kind + ".unwanted", PerSecond: unwanted, Servers: servers})
+	}
 	return f
 }
 
@@ -239,6 +269,9 @@ func (x *site) publishes(t *testing.T, perSecond int, servers ...*platform.Serve
 func (f *traffic) judge(t *testing.T, x *site) feed.Verdict {
 	t.Helper()
 	f.Stop(t)
+	if f.noise != nil {
+		f.noise.Stop(t)
+	}
 	end := feed.New(feed.Options{Type: f.Type + ".end", Servers: []*platform.Server{x.Server}})
 	require.Len(t, end.Send(t.Context(), 0, 1), 1)
 	return feed.Judge(t, feed.Evidence{Feed: f.Feed, Server: x.Server, Starts: []string{f.starts}, Wakes: f.wakes, Limit: patience})

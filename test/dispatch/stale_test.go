@@ -45,9 +45,7 @@ func (x *site) ended(t *testing.T, limit time.Duration, id, runID string) succes
 func TestDispatchersOfOlderReleases(t *testing.T) {
 	t.Parallel()
 	x := prepare(t, "--supervisor-legacy-ids", "dispatcher-{project}-host-*")
-	x.temporal.Restart(t)
-	x.client = platform.DialTemporal(t, x.temporal.Address)
-	x.Server = platform.StartServer(t, x.apiOptions())
+	x.open(t)
 	legacy := x.leftover(t, dispatcherID, "signalbox-default", nil)
 	older := x.leftover(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
 		"project": "default", "task_queue": "signalbox-default", "owner": "host-a", "epoch": 3, "interpreter": 1,
@@ -71,7 +69,7 @@ func TestDispatchersOfOlderReleases(t *testing.T) {
 	changes := x.history(t, line)
 	require.Equal(t, "takeover", changes[0].GetHow())
 	require.Equal(t, legacy.GetRunID(), changes[0].GetEndedRunId())
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	after(t, time.Second)
 	f.judge(t, x)
 	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of an older scheme: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1, Figure: "1 attempt"})
@@ -81,9 +79,7 @@ func TestDispatchersOfOlderReleases(t *testing.T) {
 func TestDispatchersOfOthers(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
-	x.temporal.Restart(t)
-	x.client = platform.DialTemporal(t, x.temporal.Address)
-	x.Server = platform.StartServer(t, x.apiOptions())
+	x.open(t)
 	foreign := x.leftover(t, dispatcherID, "elsewhere", map[string]any{
 		"project": "default-signalbox", "task_queue": "default", "owner": "somebody", "epoch": 7, "interpreter": 1,
 	})
@@ -112,9 +108,7 @@ func TestDispatchersOfOthers(t *testing.T) {
 func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
-	x.temporal.Restart(t)
-	x.client = platform.DialTemporal(t, x.temporal.Address)
-	x.Server = platform.StartServer(t, x.apiOptions())
+	x.open(t)
 	_, err := x.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
 	require.NoError(t, err)
 	options := x.options

@@ -15,16 +15,17 @@ import (
 // Temporal is away while everything starts: events are taken, and delivered when it is there.
 func TestTemporalAwayAtBoot(t *testing.T) {
 	t.Parallel()
-	x := prepare(t)
+	temporal := platform.ReserveTemporal(t)
+	x := prepareAt(t, temporal.Address)
 	x.Server = platform.LaunchServer(t, x.apiOptions())
 	x.AwaitAPI(t)
 	workers := []*platform.Server{platform.LaunchServer(t, x.options), platform.LaunchServer(t, x.options)}
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	after(t, promise.Length(5*time.Second, time.Minute))
 	require.NotEmpty(t, f.Accepted(), "events are taken without Temporal")
-	x.temporal.Restart(t)
+	temporal.Restart(t)
 	began := time.Now()
-	x.client = platform.DialTemporal(t, x.temporal.Address)
+	x.client = platform.DialTemporal(t, temporal.Address)
 	for _, s := range workers {
 		s.AwaitReady(t)
 		x.workers = append(x.workers, &worker{Server: s, id: s.ID(t)})
@@ -41,14 +42,18 @@ func TestTemporalAwayAtBoot(t *testing.T) {
 // Temporal crashes under load and is back after a while.
 func TestTemporalCrashes(t *testing.T) {
 	t.Parallel()
-	x := build(t, 2)
-	f := x.publishes(t, load)
+	temporal := platform.StartTemporal(t)
+	x := prepareAt(t, temporal.Address)
+	x.client = platform.DialTemporal(t, temporal.Address)
+	x.open(t)
+	x.join(t, 2)
+	x.settle(t)
+	f := x.publishes(t)
 	for range promise.Trials(1, 10) {
 		after(t, time.Second)
-		x.temporal.Kill()
+		temporal.Kill()
 		after(t, promise.Length(3*time.Second, 30*time.Second))
-		x.temporal = x.temporal.Restart(t)
-		x.client = platform.DialTemporal(t, x.temporal.Address)
+		temporal = temporal.Restart(t)
 		x.settle(t)
 	}
 	v := f.judge(t, x)
@@ -77,7 +82,8 @@ func TestBurst(t *testing.T) {
 	}
 	accepted := time.Since(began)
 	// Owners change meanwhile, and with each the routing.
-	x.CLI(t, "dispatcher", "handover", "--project", platform.DefaultProject, "--reason", "burst")
+	r := x.CLI(t, "dispatcher", "handover", platform.DefaultProject, "--reason", "burst")
+	require.Zero(t, r.Code, r)
 	end := feed.New(feed.Options{Type: kind + ".end", Servers: []*platform.Server{x.Server}})
 	end.Send(t.Context(), 0, 1)
 	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: starts, Wakes: []string{run.GetId()}, Limit: patience})

@@ -82,7 +82,7 @@ func TestEvictions(t *testing.T) {
 	x := build(t, 3, args...)
 	x.knows(t, soon)
 	// The dispatcher looks after its workers while it routes.
-	f := x.publishes(t, 5)
+	f := x.publishes(t)
 	owner := x.settle(t)
 	var others []*worker
 	for _, w := range x.workers {
@@ -179,7 +179,7 @@ func timers(t *testing.T, c client.Client, id string) int {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	x := build(t, 1)
-	f := x.publishes(t, load)
+	f := x.publishes(t)
 	after(t, time.Second)
 	f.judge(t, x)
 	x.reconcile(t, false)
@@ -224,11 +224,12 @@ func TestWorkersAreListed(t *testing.T) {
 	platform.Eventually(t, soon, func() string {
 		r := x.CLI(t, "worker", "list", "-o", "json")
 		require.Zero(t, r.Code, r)
-		var list struct {
-			Workers []struct{ ServerID, State string } `json:"workers"`
+		var list []struct {
+			ServerID string `json:"serverId"`
+			State    string `json:"state"`
 		}
 		r.JSON(t, &list)
-		for _, w := range list.Workers {
+		for _, w := range list {
 			if w.ServerID == stopped.id && w.State != "stopped" {
 				return fmt.Sprintf("%s is %s", w.ServerID, w.State)
 			}

@@ -66,7 +66,13 @@ func (p *Temporal) DeleteNamespace(t T, name string) {
 // DialTemporal connects to a Temporal with the SDK, for looking behind Signalbox.
 func DialTemporal(t T, address string) client.Client {
 	t.Helper()
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Logger: silent{}})
+	return DialNamespace(t, address, client.DefaultNamespace)
+}
+
+// DialNamespace is DialTemporal for another namespace than the default one.
+func DialNamespace(t T, address, namespace string) client.Client {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Namespace: namespace, Logger: silent{}})
 	if err != nil {
 		t.Fatalf("connect to Temporal at %s: %v", address, err)
 	}

@@ -1,0 +1,199 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+	"github.com/signalbox-dev/signalbox/test/succession"
+)
+
+// abandoned leaves dispatchers as owners leave them that crashed long ago: open in Temporal, the entries of lease and heartbeat
+// run out. It returns their names.
+func (c *crew) abandoned(t *testing.T, n int) []dispatch.Name {
+	t.Helper()
+	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	short := lease.Terms{TTL: 50 * time.Millisecond, Retention: 10 * time.Minute}
+	_, _, err = store.Acquire(t.Context(), "worker:gone", "gone", []byte(`{"serverId":"gone"}`), short)
+	require.NoError(t, err)
+	names := make([]dispatch.Name, n)
+	index := make(chan int, n)
+	for i := range n {
+		index <- i
+	}
+	err = platform.Together(n, 16, func() error {
+		i := <-index
+		name := dispatch.Name{Project: fmt.Sprintf("p%05d", i), TaskQueue: "abandoned"}
+		names[i] = name
+		owner, err := c.inbox.Fence(t.Context(), name, "gone", 0)
+		if err != nil {
+			return err
+		}
+		key := "dispatcher:" + name.Project + ":" + name.TaskQueue
+		if _, _, err := store.Acquire(t.Context(), key, "gone", fmt.Appendf(nil, `{"serverId":"gone","epoch":%d}`, owner.Epoch), short); err != nil {
+			return err
+		}
+		return c.start(t.Context(), name, owner.Epoch)
+	})
+	require.NoError(t, err)
+	return names
+}
+
+// start starts a dispatcher for which nobody works.
+func (c *crew) start(ctx context.Context, name dispatch.Name, epoch int64) error {
+	id, err := dispatch.ID(name.Project, name.TaskQueue)
+	if err != nil {
+		return err
+	}
+	_, err = c.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: name.TaskQueue, Memo: map[string]any{
+		"project": name.Project, "task_queue": name.TaskQueue, "owner": "gone", "epoch": epoch, "interpreter": 1,
+	}}, succession.WorkflowType)
+	return err
+}
+
+// stale are the actions of a report, by action and kind.
+func stale(r dispatch.Report) map[string]int {
+	out := map[string]int{}
+	for _, item := range r.Items {
+		out[fmt.Sprintf("%s %s", item.Action, item.Kind)]++
+	}
+	return out
+}
+
+// Many dispatchers are stale at once: a cycle ends so many, and tells of the rest.
+func TestMassStaleness(t *testing.T) {
+	t.Parallel()
+	c := assemble(t)
+	m := c.visit(t)
+	c.abandoned(t, 30)
+	after(t, brisk().StaleAfter)
+	dry, err := m.Reconcile(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, 20, stale(dry)["terminate owner_gone"], dry)
+	require.Zero(t, succession.Terminated(succession.ReadAll(t, c.client)), "a dry run does nothing")
+	for cycle, want := range []struct{ terminated, postponed, masses int }{{20, 10, 1}, {30, 0, 0}} {
+		report, err := m.Reconcile(t.Context(), false)
+		require.NoError(t, err)
+		require.Equal(t, want.postponed, stale(report)["postpone owner_gone"], "cycle %d: %v", cycle, report)
+		require.Equal(t, want.masses, stale(report)["alert masses"])
+		require.Equal(t, want.terminated, succession.Terminated(succession.ReadAll(t, c.client)))
+	}
+	keys, err := c.redis.Client.Keys(t.Context(), c.prefix+"dispatcher:*").Result()
+	require.NoError(t, err)
+	require.Empty(t, keys, "entries go with their dispatchers")
+	promise.Record(t, promise.Figure{Promise: "P-D6", What: "30 dispatchers stale at once: ended in the first cycle, postponed with an alert, ended in the second", Aim: "20, 10, 10", Trials: 30, Figure: "20, 10, 10"})
+}
+
+// Several supervisors look at the same time: each stale dispatcher is ended once.
+func TestSupervisorsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := assemble(t)
+	owner := c.enroll(t, orders)
+	c.owner(t, orders, owner)
+	members := []*member{owner, c.visit(t), c.visit(t)}
+	c.abandoned(t, 10)
+	after(t, brisk().StaleAfter)
+	reports := make(chan error, len(members))
+	for _, m := range members {
+		go func() {
+			_, err := m.Reconcile(t.Context(), false)
+			reports <- err
+		}()
+	}
+	for range members {
+		require.NoError(t, <-reports)
+	}
+	require.Equal(t, 10, succession.Terminated(succession.ReadAll(t, c.client)))
+	require.Len(t, succession.Open(succession.ReadAll(t, c.client)), 1)
+}
+
+// Between a reading of the supervisor and its act, somebody takes the dispatcher over, or the owner gives a sign of life: what is
+// open then survives.
+func TestChangesBetweenReadingAndAct(t *testing.T) {
+	t.Parallel()
+	const key = "dispatcher:p00000:abandoned"
+	takenOver := func(t *testing.T, c *crew, name dispatch.Name) {
+		require.NoError(t, c.client.TerminateWorkflow(t.Context(), "dispatcher-p00000-abandoned", "", "taken over meanwhile"))
+		owner, err := c.inbox.Fence(t.Context(), name, "new", 0)
+		require.NoError(t, err)
+		require.NoError(t, c.acquire(t, key, "new"))
+		require.NoError(t, c.start(t.Context(), name, owner.Epoch))
+	}
+	for what, trial := range map[string]struct {
+		when   string
+		change func(*testing.T, *crew, dispatch.Name)
+	}{
+		"taken over after the first reading":  {"list handover:", takenOver},
+		"taken over after the second reading": {"get " + key, takenOver},
+		"a heartbeat after the first reading": {"list handover:", func(t *testing.T, c *crew, _ dispatch.Name) {
+			require.NoError(t, c.acquire(t, "worker:gone", "gone"))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := assemble(t)
+			m := c.visit(t)
+			name := c.abandoned(t, 1)[0]
+			after(t, brisk().StaleAfter)
+			dry, err := m.Reconcile(t.Context(), true)
+			require.NoError(t, err)
+			require.Equal(t, 1, stale(dry)["terminate owner_gone"], dry)
+			var once sync.Once
+			m.leases.onRead(func(call string) {
+				if call == trial.when {
+					once.Do(func() { trial.change(t, c, name) })
+				}
+			})
+			_, err = m.Reconcile(t.Context(), false)
+			require.NoError(t, err)
+			line := succession.ReadAll(t, c.client)
+			require.Len(t, succession.Open(line), 1)
+			for _, e := range line {
+				require.NotContains(t, e.Reason, "supervisor")
+			}
+		})
+	}
+}
+
+// acquire takes a lease as its new holder.
+func (c *crew) acquire(t *testing.T, key, holder string) error {
+	t.Helper()
+	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	_, _, err = store.Acquire(t.Context(), key, holder, []byte(`{"serverId":"`+holder+`"}`), lease.Terms{TTL: time.Minute, Retention: time.Minute})
+	return err
+}
+
+// A cycle over very many dispatchers is short, and asks a bounded number of things.
+func TestManyDispatchersAreReadSoon(t *testing.T) {
+	t.Parallel()
+	c := assemble(t)
+	m := c.visit(t)
+	n := promise.Trials(300, 10_000)
+	c.abandoned(t, n)
+	// Their owner lives: there is nothing to do.
+	require.NoError(t, c.acquire(t, "worker:gone", "gone"))
+	var took promise.Times
+	for range promise.Trials(2, 10) {
+		began := time.Now()
+		report, err := m.Reconcile(t.Context(), true)
+		require.NoError(t, err)
+		took = append(took, time.Since(began))
+		require.Zero(t, stale(report)["terminate owner_gone"])
+	}
+	promise.Within(t, "a cycle", took.At(.5), 2*time.Second)
+	promise.Record(t, promise.Figure{Promise: "P-D9", What: fmt.Sprintf("a cycle over %d dispatchers, nothing to do", n), Aim: "2 s", Trials: len(took), Figure: took.String()})
+}
