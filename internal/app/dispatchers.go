@@ -115,8 +115,10 @@ func (s dispatcherSource) Reconcile(ctx context.Context, dryRun bool) (dispatche
 // shown turns one dispatcher.
 func shown(ctx context.Context, d *dispatch.Dispatcher) dispatcher.Dispatcher {
 	out := dispatcher.Dispatcher{
-		Name: d.Name, WorkflowID: d.WorkflowID, State: dispatcher.State(d.Status), Detail: d.Why, Progress: d.Progress,
-		Errors: reasons(ctx, d.Errors),
+		Name: d.Name, WorkflowID: d.WorkflowID, State: dispatcher.State(d.Status), Progress: d.Progress, Errors: reasons(ctx, d.Errors),
+	}
+	if d.Status != dispatch.Routing && d.Status != dispatch.Parked {
+		out.Detail = d.Why
 	}
 	if l := d.Lease; l != nil {
 		out.Lease = &dispatcher.Lease{

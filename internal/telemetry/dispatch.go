@@ -51,7 +51,7 @@ func descriptions() map[string]string {
 		"dispatcher_takeovers_total":                         "Attempts to own a dispatcher, by outcome.",
 		"dispatcher_takeover_seconds":                        "Time from the loss of an owner until the dispatcher has the next one and routes.",
 		"dispatcher_stale_cleanups_total":                    "Stale dispatchers and entries that were cleaned up.",
-		"dispatcher_cleanup_seconds":                         "Time from becoming stale until it was cleaned up.",
+		"dispatcher_cleanup_seconds":                         "Time from the last sign of life of what became stale until it was cleaned up.",
 		"dispatcher_worker_evictions_total":                  "Workers that dispatchers struck off their lists.",
 		"dispatcher_duplicates":                              "Dispatchers that are open beside the one that should be, of the same project and task queue.",
 		"dispatcher_terminate_errors_total":                  "Failures to terminate a dispatcher.",

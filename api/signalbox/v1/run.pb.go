@@ -37,7 +37,7 @@ type Run struct {
 	// While queued: engine (accepted while Temporal is away, handed over when it is back), starting (being handed over, or the
 	// outcome of that is not known yet) or worker (Temporal has it, no worker has picked it up).
 	QueuedReason string `protobuf:"bytes,6,opt,name=queued_reason,json=queuedReason,proto3" json:"queued_reason,omitempty"`
-	// While waiting: timer or retry.
+	// While waiting: timer, retry or event.
 	WaitingKind string `protobuf:"bytes,7,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
 	// Since when the run has this status.
 	StatusTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=status_time,json=statusTime,proto3" json:"status_time,omitempty"`

@@ -24,6 +24,8 @@ const (
 	askTimeout = 2 * time.Second
 	askMost    = 200
 	askAtOnce  = 16
+	// describeMost is how many that are not listed yet are asked for one by one.
+	describeMost = 50
 	// readTimeout bounds each of the other questions.
 	readTimeout = 10 * time.Second
 	// tokenShown is how much of a token is told: enough to compare by eye, too little to use.
@@ -174,7 +176,37 @@ func (s Sources) readAll(ctx context.Context) seen {
 	out.failed(PartLeases, leases)
 	out.failed(PartInbox, progress)
 	out.failed(PartTemporal, temporal)
+	if temporal == nil {
+		s.describeUnlisted(ctx, &out)
+	}
 	return out
+}
+
+// describeUnlisted asks for the dispatchers that have an owner and are not listed: Temporal's list lags behind what was just started.
+func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
+	listed := make(map[string]bool, len(all.listed))
+	for _, l := range all.listed {
+		listed[l.WorkflowID] = true
+	}
+	asked := 0
+	for i := range all.reading.Entries {
+		e := &all.reading.Entries[i]
+		name, ok := contract.NameOf(e.Key)
+		if !ok || e.State != lease.Held || listed[contract.ID(name)] {
+			continue
+		}
+		if asked++; asked > describeMost {
+			return
+		}
+		open, err := s.Temporal.Describe(ctx, contract.ID(name), "")
+		if err != nil {
+			all.failed(PartTemporal, err)
+			return
+		}
+		if open != nil {
+			all.add(*open)
+		}
+	}
 }
 
 func (s *seen) add(l supervise.Listed) {

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -75,6 +76,7 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 
 // Serve runs a platform until ctx ends, then stops it within its budget. ready is called once it has started.
 func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) error {
+	redislease.LogTo(opts.Log)
 	a, err := app.New(ctx, opts)
 	if err != nil {
 		return Interrupted(ctx, err)
