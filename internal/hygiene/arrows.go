@@ -59,6 +59,7 @@ func Arrows() []Rule {
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},
 		{"examples", language, "documents, and the test that reads them"},
 		{"examples/conn", []string{"conn"}, "somebody else's program, which has the library alone"},
+		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"}, "somebody else's program, which has the libraries alone"},
 	}
 	for _, noun := range domain {
 		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language, []string{"dispatch/inbox"}), "a domain noun owns the interfaces it needs"})
@@ -78,6 +79,8 @@ func Bans() []Ban {
 		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library on the Temporal SDK and gRPC alone"},
 		{"examples/conn", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
 			"whoever takes the library links nothing of the platform"},
+		{"examples/dispatch", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
+			"whoever takes the libraries links nothing of the platform"},
 		{"lease", append([]string{temporal}, platform...), nil, "leases are a library without an engine"},
 		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"}, "who keeps leases elsewhere links no Redis"},
 		{"dispatch", []string{"github.com/redis/..."}, nil, "whose leases they are is decided by who runs the dispatchers"},

@@ -1,0 +1,137 @@
+//go:build unix
+
+package filebox
+
+import (
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+)
+
+// book is what the file says. Times are the host's, whose clock all processes share.
+type book struct {
+	Queues []*queue `json:"queues"`
+}
+
+// queue is what waits for one dispatcher.
+type queue struct {
+	Name   inbox.Name  `json:"name"`
+	Owner  inbox.Owner `json:"owner"`
+	Parked bool        `json:"parked"`
+	// Head is the position of the last event.
+	Head int64 `json:"head"`
+	// Waiting are in order of acceptance, neither done nor dead.
+	Waiting  []*waiting `json:"waiting"`
+	Dead     []dead     `json:"dead"`
+	Progress time.Time  `json:"progress,omitzero"`
+}
+
+type waiting struct {
+	ID       string          `json:"id"`
+	Lane     string          `json:"lane,omitempty"`
+	Item     json.RawMessage `json:"item"`
+	Accepted time.Time       `json:"accepted"`
+	Due      time.Time       `json:"due"`
+	// Claimed is the epoch of the owner that claimed it last, until it is settled.
+	Claimed int64 `json:"claimed,omitempty"`
+	Attempt int   `json:"attempt"`
+}
+
+// dead is what was given up, for people.
+type dead struct {
+	ID     string          `json:"id"`
+	Item   json.RawMessage `json:"item"`
+	Reason string          `json:"reason"`
+}
+
+func (b *book) queue(name inbox.Name) *queue {
+	for _, q := range b.Queues {
+		if q.Name == name {
+			return q
+		}
+	}
+	q := &queue{Name: name}
+	b.Queues = append(b.Queues, q)
+	return q
+}
+
+// ready is what may be claimed, in order. Of a lane whose first has to wait, it is nothing.
+func (q *queue) ready(now time.Time) iter.Seq[*waiting] {
+	return func(yield func(*waiting) bool) {
+		blocked := map[string]bool{}
+		for _, w := range q.Waiting {
+			switch {
+			case w.Lane != "" && blocked[w.Lane]:
+			case w.Due.After(now) && (w.Claimed == 0 || w.Claimed == q.Owner.Epoch):
+				blocked[w.Lane] = true
+			case !yield(w):
+				return
+			}
+		}
+	}
+}
+
+func (q *queue) due(now time.Time) bool {
+	for range q.ready(now) {
+		return true
+	}
+	return false
+}
+
+func (q *queue) claim(now time.Time, limit int, visible time.Duration) (claimed []inbox.Delivery) {
+	q.Progress = now
+	for w := range q.ready(now) {
+		if len(claimed) == limit {
+			break
+		}
+		w.Claimed, w.Due = q.Owner.Epoch, now.Add(visible)
+		w.Attempt++
+		claimed = append(claimed, inbox.Delivery{ID: w.ID, Lane: w.Lane, Attempt: w.Attempt, Item: w.Item})
+	}
+	return claimed
+}
+
+func (q *queue) settle(now time.Time, settled []inbox.Settled) {
+	q.Progress = now
+	outcomes := make(map[string]inbox.Outcome, len(settled))
+	for _, s := range settled {
+		outcomes[s.ID] = s.Outcome
+	}
+	var still []*waiting
+	for _, w := range q.Waiting {
+		outcome, ok := outcomes[w.ID]
+		if !ok {
+			still = append(still, w)
+			continue
+		}
+		switch outcome.Result {
+		case inbox.Retry:
+			w.Claimed, w.Due = 0, now.Add(outcome.After)
+			still = append(still, w)
+		case inbox.Released:
+			w.Claimed, w.Due = 0, now
+			w.Attempt--
+			still = append(still, w)
+		case inbox.Dead:
+			q.Dead = append(q.Dead, dead{ID: w.ID, Item: w.Item, Reason: outcome.Reason})
+		case inbox.Done:
+		}
+	}
+	q.Waiting = still
+}
+
+func (q *queue) told(now time.Time) inbox.Progress {
+	p := inbox.Progress{
+		Name: q.Name, Owner: q.Owner, Head: q.Head, Routed: q.Head, Pending: int64(len(q.Waiting)), Due: q.due(now), Parked: q.Parked,
+		SinceProgress: -1,
+	}
+	if !q.Progress.IsZero() {
+		p.SinceProgress = now.Sub(q.Progress)
+	}
+	for w := range q.ready(now) {
+		p.Lag = max(p.Lag, now.Sub(w.Accepted))
+	}
+	return p
+}

@@ -1,0 +1,160 @@
+package examples_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// TestDispatch takes two post offices through what their page tells readers to try: they open before Temporal is there, one owns the
+// dispatcher, its process is killed, the other takes over, and one that stops hands over. No letter is lost, and none comes twice.
+func TestDispatch(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv(platform.RedisVariable)
+	if url == "" {
+		t.Skipf("%s is not set", platform.RedisVariable)
+	}
+	const ttl = 3 * time.Second
+	prefix := "post-" + rand.Text() + ":"
+	temporal := platform.ReserveTemporal(t)
+	binary, data := buildPost(t), t.TempDir()
+	open := func(name string) *postOffice {
+		return openPost(t, binary, name,
+			"-temporal", temporal.Address, "-redis", url, "-prefix", prefix, "-data", data, "-ttl", ttl.String())
+	}
+	anna, ben := open("anna"), open("ben")
+
+	anna.send(t, "early") // Temporal is away, and the letter is accepted all the same
+	temporal = temporal.Restart(t)
+	requireDelivered(t, data, "early")
+	first := anna.owned(t, "")
+	require.Equal(t, "dispatcher-post-letters", first.ID)
+	require.Equal(t, first, ben.owned(t, ""), "both say the same")
+
+	crashed, other := anna, ben
+	if strings.HasPrefix(first.Owner, "ben-") {
+		crashed, other = ben, anna
+	}
+	crashed.Kill()
+	began := time.Now()
+	other.send(t, "orphaned")
+	second := other.owned(t, first.Owner)
+	require.Less(t, time.Since(began), ttl+5*time.Second)
+	require.True(t, strings.HasPrefix(second.Owner, other.name+"-"), second.Owner)
+	require.Greater(t, second.Epoch, first.Epoch)
+	requireDelivered(t, data, "orphaned")
+	require.Contains(t, other.Output(), "outcome=takeover")
+
+	back := open(crashed.name)
+	other.Terminate()
+	code, ended := other.WaitFor(20 * time.Second)
+	require.True(t, ended, "it stops by itself")
+	require.Zero(t, code, other.Output())
+	third := back.owned(t, second.Owner)
+	require.Contains(t, back.Output(), "outcome=handover", "nothing was terminated")
+	require.Greater(t, third.Epoch, second.Epoch)
+	back.send(t, "late")
+	requireDelivered(t, data, "late")
+	delivered := anna.Output() + ben.Output() + back.Output()
+	for _, letter := range []string{"early", "orphaned", "late"} {
+		put := regexp.MustCompile("letter="+letter+" to=ada attempt=[0-9]+ again=false").FindAllString(delivered, -1)
+		require.Len(t, put, 1, delivered)
+	}
+}
+
+// postOffice is the example as a process.
+type postOffice struct {
+	*platform.Process
+
+	name, url string
+}
+
+// ownership is what it tells of the dispatcher.
+type ownership struct {
+	ID, Owner, Lease string
+	Epoch            int64
+}
+
+func buildPost(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "post")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/dispatch")
+	build.Dir = "../.."
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return binary
+}
+
+func openPost(t *testing.T, binary, name string, args ...string) *postOffice {
+	t.Helper()
+	address := platform.Address(platform.FreePort(t))
+	p := &postOffice{name: name, url: "http://" + address}
+	p.Process = platform.StartProcess(t, name, binary, nil, append([]string{"-name", name, "-listen", address}, args...))
+	platform.Eventually(t, limit, func() string {
+		if !strings.Contains(p.Output(), "The post office is open") {
+			return "is not open"
+		}
+		return ""
+	})
+	return p
+}
+
+// send hands a letter in.
+func (p *postOffice) send(t *testing.T, id string) {
+	t.Helper()
+	platform.Eventually(t, limit, func() string {
+		res, err := http.Post(p.url+"/letters", "application/json", strings.NewReader(fmt.Sprintf(`{"id": %q, "to": "ada", "text": "dear Ada"}`, id)))
+		if err != nil {
+			return err.Error()
+		}
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusAccepted, res.StatusCode)
+		return ""
+	})
+}
+
+// owned waits until somebody owns the dispatcher who is not the one before.
+func (p *postOffice) owned(t *testing.T, before string) (o ownership) {
+	t.Helper()
+	platform.Eventually(t, limit, func() string {
+		res, err := http.Get(p.url + "/dispatcher")
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = res.Body.Close() }() // read to the end below
+		o = ownership{}
+		if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
+			return err.Error()
+		}
+		if o.Lease != "held" || o.Epoch == 0 || o.Owner == before {
+			return fmt.Sprintf("is %+v", o)
+		}
+		return ""
+	})
+	return o
+}
+
+// requireDelivered waits until a letter is in its mailbox.
+func requireDelivered(t *testing.T, data, id string) {
+	t.Helper()
+	platform.Eventually(t, limit, func() string {
+		text, err := os.ReadFile(filepath.Join(data, "mailboxes", "ada", id))
+		if err != nil {
+			return err.Error()
+		}
+		require.Equal(t, "dear Ada", string(text))
+		return ""
+	})
+}
