@@ -189,9 +189,3 @@ func TestWhatIsRefusedForEverIsAnErrorOfTheRun(t *testing.T) {
 	require.True(t, app.NonRetryable())
 	require.Equal(t, dsl.ErrorTypeValidation, app.Type())
 }
-
-// A run's events say that they come from the run, as the platform names it.
-func TestSourceOfARun(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "/projects/p/workflows/n/w/runs/r", event.RunSource("p", "n/w", "r"))
-}

@@ -2,12 +2,9 @@ package event
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strconv"
-
-	"github.com/google/uuid"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
@@ -18,11 +15,6 @@ const OwnerChanged = Own + "dispatcher.owner.changed"
 // DispatcherSource is the source of the events of a project's dispatcher.
 func DispatcherSource(project, taskQueue string) string {
 	return "/projects/" + project + "/dispatchers/" + taskQueue
-}
-
-// RunSource is the source of a run's events that do not say another; workflow is "namespace/name".
-func RunSource(project, workflow, runID string) string {
-	return "/projects/" + project + "/workflows/" + workflow + "/runs/" + runID
 }
 
 // RecordOwner writes a change of a dispatcher's owner: into the history and the audit log, and as an event that others can act
@@ -76,40 +68,4 @@ func tellOwner(c OwnerChange) (Event, error) {
 		Source: DispatcherSource(c.Name.Project, c.Name.TaskQueue), Type: OwnerChanged, Subject: c.Name.TaskQueue,
 		Time: c.At.UTC(), DataContentType: "application/json", Data: text, Status: Pending,
 	}, nil
-}
-
-// Emission is an event that a run gives.
-type Emission struct {
-	Project, Workflow, RunID string
-	// Key is the entry into the step that gives it: giving it again is a duplicate.
-	Key string
-	// Event needs a type. ID and source are derived from the run and the key where they are empty.
-	Event Event
-}
-
-// complete is the event with what it does not say itself, other than its time.
-func (e Emission) complete() Event {
-	out := e.Event
-	if out.ID == "" {
-		const version = 8
-		out.ID = uuid.NewHash(sha256.New(), uuid.Nil, []byte("signalbox emit\n"+e.RunID+"\n"+e.Key), version).String()
-	}
-	if out.Source == "" {
-		out.Source = RunSource(e.Project, e.Workflow, e.RunID)
-	}
-	return out
-}
-
-// EmitFromRun commits an event that a run gives, and returns what was committed.
-func (s *Service) EmitFromRun(ctx context.Context, e Emission) (Event, Accepted, error) {
-	out := e.complete()
-	if out.Time.IsZero() {
-		out.Time = s.opts.Now().UTC()
-	}
-	accepted, err := s.Publish(ctx, e.Project, []Event{out})
-	if err != nil {
-		return Event{}, Accepted{}, err
-	}
-	out.Position = accepted[0].Position
-	return out, accepted[0], nil
 }

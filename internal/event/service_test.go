@@ -3,17 +3,14 @@ package event_test
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// TestEmitFromRun: what the document leaves out comes from the run and the step, so that a repetition is a duplicate.
-func TestEmitFromRun(t *testing.T) {
+func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var kept []event.Event
@@ -22,34 +19,13 @@ func TestEmitFromRun(t *testing.T) {
 			return nil
 		}}
 		service, _ := serve(t, s, &bell{})
-		emission := event.Emission{Project: shop, Workflow: "a/b", RunID: "run-1", Key: "/do/0/emit", Event: event.Event{Type: "paid"}}
-		now := time.Now()
-		out, accepted, err := service.EmitFromRun(t.Context(), emission)
+		own := []event.Event{{ID: "1", Source: "/x", Type: event.ScheduleFired}}
+		_, err := service.Publish(t.Context(), shop, own)
+		require.True(t, fault.Is(err, fault.EventInvalid), "%v", err)
+		require.Empty(t, kept)
+		_, err = event.Platform{Service: service}.Publish(t.Context(), shop, own)
 		require.NoError(t, err)
-		require.Equal(t, event.Accepted{Position: 1}, accepted)
-		require.NoError(t, uuid.Validate(out.ID))
-		require.Equal(t, event.Event{
-			ID: out.ID, Source: "/projects/shop/workflows/a/b/runs/run-1", Type: "paid", Time: now.UTC(), Position: 1,
-		}, out)
-		again, _, err := service.EmitFromRun(t.Context(), emission)
-		require.NoError(t, err)
-		require.Equal(t, out.ID, again.ID)
-		emission.Key = "/do/1/emit"
-		other, _, err := service.EmitFromRun(t.Context(), emission)
-		require.NoError(t, err)
-		require.NotEqual(t, out.ID, other.ID)
-
-		emission.Event = event.Event{ID: "e-1", Source: "/mine", Type: "paid", Time: now.Add(-time.Hour)}
-		own, _, err := service.EmitFromRun(t.Context(), emission)
-		require.NoError(t, err)
-		require.Equal(t, []any{"e-1", "/mine", now.Add(-time.Hour)}, []any{own.ID, own.Source, own.Time})
-		require.Len(t, kept, 4)
-
-		for _, typ := range []string{"", event.OwnerChanged} {
-			emission.Event.Type = typ
-			_, _, err = service.EmitFromRun(t.Context(), emission)
-			require.True(t, fault.Is(err, fault.EventInvalid), "%v", err)
-		}
+		require.Len(t, kept, 1)
 	})
 }
 

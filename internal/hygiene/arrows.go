@@ -54,7 +54,7 @@ func Arrows() []Rule {
 		{"internal/cli", []string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec"}, "a client of the API like any other"},
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/engine", "internal/health",
 			"internal/rpc", "internal/store", "internal/telemetry"}), "composes one process"},
-		{"internal/app/command", slices.Concat(ambient, []string{"internal/app", "internal/config/redisconfig", "internal/cli", "internal/store"}), "the commands that are a process of their own"},
+		{"internal/app/command", slices.Concat(ambient, []string{"internal/app", "internal/config/redisconfig", "internal/cli", "internal/store", "lease/redislease"}), "the commands that are a process of their own"},
 		{"internal/hygiene", nil, "reads sources, imports none"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},
 		{"examples", language, "documents, and the test that reads them"},
