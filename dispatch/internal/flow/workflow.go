@@ -23,9 +23,8 @@ type Input struct {
 	Workers []contract.Worker `json:"workers,omitempty"`
 	// CheckEvery is the pace at which it looks after its workers while it routes.
 	CheckEvery time.Duration `json:"checkEvery"`
-	// Parked: it waits for its doorbell, unless Rung. Suspects are workers that may be gone.
+	// Parked: it waits for its doorbell. Suspects are workers that may be gone.
 	Parked   bool     `json:"parked,omitempty"`
-	Rung     bool     `json:"rung,omitempty"`
 	Suspects []string `json:"suspects,omitempty"`
 }
 
@@ -60,12 +59,21 @@ type dispatcher struct {
 // Run is the workflow.
 func Run(ctx workflow.Context, in Input) error {
 	d := &dispatcher{in: in, workers: slices.Clone(in.Workers), suspects: map[string]bool{}}
-	d.want = !in.Parked || in.Rung
+	d.want = !in.Parked
 	d.suspect(in.Suspects)
 	if err := d.handle(ctx); err != nil {
 		return err
 	}
 	workflow.Go(ctx, d.watch)
+	// After those who receive signals: coroutines take turns in the order in which they began. What woke the workflow is noted before it is
+	// decided to continue as new, and so carried over.
+	ended, end := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) { end.SetError(d.live(ctx)) })
+	return ended.Get(ctx, nil)
+}
+
+// live does what there is to do until the workflow ends.
+func (d *dispatcher) live(ctx workflow.Context) error {
 	for {
 		err := workflow.Await(ctx, func() bool { return d.want || d.full(ctx) && d.quiet() })
 		if err != nil {
@@ -134,17 +142,9 @@ func (d *dispatcher) next(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	// What was received and not looked at would be lost.
-	var late contract.Late
-	for workflow.GetSignalChannel(ctx, contract.DoorbellSignal).ReceiveAsync(nil) {
-		d.want = true
-	}
-	for workflow.GetSignalChannel(ctx, contract.LateSignal).ReceiveAsync(&late) {
-		d.suspect(late.ServerIDs)
-	}
 	in := d.in
 	in.Workers, in.Suspects = d.workers, d.suspected()
-	in.Parked, in.Rung = !d.want, false
+	in.Parked = !d.want
 	return workflow.NewContinueAsNewError(ctx, contract.WorkflowType, in)
 }
 

@@ -120,6 +120,15 @@ func (b *bench) at(when time.Duration, do func()) {
 	}, when)
 }
 
+// wake has a signal come in one task with the suggestion to continue as new.
+func (b *bench) wake(when time.Duration, signal string, arg any) {
+	b.at(when, func() {
+		b.env.SignalWorkflowSkippingWorkflowTask(signal, arg)
+		b.env.RegisterDelayedCallback(func() { b.env.SetContinueAsNewSuggested(true) }, 0)
+	})
+	b.at(when+time.Second, func() {})
+}
+
 // run runs the dispatcher until a moment, or until it continues as new; then it returns the next one's input.
 func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
 	if in.Version == 0 {
@@ -375,12 +384,18 @@ func TestAParkedOneContinuesAsNewParked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: route.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
-	b.at(2*time.Minute, func() { b.length = 5000; b.register("w2") })
-	b.at(3*time.Minute, func() {
-		require.False(t, b.env.IsWorkflowCompleted(), "an update in the same task would be lost if the server refused the task")
+	b.at(2*time.Minute, func() {
+		b.env.RegisterDelayedCallback(func() {
+			b.length = 5000
+			b.env.SetCurrentHistoryLength(b.length)
+		}, 0)
+		b.register("w2")
 	})
+	put := false
+	b.at(3*time.Minute, func() { put = true })
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
+	require.True(t, put, "off to another task: an update in the same one would be lost if the server refused it")
 	require.True(t, next.Parked)
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
 
@@ -390,15 +405,29 @@ func TestAParkedOneContinuesAsNewParked(t *testing.T) {
 	require.Len(t, again.routes, 1)
 }
 
-func TestItContinuesAsNewWithWhatItWasToldMeanwhile(t *testing.T) {
+// TestWhatWakesItIsCarriedOver has a signal wake a parked dispatcher whose history has become long: the first that it does is to
+// continue as new.
+func TestWhatWakesItIsCarriedOver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Parked})
-	b.at(time.Second, func() { b.register("w1") })
-	b.at(2*time.Second, func() { b.env.SetContinueAsNewSuggested(true) })
-	b.at(10*time.Minute, func() {
-		b.env.SignalWorkflowSkippingWorkflowTask(contract.DoorbellSignal, nil)
-	})
+	b := newBench(t, leg{end: route.Parked})
+	b.at(time.Minute, func() { b.register("w1") })
+	b.wake(2*time.Minute, contract.DoorbellSignal, nil)
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.False(t, next.Parked)
+	require.Len(t, b.routes, 1, "the next one routes")
+
+	b = newBench(t, leg{end: route.Parked})
+	b.at(time.Minute, func() { b.register("w1") })
+	b.wake(2*time.Minute, contract.LateSignal, contract.Late{ServerIDs: []string{"w1"}})
+	next = b.run(flow.Input{}, time.Hour)
+	require.NotNil(t, next)
+	require.True(t, next.Parked)
+	require.Equal(t, []string{"w1"}, next.Suspects)
+
+	again := newBench(t, leg{end: route.Parked})
+	again.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	again.env.SetStartTime(time.Now().Add(time.Hour))
+	again.run(*next, time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, again.evicted)
 }

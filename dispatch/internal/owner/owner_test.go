@@ -164,6 +164,35 @@ func TestAnOutageOfTheStoreIsNoCrash(t *testing.T) {
 	})
 }
 
+func TestWhoeverComesBackFirstAdopts(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		pass(time.Second)
+		b := w.start("b")
+		pass(time.Second)
+		w.did()
+		away := errors.New("redis is away")
+		a.store.fail(away)
+		b.store.fail(away)
+		pass(2 * time.Minute)
+		b.store.fail(nil)
+		pass(20 * time.Second)
+		require.Equal(t, []string{"adopt run-1 b/2"}, w.did(), "the other could not renew, which is no crash")
+	})
+}
+
+func TestALeaseWhoseAnswerWasLostIsTaken(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.process("a")
+		close(a.ready)
+		a.store.lose()
+		a.run(w)
+		pass(2 * time.Second)
+		require.NotNil(t, a.Owned(), "without waiting for it to run out")
+		require.Len(t, a.told().failures, 1)
+	})
+}
+
 func TestAStoreThatForgot(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a := w.start("a")

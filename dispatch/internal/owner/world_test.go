@@ -160,6 +160,13 @@ type storeOfLeases struct {
 	mu     sync.Mutex
 	away   error
 	failed time.Time
+	lost   bool // the answer of the next acquisition is
+}
+
+func (s *storeOfLeases) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = true
 }
 
 func (s *storeOfLeases) fail(err error) {
@@ -178,7 +185,14 @@ func (s *storeOfLeases) Acquire(ctx context.Context, key, holder string, value [
 	if err := s.trouble(); err != nil {
 		return lease.Entry{}, nil, err
 	}
-	return s.Store.Acquire(ctx, key, holder, value, t)
+	got, before, err := s.Store.Acquire(ctx, key, holder, value, t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost {
+		s.lost = false
+		return lease.Entry{}, nil, errors.New("the answer was lost")
+	}
+	return got, before, err
 }
 
 func (s *storeOfLeases) Renew(ctx context.Context, key, token string, value []byte, t lease.Terms) (lease.Entry, error) {

@@ -214,6 +214,23 @@ func TestLanesGoInOrderAndApart(t *testing.T) {
 	})
 }
 
+// TestALaneThatTakesLongerThanItsClaim has the inbox give out again what waits in a lane here.
+func TestALaneThatTakesLongerThanItsClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.deliver = func(context.Context, inbox.Delivery) inbox.Outcome {
+			<-time.After(5 * time.Second)
+			return inbox.Outcome{Result: inbox.Done}
+		}
+		for i := range 5 {
+			b.Publish(name, "lane", i+1)
+		}
+		require.Equal(t, ended{end: route.Parked}, <-b.route(t.Context()))
+		require.Equal(t, []string{"1/1", "2/1", "3/1", "4/1", "5/1"}, b.attempts())
+	})
+}
+
 func TestSlowOnesDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
