@@ -158,16 +158,18 @@ func TestBurstAcrossContinuingAsNew(t *testing.T) {
 	m := c.enroll(t, orders)
 	other := c.enroll(t, orders)
 	owner := c.owner(t, orders, m, other)
-	const events, doorbells = 5000, 500
+	const bursts, events, doorbells = 5, 1000, 1000
 	ring := func() error {
 		return c.client.SignalWorkflow(t.Context(), "dispatcher-shop-orders", "", "doorbell", nil)
 	}
 	published := 0
-	platform.Eventually(t, patience, func() string {
+	for range bursts {
 		require.NoError(t, platform.Together(doorbells, 8, ring))
-		c.publish(t, owner, orders, published, 1000)
-		published += 1000
-		if line := c.line(t, orders); len(line) < 2 || published < events {
+		c.publish(t, owner, orders, published, events)
+		published += events
+	}
+	platform.Eventually(t, patience, func() string {
+		if line := c.line(t, orders); len(line) < 2 {
 			return fmt.Sprintf("the history has %d events, and was not continued", line[0].Events)
 		}
 		return ""
