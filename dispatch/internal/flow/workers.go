@@ -69,7 +69,7 @@ func (d *dispatcher) watch(ctx workflow.Context) {
 		// Not when it is to continue as new, which waits for checks to end: the next run goes on.
 		err := workflow.Await(ctx, func() bool { return !d.full(ctx) && (len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0) })
 		if err == nil && len(d.suspects) == 0 {
-			_, err = workflow.AwaitWithTimeout(ctx, d.in.CheckEvery, func() bool { return len(d.suspects) > 0 || d.routing == 0 })
+			err = awaitFor(ctx, d.in.CheckEvery, func() bool { return len(d.suspects) > 0 || d.routing == 0 })
 		}
 		if err != nil {
 			return
@@ -81,6 +81,15 @@ func (d *dispatcher) watch(ctx workflow.Context) {
 		d.check(ctx)
 		d.checks = false
 	}
+}
+
+// awaitFor waits for a condition, at most so long. The timer goes when the condition is met first, which the SDK's own
+// AwaitWithTimeout leaves running: a parked dispatcher has none.
+func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error {
+	timing, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimer(timing, limit)
+	return workflow.Await(ctx, func() bool { return timer.IsReady() || met() })
 }
 
 // check reads the heartbeats of all workers, and again after a while where one was missed.

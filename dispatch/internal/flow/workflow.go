@@ -32,8 +32,9 @@ const (
 	// maxEvents is the length of history at which it continues as new even if the server does not suggest it.
 	maxEvents = 4000
 	// settleFor is how long continuing as new is put off after an update in the same task: what arrives meanwhile makes the
-	// server refuse the task, and with it the update.
+	// server refuse the task, and with it the update. It is put off maxPuts times: a history takes so many updates, and no more.
 	settleFor = time.Second
+	maxPuts   = 5
 	// troubled is the pause after a routing that failed for good.
 	troubled = time.Second
 	// misses is how many checks running must miss a worker.
@@ -74,6 +75,7 @@ func Run(ctx workflow.Context, in Input) error {
 
 // live does what there is to do until the workflow ends.
 func (d *dispatcher) live(ctx workflow.Context) error {
+	puts := 0
 	for {
 		err := workflow.Await(ctx, func() bool { return d.want || d.full(ctx) && d.quiet() })
 		if err != nil {
@@ -82,7 +84,8 @@ func (d *dispatcher) live(ctx workflow.Context) error {
 		switch {
 		case !d.full(ctx) || !d.quiet():
 			d.start(ctx)
-		case d.updated == length(ctx):
+		case d.updated == length(ctx) && puts < maxPuts:
+			puts++
 			if _, err := workflow.AwaitWithTimeout(ctx, settleFor, func() bool { return d.updated != length(ctx) && d.want }); err != nil {
 				return err
 			}

@@ -392,7 +392,7 @@ func TestAParkedOneContinuesAsNewParked(t *testing.T) {
 		b.register("w2")
 	})
 	put := false
-	b.at(3*time.Minute, func() { put = true })
+	b.at(2*time.Minute+2*time.Second, func() { put = true })
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.True(t, put, "off to another task: an update in the same one would be lost if the server refused it")
