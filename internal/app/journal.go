@@ -30,7 +30,7 @@ func (j journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error
 	}
 	return j.events.RecordOwner(auth.WithActor(ctx, auth.System()), event.OwnerChange{
 		Name: c.Name, Owner: inbox.Owner{Epoch: c.ToEpoch, Holder: c.To}, How: string(c.Outcome),
-		Previous: inbox.Owner{Epoch: c.FromEpoch, Holder: c.From}, Execution: c.RunID, Reason: c.Reason, At: c.At,
+		Previous: inbox.Owner{Epoch: c.FromEpoch, Holder: c.From}, Execution: c.RunID, Ended: c.Ended, Reason: c.Reason, At: c.At,
 	})
 }
 

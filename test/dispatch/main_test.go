@@ -221,7 +221,9 @@ func (x *site) history(t *testing.T, line []succession.Execution) []*signalboxv1
 		require.Greater(t, c.GetOwner().GetEpoch(), epoch, "%v", changes)
 		epoch = c.GetOwner().GetEpoch()
 		require.Contains(t, byRun, c.GetRunId(), "%v", c)
-		if ended := c.GetEndedRunId(); ended != "" {
+		ended := c.GetEndedRunId()
+		require.Equal(t, c.GetHow() == "takeover", ended != "", "%v", c)
+		if ended != "" {
 			require.Contains(t, byRun, ended, "%v", c)
 			require.False(t, byRun[ended].Close.After(byRun[c.GetRunId()].Start), "%s was to end before %s began", ended, c.GetRunId())
 		}

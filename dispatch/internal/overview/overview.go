@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -267,11 +268,17 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 	for i := range verdicts {
 		v := &verdicts[i]
 		e := executionOf(all.listed[v.RunID])
+		for _, taken := range byID[v.WorkflowID] {
+			switch {
+			case v.Belongs == contract.NotMine:
+				taken.Status, taken.Why = Foreign, v.Why
+			case taken.Name != v.Name:
+				taken.Status = Foreign
+				taken.Why = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
+			}
+		}
 		switch d := at[v.Name]; {
 		case v.Belongs == contract.NotMine:
-			for _, taken := range byID[v.WorkflowID] {
-				taken.Status, taken.Why = Foreign, v.Why
-			}
 		case d == nil:
 		case v.Belongs == contract.OlderScheme:
 			d.Others = append(d.Others, e)

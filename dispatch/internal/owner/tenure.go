@@ -110,6 +110,7 @@ type attempt struct {
 	before     decide.Previous
 	owner      inbox.Owner
 	outcome    terms.Outcome
+	ended      string // the run that was terminated
 	from       decide.Seen
 	unanswered map[string]bool // by run ID
 	// sent tells that an adoption under this epoch may yet arrive, fence who may claim as far as was seen.
@@ -241,7 +242,7 @@ func (a *attempt) terminate(ctx context.Context, act decide.Act, seen decide.See
 	if err != nil {
 		return err
 	}
-	a.outcome = terms.Takeover
+	a.outcome, a.ended = terms.Takeover, runID
 	return errReplacing
 }
 
@@ -262,7 +263,7 @@ func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) 
 	took := now.Sub(t.began)
 	t.l.p.Observer.Changed(terms.OwnerChange{
 		Name: t.l.name, WorkflowID: contract.ID(t.l.name), RunID: runID, Outcome: a.outcome,
-		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Reason: act.Reason, At: now, Took: took,
+		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Ended: a.ended, Reason: act.Reason, At: now, Took: took,
 	}, gap+took)
 }
 

@@ -28,8 +28,10 @@ type OwnerChange struct {
 	// From is the owner before, empty where there was none or nobody knows, To the one after. Epochs are 0 where they are not known.
 	From, To           string
 	FromEpoch, ToEpoch int64
-	Reason             string
-	At                 time.Time
+	// Ended is the run that was terminated for it, empty where none was.
+	Ended  string
+	Reason string
+	At     time.Time
 	// Took is the time from winning the lease to a dispatcher that has the new owner; 0 for Lost.
 	Took time.Duration
 }
