@@ -7,8 +7,8 @@
 //	wake, err := in.Publish(name, "ada", letter) // it is on the disk; wake: the dispatcher is parked, ring its doorbell
 //
 // Each change locks the file, reads it, writes it anew and makes it durable, so a process that is killed in the middle leaves it as it was
-// before. That takes milliseconds and grows with what waits: enough for some hundred events. Whoever needs more has a database, in which
-// the same steps are a transaction each.
+// before. That takes milliseconds and grows with what waits: enough for some hundred events. A process that is frozen just while it has the
+// lock holds up the others. Whoever needs more has a database, in which the same steps are a transaction each.
 package filebox
 
 import (
