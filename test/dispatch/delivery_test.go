@@ -57,12 +57,6 @@ func find(t *testing.T, s *platform.Server, position int64, done func(*signalbox
 	return got
 }
 
-// status waits for an event's state.
-func status(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.GetEventResponse {
-	t.Helper()
-	return find(t, s, position, func(e *signalboxv1.GetEventResponse) bool { return e.GetEvent().GetStatus() == want })
-}
-
 // delivery waits for the state of the one delivery of an event.
 func delivery(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.Delivery {
 	t.Helper()

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 	_, err := x.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
 	require.NoError(t, err)
 	options := x.options
-	x.options.Args = append(options.Args, "--projects", platform.DefaultProject)
+	x.options.Args = slices.Concat(options.Args, []string{"--projects", platform.DefaultProject})
 	x.join(t, 1)
 	x.settle(t)
 	var cleanup promise.Times
@@ -120,7 +121,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 	const side = "dispatcher-side-signalbox-side"
 	for range trials {
 		o := options
-		o.Args = append(options.Args, "--projects", "side")
+		o.Args = slices.Concat(options.Args, []string{"--projects", "side"})
 		s := platform.StartServer(t, o)
 		var run string
 		platform.Eventually(t, soon, func() string {

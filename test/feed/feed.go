@@ -93,7 +93,7 @@ func Start(t platform.T, o Options) *Feed {
 			}
 		}
 	}()
-	t.Cleanup(func() { f.end() })
+	t.Cleanup(func() { _ = f.end() }) // Stop tells of failures
 	return f
 }
 

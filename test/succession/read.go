@@ -76,9 +76,7 @@ func read(t platform.T, c client.Client, query string) []Execution {
 			t.Fatalf("list dispatchers: %v", err)
 		}
 		for _, x := range page.GetExecutions() {
-			e := Execution{ID: x.GetExecution().GetWorkflowId(), RunID: x.GetExecution().GetRunId()}
-			e.follow(t, c)
-			all = append(all, e)
+			all = append(all, follow(t, c, x.GetExecution().GetWorkflowId(), x.GetExecution().GetRunId()))
 		}
 		if token = page.GetNextPageToken(); len(token) == 0 {
 			break
@@ -89,10 +87,10 @@ func read(t platform.T, c client.Client, query string) []Execution {
 }
 
 // follow reads the history of an execution. The list may be a moment behind; the history is not.
-func (e *Execution) follow(t platform.T, c client.Client) {
+func follow(t platform.T, c client.Client, id, runID string) Execution {
 	t.Helper()
-	e.Status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
-	adoptions := map[int64]Owner{} // by the event that accepted them
+	e := Execution{ID: id, RunID: runID, Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	adoptions := map[int64]Owner{}
 	events := c.GetWorkflowHistory(t.Context(), e.ID, e.RunID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
@@ -100,19 +98,23 @@ func (e *Execution) follow(t platform.T, c client.Client) {
 			t.Fatalf("read the history of %s: %v", e.ID, err)
 		}
 		e.Events++
-		if err := e.apply(event, adoptions); err != nil {
+		if err := apply(&e, event, adoptions); err != nil {
 			t.Fatalf("event %d of %s %s: %v", event.GetEventId(), e.ID, e.RunID, err)
 		}
 	}
+	return e
 }
 
-func (e *Execution) apply(event *historypb.HistoryEvent, adoptions map[int64]Owner) error {
+// apply notes what an event of the history says. adoptions are those that were accepted, by that event.
+func apply(e *Execution, event *historypb.HistoryEvent, adoptions map[int64]Owner) error {
 	at := event.GetEventTime().AsTime()
 	end := func(status enums.WorkflowExecutionStatus) { e.Status, e.Close = status, at }
 	switch event.GetEventType() {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		e.Start = at
-		return e.started(event.GetWorkflowExecutionStartedEventAttributes().GetMemo().GetFields(), at)
+		owner, err := first(event.GetWorkflowExecutionStartedEventAttributes().GetMemo().GetFields(), at)
+		e.Owners = owner
+		return err
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
 		request := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
 		if request.GetInput().GetName() != "adopt" {
@@ -148,20 +150,19 @@ func (e *Execution) apply(event *historypb.HistoryEvent, adoptions map[int64]Own
 	return nil
 }
 
-// started notes the owner that an execution begins with; one without a memo has none.
-func (e *Execution) started(memo map[string]*commonpb.Payload, at time.Time) error {
+// first is the owner that an execution begins with; one without a memo has none.
+func first(memo map[string]*commonpb.Payload, at time.Time) ([]Owner, error) {
 	if memo["owner"] == nil {
-		return nil
+		return nil, nil
 	}
 	owner := Owner{At: at}
 	if err := decode(memo["owner"], &owner.Server); err != nil {
-		return err
+		return nil, err
 	}
 	if err := decode(memo["epoch"], &owner.Epoch); err != nil {
-		return err
+		return nil, err
 	}
-	e.Owners = append(e.Owners, owner)
-	return nil
+	return []Owner{owner}, nil
 }
 
 func decode(p *commonpb.Payload, into any) error {

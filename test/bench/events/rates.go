@@ -40,7 +40,6 @@ type site struct {
 	server   *platform.Server
 	client   client.Client
 	workflow string
-	sent     int // events of a kind so far
 	ended    int // runs so far
 	rates    *rates
 }
