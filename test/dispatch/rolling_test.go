@@ -115,6 +115,7 @@ func TestRollingUpdate(t *testing.T) {
 				Aim: "p95 250 ms", Trials: len(times), Figure: times.String()})
 			promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("rolling update (%s) under %d events/s of which %d start a run and wake one; the longest that one waited", name, rate, starting),
 				Aim: "none lost, none twice", Trials: rounds, Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+			promise.Record(t, promise.Figure{Promise: "P-D1", What: fmt.Sprintf("rolling update (%s): workflow IDs of the dispatcher, over all workers", name), Aim: "1", Trials: rounds, Figure: "1: " + dispatcherID})
 			promise.Record(t, promise.Figure{Promise: "P-D3", What: fmt.Sprintf("rolling update (%s): dispatchers open at once; terminated; epochs that fell", name), Aim: "1; 0; 0", Trials: rounds, Figure: "1; 0; 0"})
 		})
 	}

@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
 	"github.com/signalbox-dev/signalbox/test/succession"
@@ -51,7 +53,12 @@ func TestDispatchersOfOlderReleases(t *testing.T) {
 	older := x.leftover(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
 		"project": "default", "task_queue": "signalbox-default", "owner": "host-a", "epoch": 3, "interpreter": 1,
 	})
-	// Its owner seems to live.
+	// Its owner lives, as far as its heartbeat tells.
+	beats, err := redislease.Open(redislease.Options{URL: x.redis.URL(), Prefix: x.key("")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, beats.Close()) })
+	_, _, err = beats.Acquire(t.Context(), "worker:host-a", "host-a", []byte(`{"serverId":"host-a"}`), lease.Terms{TTL: time.Hour, Retention: time.Hour})
+	require.NoError(t, err)
 	x.join(t, 1)
 	x.settle(t)
 	require.Contains(t, x.ended(t, soon, dispatcherID, legacy.GetRunID()).Reason, x.workers[0].id)
@@ -73,7 +80,7 @@ func TestDispatchersOfOlderReleases(t *testing.T) {
 	f := x.publishes(t)
 	after(t, time.Second)
 	f.judge(t, x)
-	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of an older scheme: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1, Figure: "1 attempt"})
+	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of an older scheme whose owner has a heartbeat: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1, Figure: "1 attempt"})
 }
 
 // What is not ours is never touched, though it has our type: another project's under our ID, and somebody else's.
