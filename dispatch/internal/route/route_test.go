@@ -231,6 +231,36 @@ func TestALaneThatTakesLongerThanItsClaim(t *testing.T) {
 	})
 }
 
+// TestALaneWaitsForWhatIsToBeTriedAgain has the inbox give out a lane again between an attempt that failed late and the writing
+// of its outcome: what has come to the lane meanwhile must not go first.
+func TestALaneWaitsForWhatIsToBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.deliver = func(_ context.Context, d inbox.Delivery) inbox.Outcome {
+			switch {
+			case d.Item == "a1" && d.Attempt == 1:
+				<-time.After(9*time.Second - 4*time.Millisecond) // it is written when its claim counts no more
+				return inbox.Outcome{Result: inbox.Retry, After: time.Second}
+			case d.Item == "slow":
+				<-time.After(20 * time.Second) // outcomes wait for others while something is under way
+			}
+			return inbox.Outcome{Result: inbox.Done}
+		}
+		b.Publish(name, "a", "a1")
+		b.Publish(name, "", "slow")
+		over := b.route(t.Context())
+		pass(5 * time.Second)
+		b.Publish(name, "a", "a2")
+		pass(4*time.Second + time.Millisecond)
+		b.Publish(name, "", "hint")
+		require.Equal(t, ended{end: route.Parked}, <-over)
+		made := slices.DeleteFunc(b.attempts(), func(m string) bool { return m[0] != 'a' })
+		require.Equal(t, "a2", made[len(made)-1][:2])
+		require.Equal(t, 1, slices.IndexFunc(made[1:], func(m string) bool { return m[:2] == "a2" }), made)
+	})
+}
+
 func TestSlowOnesDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,7 @@ type session struct {
 	lanes   map[string][]inbox.Delivery // what waits, by lane; a lane is there while one of its deliveries waits or is under way
 	ready   []string                    // lanes whose first delivery may be made
 	known   map[string]string           // the lane of each delivery that was claimed and not settled
+	held    map[string]bool             // lanes whose first delivery is to be tried again, which is not written yet
 	running int
 
 	outcomes  []inbox.Settled
@@ -34,7 +35,7 @@ type session struct {
 func newSession(r Routing) *session {
 	return &session{
 		r: r, results: make(chan inbox.Settled, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
-		hint: make(chan struct{}, 1), worked: time.Now(),
+		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
 	}
 }
 
@@ -90,11 +91,16 @@ func (s *session) claim(ctx context.Context) error {
 		if d.Lane == "" {
 			lane = "free " + d.ID
 		}
+		s.known[d.ID] = lane
+		if s.held[lane] {
+			// Given out because the time of the one before it was up, which goes first all the same.
+			s.release([]inbox.Delivery{d})
+			continue
+		}
 		if _, waits := s.lanes[lane]; !waits {
 			s.ready = append(s.ready, lane)
 		}
 		s.lanes[lane] = append(s.lanes[lane], d)
-		s.known[d.ID] = lane
 	}
 	s.exhausted = len(claimed) < claimLimit || fresh == 0
 	if fresh > 0 {
@@ -141,11 +147,12 @@ func (s *session) take(got inbox.Settled) {
 	lane := s.known[got.ID]
 	rest := s.lanes[lane]
 	switch {
-	case len(rest) == 0:
-		delete(s.lanes, lane)
 	case got.Outcome.Result == inbox.Retry || got.Outcome.Result == inbox.Released:
 		// The next of a lane waits for this one: the inbox gives them out together again.
 		s.release(rest)
+		delete(s.lanes, lane)
+		s.held[lane] = true
+	case len(rest) == 0:
 		delete(s.lanes, lane)
 	default:
 		s.ready = append(s.ready, lane)
@@ -191,6 +198,7 @@ func (s *session) settled(batch []inbox.Settled) {
 		}
 	}
 	s.outcomes = nil
+	clear(s.held)
 	// Lanes that were held up may go on.
 	s.exhausted = s.exhausted && counts[inbox.Released] == 0 && counts[inbox.Retry] == 0
 }
