@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"strings"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
@@ -31,6 +32,10 @@ type Events interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
+// signalLimit marks Temporal's refusal of a signal to an execution that has had as many as it may, which has no type of its own. The
+// run goes on in another execution when its worker gets to it.
+const signalLimit = "limit for signal events"
+
 // Wake hands an event, in its CloudEvents JSON form, to a run that listens. Handing it over again changes nothing. The
 // errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that are not there to be woken, and faults: Refused for an event that
 // Temporal will never take, Unavailable for what may succeed later.
@@ -51,7 +56,7 @@ func (e *Engine) Wake(ctx context.Context, runID, listener string, position int6
 	switch {
 	case errors.As(err, &missing):
 		return e.absent(ctx, runID)
-	case errors.As(err, &invalid):
+	case errors.As(err, &invalid) && !strings.Contains(invalid.Message, signalLimit):
 		return fault.New(fault.Refused, fault.EngineRefused,
 			"temporal at %s refused the event for run %s: %v", e.address, runID, err).WithCause(err)
 	default:

@@ -43,6 +43,10 @@ func TestWakeAnswers(t *testing.T) {
 		{"never known", missing, false, run.ErrNotKnown, 0, ""},
 		{"ended", missing, true, run.ErrClosed, 0, ""},
 		{"too large", serviceerror.NewInvalidArgument("blob too large"), true, nil, fault.Refused, fault.EngineRefused},
+		{
+			"as many as one execution takes", serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, nil,
+			fault.Unavailable, fault.EngineUnavailable,
+		},
 		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, fault.Unavailable, fault.EngineUnavailable},
 		{"away", serviceerror.NewUnavailable("cut"), true, nil, fault.Unavailable, fault.EngineUnavailable},
 	}
