@@ -27,6 +27,7 @@ type Temporal interface {
 	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []contract.Worker) (runID string, err error)
 	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (contract.State, error)
 	Terminate(ctx context.Context, name inbox.Name, runID, reason string) error
+	Ring(ctx context.Context, name inbox.Name) error
 }
 
 // Inbox is what the loop needs of it.

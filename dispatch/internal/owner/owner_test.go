@@ -450,6 +450,34 @@ func TestADispatcherThatIsGoneIsStartedAgain(t *testing.T) {
 	})
 }
 
+// TestOneThatSleepsUnmarked: a routing that was taken for dead took the mark off a dispatcher that was parked by the next one, so that nobody
+// who accepts an event rings for it.
+func TestOneThatSleepsUnmarked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.start("a")
+		pass(time.Second)
+		own := a.Owned().Owner
+		_, err := w.inbox.Claim(t.Context(), name, own, 10, time.Minute)
+		require.NoError(t, err)
+		parked, err := w.inbox.Park(t.Context(), name, own)
+		require.NoError(t, err)
+		require.True(t, parked)
+		w.inbox.Publish(name, "", "event")
+		w.did()
+		pass(time.Minute)
+		a.Look()
+		pass(time.Second)
+		require.Empty(t, w.did(), "those who sweep see that one")
+		require.NoError(t, w.inbox.Unpark(t.Context(), name, own))
+		a.Look()
+		pass(time.Second)
+		require.Equal(t, []string{"ring"}, w.did())
+		require.Equal(t, own, a.Owned().Owner)
+	})
+}
+
 func TestAFrozenOwnerChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"describe", "adopt", "terminate", "start"} {

@@ -318,6 +318,9 @@ func (t *tenure) lookAgain(ctx context.Context) error {
 	}
 	if decide.What(a.before, seen, a.owner).Kind == decide.Keep && !overtaken {
 		t.l.renamed(open.RunID)
+		if seen.Silent {
+			t.ring(ctx)
+		}
 		return nil
 	}
 	if !t.hold.Valid() {
@@ -328,6 +331,15 @@ func (t *tenure) lookAgain(ctx context.Context) error {
 	t.began = time.Now()
 	t.won = &victory{entry: t.won.entry}
 	return t.take(ctx, decide.Unknown)
+}
+
+// ring wakes a dispatcher that may sleep although the inbox does not say so, so that nobody else rings: a routing that was taken for
+// dead may take the mark off when another one has parked. One that is awake is not disturbed.
+func (t *tenure) ring(ctx context.Context) {
+	t.l.log.WarnContext(ctx, "The dispatcher makes no progress although there is work; ringing")
+	if err := t.l.p.Temporal.Ring(ctx, t.l.name); err != nil {
+		t.l.log.WarnContext(ctx, "Doorbell could not be rung; trying again later", "error", err)
+	}
 }
 
 // lost tells that the lease ended without having been given up.
