@@ -55,10 +55,11 @@ const (
 
 // The statuses of workers.
 const (
-	WorkerAlive   = overview.Alive   // its heartbeat is there
-	WorkerLate    = overview.Late    // its heartbeat did not come in time
-	WorkerStopped = overview.Stopped // it said that it stops
-	WorkerSilent  = overview.Silent  // registered, and without a heartbeat
+	WorkerAlive   = overview.Alive         // its heartbeat is there
+	WorkerLate    = overview.Late          // its heartbeat did not come in time
+	WorkerStopped = overview.Stopped       // it said that it stops
+	WorkerSilent  = overview.Silent        // registered, and without a heartbeat
+	WorkerUnknown = overview.UnknownWorker // registered, and its heartbeat cannot be asked for
 )
 
 // The sides from which a dispatcher is seen.

@@ -110,7 +110,7 @@ func TestHandOverADispatcher(t *testing.T) {
 	shell, a := sh(t)
 	c := shell.run(t, "dispatcher", "handover", "shop", "--reason", "a new node")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "owner  host-1 (epoch 7)\n", c.out.String())
+	require.Equal(t, "asked  host-1 (epoch 7)\n", c.out.String())
 	require.Contains(t, c.err.String(), "signalbox dispatcher show shop")
 	require.Equal(t, "a new node", last[*signalboxv1.HandOverDispatcherRequest](t, a).GetReason())
 	require.JSONEq(t, `{"owner":{"serverId":"host-1","epoch":7}}`, shell.run(t, "dispatcher", "handover", "shop", "-o", "json").out.String())

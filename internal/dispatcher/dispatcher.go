@@ -91,6 +91,7 @@ const (
 	Late    WorkerState = "late"    // its heartbeat did not come in time
 	Stopped WorkerState = "stopped" // it said that it stops
 	Silent  WorkerState = "silent"  // registered, and without a heartbeat
+	Unsure  WorkerState = "unknown" // registered, and its heartbeat cannot be asked for
 )
 
 // Worker is a worker process: its heartbeat, beside its registrations.

@@ -29,8 +29,8 @@ type WorkerProcess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identity of the process start.
 	ServerId string `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it said so) or silent (registered, but without a
-	// heartbeat).
+	// alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it said so), silent (registered, but without a
+	// heartbeat) or unknown (registered, and heartbeats cannot be asked for).
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Signalbox's version.
 	Build string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`

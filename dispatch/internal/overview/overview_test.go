@@ -251,6 +251,7 @@ func TestWorkers(t *testing.T) {
 		workers, errs, err = w.Workers(t.Context())
 		require.NoError(t, err)
 		require.Len(t, workers, 2)
+		require.Equal(t, []overview.WorkerStatus{overview.UnknownWorker, overview.UnknownWorker}, []overview.WorkerStatus{workers[0].Status, workers[1].Status})
 		require.Equal(t, overview.PartLeases, errs[0].Part)
 	})
 }

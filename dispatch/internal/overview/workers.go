@@ -25,6 +25,8 @@ const (
 	Late    WorkerStatus = "late"    // its heartbeat did not come in time
 	Stopped WorkerStatus = "stopped" // it said that it stops
 	Silent  WorkerStatus = "silent"  // registered, and without a heartbeat
+	// UnknownWorker is registered, and its heartbeat cannot be asked for.
+	UnknownWorker WorkerStatus = "unknown"
 )
 
 // Worker is a process: its heartbeat, beside its registrations.
@@ -70,11 +72,15 @@ func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 			workers[server] = workerOf(server, &reading.Entries[i], s.Rules.StaleAfter)
 		}
 	}
+	without := Silent
+	if leases != nil {
+		without = UnknownWorker // that no heartbeat was read proves nothing
+	}
 	registered, unasked := s.registrations(ctx, open)
 	all.errors = append(all.errors, unasked...)
 	for _, r := range registered {
 		if workers[r.ServerID] == nil {
-			workers[r.ServerID] = &Worker{ServerID: r.ServerID, Status: Silent}
+			workers[r.ServerID] = &Worker{ServerID: r.ServerID, Status: without}
 		}
 		workers[r.ServerID].Registrations = append(workers[r.ServerID].Registrations, r)
 	}

@@ -36,7 +36,7 @@ has it then. Where there is no other worker, the same one takes it again.`,
 				return output.Message(s.Out, s.Format(), response.Msg)
 			}
 			s.Note("its owner is asked to resign; look at it with \"signalbox dispatcher show %s\"", args[0])
-			return output.Card(s.Out, s.Style(), []output.Field{{Name: "owner", Value: ownerLine(response.Msg.GetOwner())}})
+			return output.Card(s.Out, s.Style(), []output.Field{{Name: "asked", Value: ownerLine(response.Msg.GetOwner())}})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")

@@ -7,6 +7,7 @@ package dispatchercmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -81,9 +82,9 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 	noteErrors(s, found)
 	rows := make([][]string, len(found))
 	for i, d := range found {
-		progress, lease := d.GetProgress(), d.GetLease()
+		progress := d.GetProgress()
 		rows[i] = []string{
-			d.GetProject(), d.GetState(), owner(d), leaseLine(lease), number(progress != nil, progress.GetPending()), lag(progress),
+			d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
 			d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
 			d.GetExecution().GetRunId(), number(d.GetExecution() != nil, d.GetExecution().GetHistoryLength()), d.GetDetail(),
 		}
@@ -121,8 +122,14 @@ func ownerLine(o *signalboxv1.DispatcherOwner) string {
 	return fmt.Sprintf("%s (epoch %d)", o.GetServerId(), o.GetEpoch())
 }
 
-func leaseLine(l *signalboxv1.DispatcherLease) string {
+// leaseLine says that there is no lease only where the leases could be asked.
+func leaseLine(d *signalboxv1.Dispatcher) string {
+	l := d.GetLease()
 	if l == nil {
+		unasked := func(line string) bool { return strings.HasPrefix(line, "leases:") }
+		if slices.ContainsFunc(d.GetErrors(), unasked) {
+			return "unknown"
+		}
 		return "none"
 	}
 	remaining := l.GetRemaining().AsDuration()

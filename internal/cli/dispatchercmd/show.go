@@ -56,7 +56,7 @@ func fields(d *signalboxv1.Dispatcher, wide bool) []output.Field {
 		{Name: "state", Value: d.GetState()},
 		{Name: "detail", Value: d.GetDetail()},
 		{Name: "owner", Value: owner(d)},
-		{Name: "lease", Value: leaseLine(d.GetLease())},
+		{Name: "lease", Value: leaseLine(d)},
 	}
 	if p := d.GetProgress(); p != nil {
 		all = append(all,

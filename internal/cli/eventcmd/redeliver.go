@@ -60,7 +60,7 @@ func redeliver(ctx context.Context, s *session.Session, which named, ids []strin
 		return output.List(s.Out, s.Format(), deliveries)
 	}
 	if len(deliveries) == 0 {
-		s.Note("nothing to deliver again: what the event was for is done or being done")
+		s.Note("nothing to deliver again: nobody wanted the event, or all that it was for is done")
 		return nil
 	}
 	return printDeliveries(s, deliveries)

@@ -53,12 +53,14 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 		{Name: "ended", Value: output.Moment(run.GetEndTime())},
 		{Name: "took", Value: took(run)},
 	}
+	if trigger := run.GetTrigger(); wide || trigger != "api" {
+		fields = append(fields, output.Field{Name: "trigger", Value: trigger})
+	}
 	if wide {
 		temporal := run.GetTemporal()
 		fields = append(fields,
 			output.Field{Name: "project", Value: run.GetProject()},
 			output.Field{Name: "request id", Value: run.GetRequestId()},
-			output.Field{Name: "trigger", Value: run.GetTrigger()},
 			output.Field{Name: "actor", Value: run.GetActor()},
 			output.Field{Name: "document", Value: run.GetDocumentHash()},
 			output.Field{Name: "namespace", Value: temporal.GetNamespace()},

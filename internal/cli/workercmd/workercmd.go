@@ -24,7 +24,7 @@ func New(s *session.Session) *cobra.Command {
 }
 
 // states of workers, as the API spells them.
-func states() []string { return []string{"alive", "late", "stopped", "silent"} }
+func states() []string { return []string{"alive", "late", "stopped", "silent", "unknown"} }
 
 type listFlags struct {
 	states  []string

@@ -28,7 +28,7 @@ func (h *Workers) ListWorkers(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkersRequest],
 ) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
 	m := req.Msg
-	known := []dispatcher.WorkerState{dispatcher.Alive, dispatcher.Late, dispatcher.Stopped, dispatcher.Silent}
+	known := []dispatcher.WorkerState{dispatcher.Alive, dispatcher.Late, dispatcher.Stopped, dispatcher.Silent, dispatcher.Unsure}
 	if err := statesKnown(m.GetStates(), known); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (h *Workers) ListWorkers(
 
 // worksFor tells whether a worker is one of a project's; every worker is one of the empty project's.
 func worksFor(w dispatcher.Worker, project string) bool {
-	return project == "" || slices.Contains(w.Projects, project) || len(w.Projects) == 0 && w.State != dispatcher.Silent ||
+	return project == "" || slices.Contains(w.Projects, project) || len(w.Projects) == 0 && w.State != dispatcher.Silent && w.State != dispatcher.Unsure ||
 		slices.ContainsFunc(w.Registrations, func(r dispatcher.Registration) bool { return r.Name.Project == project })
 }
 
