@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"time"
@@ -47,7 +49,7 @@ func (j journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
 	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, strings.Join(e.Evicted, " "), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
-		ID:     e.At.UTC().Format(time.RFC3339Nano) + "-" + strings.Join(e.Evicted, ","),
+		ID:     evictionID(e),
 		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.Own + "worker.evicted", Subject: e.Name.TaskQueue,
 		Time: e.At, DataContentType: "application/json", Data: entry.Detail,
 	}})
@@ -55,6 +57,13 @@ func (j journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 		return err
 	}
 	return j.log.WriteAudit(ctx, entry)
+}
+
+// evictionID is the same whenever the eviction is told again, and short however many workers were evicted at once.
+func evictionID(e dispatch.Eviction) string {
+	sum := sha256.Sum256([]byte(strings.Join(e.Evicted, ",")))
+	const enough = 8
+	return e.At.UTC().Format(time.RFC3339Nano) + "-" + hex.EncodeToString(sum[:enough])
 }
 
 func entryOf(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string, facts map[string]any) audit.Entry {
