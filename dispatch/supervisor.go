@@ -30,7 +30,15 @@ const (
 // are open in Temporal, of all projects, and ends what nobody owns or works for. A dry run acts on nothing. It needs no Start. The error is of
 // what could not be read, or of what failed; nothing is done for lack of data.
 func (d *Dispatchers) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
-	return d.supervisor.Reconcile(ctx, dryRun)
+	report, err := d.supervisor.Reconcile(ctx, dryRun)
+	d.mu.Lock()
+	started := d.ctx != nil
+	d.mu.Unlock()
+	if !started {
+		// Nobody else writes the journal. What was done is told of even if who asked for it has gone.
+		d.record.Flush(context.WithoutCancel(ctx))
+	}
+	return report, err
 }
 
 // supervise makes the supervisor of a process. Its requests to Temporal have a pace of their own.

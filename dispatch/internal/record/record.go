@@ -48,13 +48,14 @@ func (r *Record) Run(ctx context.Context) {
 		case note := <-r.notes:
 			r.write(ctx, note)
 		case <-ctx.Done():
-			r.flush(context.WithoutCancel(ctx))
+			r.Flush(context.WithoutCancel(ctx))
 			return
 		}
 	}
 }
 
-func (r *Record) flush(ctx context.Context) {
+// Flush writes what waits for the journal, for a few seconds at most: for those who end, and those who do not run.
+func (r *Record) Flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	for {
