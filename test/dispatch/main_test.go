@@ -276,7 +276,8 @@ func (f *traffic) judge(t *testing.T, x *site) feed.Verdict {
 	}
 	end := feed.New(feed.Options{Type: f.Type + ".end", Servers: []*platform.Server{x.Server}})
 	require.Len(t, end.Send(t.Context(), 0, 1), 1)
-	return feed.Judge(t, feed.Evidence{Feed: f.Feed, Server: x.Server, Starts: []string{f.starts}, Wakes: f.wakes, Limit: patience})
+	return feed.Judge(t, feed.Evidence{Feed: f.Feed, Server: x.Server, Starts: []string{f.starts}, Wakes: f.wakes,
+		Limit: promise.Length(patience, 15*time.Minute)})
 }
 
 // pause is the longest time that an event waited for its run.
