@@ -46,6 +46,9 @@ const (
 	maxNotes = 3
 	// maxFuel is the compute after which no further event of a batch is matched: less than a second.
 	maxFuel = 20_000_000
+	// maxDeliveries is how many deliveries end a batch: one that many runs wait for each event of could not be written in the time that
+	// a transaction has, again and again.
+	maxDeliveries = 2000
 )
 
 // Matcher matches batches. It is safe for concurrent use.
@@ -62,8 +65,8 @@ func New(o Options) *Matcher {
 	}
 }
 
-// Match decides what becomes of the events of a batch, in order: of all, or, when that took too much compute, of the first ones; of one
-// at least.
+// Match decides what becomes of the events of a batch, in order: of all, or, when that took too much compute or made too many
+// deliveries, of the first ones; of one at least.
 func (m *Matcher) Match(b event.Batch) []event.Routing {
 	batch := &batch{
 		table: m.compiler.table(b), limit: m.sets, events: make(map[int64]*event.Event, len(b.Events)+len(b.Earlier)),
@@ -79,10 +82,12 @@ func (m *Matcher) Match(b event.Batch) []event.Routing {
 	}
 	routings := make([]event.Routing, 0, len(b.Events))
 	for i := range b.Events {
-		if batch.fuel > maxFuel {
+		if batch.fuel > maxFuel || batch.deliveries >= maxDeliveries {
 			break
 		}
-		routings = append(routings, batch.route(&b.Events[i]))
+		r := batch.route(&b.Events[i])
+		batch.deliveries += len(r.Deliveries)
+		routings = append(routings, r)
 	}
 	return routings
 }
@@ -97,6 +102,8 @@ type batch struct {
 	open   map[string][]*set
 	// fuel is the compute that it took so far.
 	fuel int64
+	// deliveries counts those made so far.
+	deliveries int
 }
 
 func (b *batch) route(e *event.Event) event.Routing {

@@ -272,3 +272,21 @@ func TestDeliveries(t *testing.T) {
 		require.NotEqual(t, start.RunID, match.New(match.Options{}).Match(c)[0].Deliveries[0].RunID, change)
 	}
 }
+
+// TestABatchEndsWhereManyAreReached: what is made of a batch is written in one transaction, which must come to an end however many runs
+// wait for every event of it.
+func TestABatchEndsWhereManyAreReached(t *testing.T) {
+	t.Parallel()
+	b := event.Batch{}
+	for i := range 3000 {
+		b.Listeners = append(b.Listeners, listener(fmt.Sprint("l-", i), event.One, wants("a", "")))
+	}
+	for position := range int64(5) {
+		b.Events = append(b.Events, ev(position+1, "a", ""))
+	}
+	routings := match.New(match.Options{}).Match(b)
+	require.Len(t, routings, 1)
+	require.Len(t, routings[0].Deliveries, 3000)
+	b.Listeners = b.Listeners[:300]
+	require.Len(t, match.New(match.Options{}).Match(b), 5)
+}
