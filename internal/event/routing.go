@@ -29,6 +29,6 @@ type Batch struct {
 	Triggers  []Trigger
 	Listeners []Listener // those whose types occur among the events, and those that take any type
 	Partials  []Partial  // of the triggers
-	// Earlier are the events that the partials name.
+	// Earlier are the events that the partials name: their positions, IDs and sources, since there may be many.
 	Earlier []Event
 }

@@ -144,6 +144,27 @@ func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
 	return e, err
 }
 
+// Identities reads what identifies events, by their positions, in order: nothing of them that may be large.
+func (s *Store) Identities(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+	for part := range sqlrow.Chunks(slices.Compact(slices.Sorted(slices.Values(positions)))) {
+		args := []any{project}
+		for _, p := range part {
+			args = append(args, p)
+		}
+		found, err := sqlrow.Collect(ctx, c, `SELECT position, id, source FROM events WHERE project = $1 AND position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY position`, args, func(row sqlrow.Scanner) (e event.Event, err error) {
+			e.Project = project
+			err = row.Scan(&e.Position, &e.ID, &e.Source)
+			return e, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
 // denseEnough is how many events are read for one that is wanted, rather than to look each up.
 const denseEnough = 4
 

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ReadPartials adds the open sets of the triggers to a batch, and the events in them.
+// ReadPartials adds the open sets of the triggers to a batch, and which events are in them.
 func (s *Store) ReadPartials(ctx context.Context, c sqldb.Conn, project string, b *event.Batch) error {
 	var workflows []string
 	for _, t := range b.Triggers {
@@ -35,7 +35,7 @@ func (s *Store) ReadPartials(ctx context.Context, c sqldb.Conn, project string, 
 	if err != nil {
 		return err
 	}
-	b.Earlier, err = s.events.At(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool { return p == 0 }))
+	b.Earlier, err = s.events.Identities(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool { return p == 0 }))
 	return err
 }
 
