@@ -96,7 +96,7 @@ func (e *eventing) Ring(ctx context.Context, project string) error {
 // work is what the worker of a project's task queue does for events, beside its runs.
 func (e *eventing) work(_ string, r worker.Registry) {
 	e.dispatchers.Register(r)
-	schedule.Register(r, event.Platform{Service: e.events})
+	schedule.Register(r, event.Platform{Service: e.events}, e.schedules)
 }
 
 // serve has this process own the dispatcher of a project, when nobody else does.

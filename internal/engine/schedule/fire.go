@@ -28,6 +28,9 @@ type Fire struct {
 	Version  string `json:"version"`
 	// At is when it was due. Zero: the time for which the schedule started it.
 	At time.Time `json:"at,omitzero"`
+	// Following: it was arranged at the end of a run, for later. Nobody arranges it again, so that it waits while the workflow is paused;
+	// it comes to nothing where the workflow does not follow its runs any more.
+	Following bool `json:"following,omitempty"`
 }
 
 // Publisher accepts events.
@@ -35,10 +38,22 @@ type Publisher interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
+// Timers tells what a workflow wants of the clock by now.
+type Timers interface {
+	Timer(ctx context.Context, project, workflow string) (t event.Timer, found bool, err error)
+}
+
 // Register adds the fire workflow to the worker of a project.
-func Register(r worker.Registry, events Publisher) {
+func Register(r worker.Registry, events Publisher, timers Timers) {
 	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
-	publish := func(ctx context.Context, f Fire) error { return commit(ctx, events, f) }
+	publish := func(ctx context.Context, f Fire) error {
+		if f.Following {
+			if wanted, err := stillWanted(ctx, timers, f); err != nil || !wanted {
+				return err
+			}
+		}
+		return commit(ctx, events, f)
+	}
 	r.RegisterActivityWithOptions(publish, activity.RegisterOptions{Name: fireActivity})
 }
 
@@ -56,6 +71,21 @@ func fire(ctx workflow.Context, f Fire) error {
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
 	return workflow.ExecuteActivity(ctx, fireActivity, f).Get(ctx, nil)
+}
+
+// stillWanted tells whether the workflow still follows its runs. The error of one that is paused has Temporal ask again, at most a
+// minute later.
+func stillWanted(ctx context.Context, timers Timers, f Fire) (bool, error) {
+	t, found, err := timers.Timer(ctx, f.Project, f.Workflow)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("reading the timer of %q: %w", f.Workflow, err)
+	case !found || t.Spec.After == 0:
+		return false, nil
+	case t.Paused:
+		return false, fmt.Errorf("workflow %q is paused", f.Workflow)
+	}
+	return true, nil
 }
 
 // commit publishes the event. The same fire time again is a duplicate.

@@ -6,7 +6,7 @@
 // pause of the workflow holds for the clock too.
 //
 //	k := schedule.New(schedule.Options{Client: manager.Client, Timers: store, …})
-//	schedule.Register(worker, events)   // on every worker of the project
+//	schedule.Register(worker, events, k)   // on every worker of the project
 //	err := k.Start(ctx)
 //	k.Wake()                            // a workflow was published, paused or deleted
 //	err = k.Stop(ctx)
@@ -292,7 +292,7 @@ func (k *Keeper) follow(ctx context.Context, c client.Client, t event.Timer) err
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project), StartDelay: max(due.Sub(k.opts.Now()), 0),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
-	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due})
+	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Following: true})
 	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return fmt.Errorf("arranging the run after %s of %q: %w", last.ID, t.Workflow, err)
 	}

@@ -65,10 +65,20 @@ func TestNoTwoWorkflowsHaveOneSchedule(t *testing.T) {
 	require.Empty(t, projectOf("nightly"))
 }
 
-// inbox takes events as a service does that fails first.
+// inbox takes events as a service does that fails first, and knows the timers of workflows.
 type inbox struct {
 	failures []error
 	events   []event.Event
+	timers   map[string]event.Timer
+	// asked is how often a timer was looked up; resume is after how many times it is not paused any more.
+	asked, resume int
+}
+
+func (i *inbox) Timer(_ context.Context, _, workflow string) (event.Timer, bool, error) {
+	i.asked++
+	t, found := i.timers[workflow]
+	t.Paused = t.Paused && i.asked <= i.resume
+	return t, found, nil
 }
 
 func (i *inbox) Publish(_ context.Context, project string, events []event.Event) ([]event.Accepted, error) {
@@ -88,7 +98,7 @@ func fired(t *testing.T, i *inbox, f Fire) error {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	Register(env, i)
+	Register(env, i, i)
 	env.SetStartTime(noon())
 	env.ExecuteWorkflow(fireWorkflow, f)
 	require.True(t, env.IsWorkflowCompleted())
@@ -115,4 +125,27 @@ func TestFireOfAProjectThatIsGone(t *testing.T) {
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, fault.ProjectNotFound, failure.Type())
+}
+
+func TestFireAfterARun(t *testing.T) {
+	t.Parallel()
+	after, every := timer("w", event.TimerSpec{After: time.Minute}), timer("w", event.TimerSpec{Every: time.Hour})
+	paused := after
+	paused.Paused = true
+	for name, tt := range map[string]struct {
+		timers map[string]event.Timer
+		resume int
+		events int
+		asked  int
+	}{
+		"as it was":        {map[string]event.Timer{"orders/w": after}, 0, 1, 1},
+		"paused meanwhile": {map[string]event.Timer{"orders/w": paused}, 3, 1, 4},
+		"deleted":          {nil, 0, 0, 1},
+		"on another timer": {map[string]event.Timer{"orders/w": every}, 0, 0, 1},
+	} {
+		i := &inbox{timers: tt.timers, resume: tt.resume}
+		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Following: true}), name)
+		require.Len(t, i.events, tt.events, name)
+		require.Equal(t, tt.asked, i.asked, name)
+	}
 }
