@@ -71,7 +71,7 @@ func New(o Options) (*Dispatchers, error) {
 	}
 	o = o.withDefaults()
 	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{})}
-	d.temporal = &remote.Temporal{Client: o.Client, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
+	d.temporal = &remote.Temporal{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
 	d.roll = roll.New(registrar{d}, o.ServerID, o.Build, o.Log)
 	d.heart = &heart.Heart{

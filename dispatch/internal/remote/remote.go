@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -45,7 +47,8 @@ const (
 type Temporal struct {
 	// Client returns the client to use now, or why there is none.
 	Client func() (client.Client, error)
-	// Converter is that of the clients.
+	// Namespace and Converter are those of the clients.
+	Namespace string
 	Converter converter.DataConverter
 	// CheckEvery is given to the dispatchers that are started.
 	CheckEvery time.Duration
@@ -139,6 +142,11 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	o.WorkflowID, o.WaitForStage = contract.ID(name), client.WorkflowUpdateStageCompleted
+	// Temporal would first wait five seconds for the process that executed the workflow last, which after a crash is gone. Without
+	// this, the answer is late, not wrong.
+	_, _ = c.WorkflowService().ResetStickyTaskQueue(within, &workflowservice.ResetStickyTaskQueueRequest{ // see above
+		Namespace: t.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: o.WorkflowID, RunId: o.RunID},
+	})
 	handle, err := c.UpdateWorkflow(within, o)
 	if err == nil {
 		err = handle.Get(within, into)
