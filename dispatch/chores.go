@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -284,30 +285,11 @@ func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
 			known = map[string]bool{}
 			told[o.Name] = known
 		}
-		var late []string
-		consider := func(id string) {
-			switch {
-			case lives[id].Alive:
-				delete(known, id)
-			case !known[id]:
-				late = append(late, id)
-			}
-		}
-		for id, life := range lives {
-			if life.Serves(o.Name.Project) {
-				consider(id)
-			}
-		}
-		for _, w := range o.Workers {
-			if _, there := lives[w.ServerID]; !there {
-				consider(w.ServerID)
-			}
-		}
+		late := latecomers(lives, o, known)
 		if len(late) == 0 {
 			continue
 		}
-		slices.Sort(late)
-		if err := d.temporal.Late(ctx, o.Name, slices.Compact(late)); err == nil {
+		if err := d.temporal.Late(ctx, o.Name, late); err == nil {
 			for _, id := range late {
 				known[id] = true
 			}
@@ -319,6 +301,35 @@ func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
 			delete(told, name)
 		}
 	}
+}
+
+// latecomers are the workers of a dispatcher that seem to be gone and are not known to, in order. Those whom nobody speaks of any more are
+// forgotten: each start of a process has a name of its own.
+func latecomers(lives map[string]heart.Life, o owner.Ownership, known map[string]bool) []string {
+	mentioned := map[string]bool{}
+	for id, life := range lives {
+		if life.Serves(o.Name.Project) {
+			mentioned[id] = true
+		}
+	}
+	for _, w := range o.Workers {
+		if _, there := lives[w.ServerID]; !there {
+			mentioned[w.ServerID] = true
+		}
+	}
+	for id := range known {
+		if !mentioned[id] || lives[id].Alive {
+			delete(known, id)
+		}
+	}
+	var late []string
+	for id := range mentioned {
+		if !lives[id].Alive && !known[id] {
+			late = append(late, id)
+		}
+	}
+	slices.Sort(late)
+	return late
 }
 
 // lookAfter has the owner look whether the dispatcher is there, if it is this process.
