@@ -34,7 +34,7 @@ type Options struct {
 	Targets int
 	// Shapes is how many filters are kept compiled; 0 means 2,000.
 	Shapes int
-	// Sets is how many sets of events one workflow may have open; 0 means 1,000.
+	// Sets is how many sets of events one workflow may have open, before the oldest is let go; 0 means 1,000.
 	Sets int
 }
 

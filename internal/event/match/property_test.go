@@ -119,7 +119,7 @@ func TestSetsHoldTogether(t *testing.T) {
 		for i := range rapid.IntRange(1, 12).Draw(t, "events") {
 			events = append(events, drawEvent(t, int64(i+1)))
 		}
-		m := match.New(match.Options{})
+		m := match.New(match.Options{Sets: rapid.IntRange(0, 3).Draw(t, "sets")})
 		whole := m.Match(event.Batch{Events: events, Triggers: triggers})
 		var kept shelf
 		var pieces []event.Routing

@@ -28,8 +28,8 @@ type setKey struct {
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 }
 
-// collect puts an event into the oldest open set of a trigger that it belongs to, or opens one. A set that is complete
-// starts the workflow. It returns why the event could not be taken, if so.
+// collect puts an event into the oldest open set of a trigger that it belongs to, or opens one, for which the oldest
+// makes room where there are as many as there may be. A set that is complete starts the workflow. It returns why the event could not be taken, if so.
 func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 	trigger := h.target.trigger
 	b.load(h.target, r)
@@ -44,9 +44,6 @@ func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 			}
 		}
 	}
-	if len(b.open[trigger.Workflow]) >= b.limit {
-		return fmt.Sprintf("workflow %q has %d open sets of events already", trigger.Workflow, b.limit)
-	}
 	s := &set{
 		values:    setKey{Opened: e.Position, Filters: h.target.hash},
 		positions: make([]int64, len(h.target.spec.Filters)),
@@ -56,7 +53,19 @@ func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 	if note != "" {
 		b.close(trigger.Workflow, s)
 	}
+	b.bound(trigger, r)
 	return note
+}
+
+// bound lets the oldest sets of a trigger go while it has more than it may: sets that nobody completes any more must not keep new
+// ones out for ever.
+func (b *batch) bound(t *event.Trigger, r *event.Routing) {
+	open := b.open[t.Workflow]
+	surplus := max(len(open)-b.limit, 0)
+	for _, s := range open[:surplus] {
+		r.Partials = append(r.Partials, event.Partial{Project: t.Project, Workflow: t.Workflow, Key: s.key})
+	}
+	b.open[t.Workflow] = slices.Delete(open, 0, surplus)
 }
 
 // join gives an event its place in a set.

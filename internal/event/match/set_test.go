@@ -135,12 +135,33 @@ func TestSets(t *testing.T) {
 
 func TestSetsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := match.New(match.Options{Sets: 2})
-	b := event.Batch{Triggers: []event.Trigger{trigger("a/b", event.All, wants("t", ""), wants("h", ""))}}
-	for i := range 3 {
-		b.Events = append(b.Events, ev(int64(i+1), "t", ""))
+	const waits = "routed | it waits for the other events of its set"
+	triggers := []event.Trigger{
+		trigger("a/b", event.All, by(wants("t", ""), "room", ".data.room", ""), by(wants("h", ""), "room", ".data.room", "")),
 	}
-	require.Equal(t, `unmatched | workflow "a/b" has 2 open sets of events already`, outcomes(m.Match(b))[2])
+	events := []event.Event{
+		reading(1, "t", "x"), reading(2, "t", "y"), reading(3, "t", strings.Repeat("z", event.MaxPartialKey)),
+		reading(4, "t", "z"), reading(5, "h", "x"), reading(6, "h", "y"), reading(7, "h", "z"), reading(8, "t", "x"),
+	}
+	want := []string{
+		waits, waits,
+		`unmatched | its correlation keys are too long for workflow "a/b"`, // and nothing makes room for it
+		waits, // in the room of the first
+		waits, // what the first waited for opens one of its own, in the room of the second
+		waits, // and what the second waited for, in the room of the one after it
+		waits, waits,
+	}
+	m := match.New(match.Options{Sets: 2})
+	require.Equal(t, want, outcomes(m.Match(event.Batch{Events: events, Triggers: triggers})))
+	var kept shelf
+	for i, e := range events {
+		require.Equal(t, want[i:i+1], outcomes(kept.match(m, event.Batch{Events: []event.Event{e}, Triggers: triggers})), "event %d", i+1)
+		require.LessOrEqual(t, len(kept.partials), 2)
+	}
+	// The two that are left are the newest.
+	newest := event.Batch{Events: []event.Event{reading(9, "t", "z"), reading(10, "h", "x")}, Triggers: triggers}
+	require.Equal(t, []string{"routed | a/b[9 7]", "routed | a/b[8 10]"}, outcomes(kept.match(m, newest)))
+	require.Empty(t, kept.partials)
 }
 
 // TestSetsOfAnotherVersion: what was collected for other filters is let go.
