@@ -30,7 +30,7 @@ type Seen struct {
 	Epoch   int64
 	// Silent tells that it makes no progress although there is work.
 	Silent bool
-	// Unanswered tells that it did not answer an adoption by this owner.
+	// Unanswered tells that it did not answer this owner.
 	Unanswered bool
 }
 
@@ -68,6 +68,8 @@ func What(previous Previous, seen Seen, own inbox.Owner) Act {
 		return Act{StepDown, "outrun", fmt.Sprintf("it belongs to %q with epoch %d", seen.Owner, seen.Epoch)}
 	case previous == Crashed:
 		return Act{TakeOver, "crashed", "its owner did not renew its lease"}
+	case seen.Unanswered && seen.Silent:
+		return Act{TakeOver, "unanswered", "it makes no progress although there is work, and did not answer"}
 	case seen.Unanswered:
 		return Act{TakeOver, "unanswered", "it did not answer"}
 	case seen.Silent:

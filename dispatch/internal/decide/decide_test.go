@@ -97,6 +97,7 @@ func TestTable(t *testing.T) {
 		"unknown, answering":             {decide.Unknown, mine, decide.Adopt, "unowned"},
 		"resigned, silent":               {decide.Resigned, with(func(s *decide.Seen) { s.Silent = true }), decide.TakeOver, "silent"},
 		"unknown, unanswered":            {decide.Unknown, with(func(s *decide.Seen) { s.Unanswered = true }), decide.TakeOver, "unanswered"},
+		"unknown, neither":               {decide.Unknown, with(func(s *decide.Seen) { s.Silent, s.Unanswered = true, true }), decide.TakeOver, "unanswered"},
 		"crashed, open":                  {decide.Crashed, mine, decide.TakeOver, "crashed"},
 		"one was given an epoch between": {decide.Resigned, with(func(s *decide.Seen) { s.Epoch = 3 }), decide.TakeOver, "interrupted"},
 		"legacy":                         {decide.Resigned, with(func(s *decide.Seen) { s.Belongs = contract.Legacy }), decide.TakeOver, "legacy"},

@@ -26,6 +26,8 @@ type Temporal interface {
 	Describe(ctx context.Context, name inbox.Name) (*contract.Execution, error)
 	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []contract.Worker) (runID string, err error)
 	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (contract.State, error)
+	// Ask returns nil if the run answers its owner.
+	Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error
 	Terminate(ctx context.Context, name inbox.Name, runID, reason string) error
 	Ring(ctx context.Context, name inbox.Name) error
 }

@@ -21,6 +21,8 @@ const (
 	maxTries  = 12
 	tryPause  = 50 * time.Millisecond
 	tryPauses = 2 * time.Second
+	// maxPatience bounds the time that a dispatcher without progress gets where replacing it did not help.
+	maxPatience = time.Hour
 )
 
 // errReplacing: the old one was terminated, the new one is to be started.
@@ -33,8 +35,18 @@ type tenure struct {
 	hold  *lease.Hold
 	began time.Time
 
+	silence silence
+
 	mu    sync.Mutex
 	owner inbox.Owner // zero until the inbox handed out the epoch
+}
+
+// silence is that a dispatcher makes no progress although there is work, as all looks since one saw it.
+type silence struct {
+	runID    string // empty where it does make progress
+	since    time.Time
+	mute     bool // it did not answer either
+	replaced int  // how many were replaced for that without one making progress
 }
 
 // value is what the lease's entry says.
@@ -73,15 +85,8 @@ func (t *tenure) take(ctx context.Context, before decide.Previous) error {
 	case <-t.hold.Done():
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := t.whileHeld(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-t.hold.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	a := &attempt{t: t, before: before, outcome: terms.Handover, unanswered: map[string]bool{}}
 	var last error
 	for try := range maxTries {
@@ -102,6 +107,19 @@ func (t *tenure) take(ctx context.Context, before decide.Previous) error {
 		return nil // what ended it says the rest
 	}
 	return fmt.Errorf("own dispatcher %q: gave up after %d tries: %w", contract.ID(t.l.name), maxTries, last)
+}
+
+// whileHeld returns a context that ends with the lease.
+func (t *tenure) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-t.hold.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // attempt is what was learnt while taking a dispatcher.
@@ -200,6 +218,9 @@ func (a *attempt) see(ctx context.Context) (decide.Seen, contract.Execution, err
 	for _, p := range progress {
 		a.fence = p.Owner
 		seen.Silent = !p.Parked && p.Due && p.SinceProgress > t.l.p.Timing.StaleAfter
+	}
+	if seen.Silent && t.silence.mute && t.silence.runID == open.RunID {
+		seen.Unanswered = true
 	}
 	return seen, *open, nil
 }
@@ -314,23 +335,49 @@ func (t *tenure) lookAgain(ctx context.Context) error {
 	// Somebody slow may have been given an epoch long after it lost its lease: then nobody can claim until the owner is given another.
 	overtaken := a.fence.Epoch > a.owner.Epoch
 	if err != nil {
+		t.silence.runID = ""
 		return nil //nolint:nilerr // what cannot be seen is looked at again later
 	}
+	why := "The dispatcher is gone or another's; deciding again"
 	if decide.What(a.before, seen, a.owner).Kind == decide.Keep && !overtaken {
 		t.l.renamed(open.RunID)
-		if seen.Silent {
-			t.ring(ctx)
+		if !seen.Silent {
+			t.silence = silence{}
+			return nil
 		}
-		return nil
+		if !t.stuck(ctx, open.RunID, a.owner) {
+			t.ring(ctx)
+			return nil
+		}
+		why = "The dispatcher makes no progress although there is work, and does not answer; replacing it"
 	}
 	if !t.hold.Valid() {
 		return nil // the select sees why
 	}
-	t.l.log.WarnContext(ctx, "The dispatcher is gone or another's; deciding again")
+	t.l.log.WarnContext(ctx, why)
 	t.l.own(nil)
 	t.began = time.Now()
 	t.won = &victory{entry: t.won.entry}
 	return t.take(ctx, decide.Unknown)
+}
+
+// stuck tells whether a run that makes no progress has to be replaced: it was seen like that before, had time to hear the doorbell, and
+// does not answer. Whatever keeps one after another from making progress is not replaced away: each gets twice the time.
+func (t *tenure) stuck(ctx context.Context, runID string, owner inbox.Owner) bool {
+	s := &t.silence
+	if s.runID != runID {
+		s.runID, s.since, s.mute = runID, time.Now(), false
+		return false
+	}
+	if time.Since(s.since) < min(t.l.p.Timing.StaleAfter<<min(s.replaced, 10), maxPatience) {
+		return false
+	}
+	ctx, cancel := t.whileHeld(ctx)
+	defer cancel()
+	if s.mute = errors.Is(t.l.p.Temporal.Ask(ctx, t.l.name, runID, owner), remote.ErrUnanswered); s.mute {
+		s.replaced++
+	}
+	return s.mute
 }
 
 // ring wakes a dispatcher that may sleep although the inbox does not say so, so that nobody else rings: a routing that was taken for

@@ -141,6 +141,22 @@ func (w *world) Adopt(ctx context.Context, n inbox.Name, runID string, o inbox.O
 	return contract.State{Name: n, Owner: o.Holder, Epoch: o.Epoch}, nil
 }
 
+func (w *world) Ask(ctx context.Context, _ inbox.Name, runID string, o inbox.Owner) error {
+	if err := w.begin("ask", runID); err != nil {
+		return err
+	}
+	defer w.mu.Unlock()
+	switch {
+	case w.mute:
+		return remote.ErrUnanswered
+	case w.open == nil || w.open.RunID != runID:
+		return remote.ErrGone
+	case w.open.Memo.Epoch != o.Epoch:
+		return remote.ErrFenced
+	}
+	return nil
+}
+
 func (w *world) Terminate(_ context.Context, _ inbox.Name, runID, reason string) error {
 	if err := w.begin("terminate", runID); err != nil {
 		return err

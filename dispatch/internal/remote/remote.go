@@ -41,6 +41,8 @@ const (
 	// answerTimeout bounds those that the workflow answers: five seconds pass before a task that was meant for a process
 	// which is gone goes to another.
 	answerTimeout = 10 * time.Second
+	// unreadyPause is the pause before a workflow whose task failed is asked again.
+	unreadyPause = time.Second
 )
 
 // Temporal is the other side.
@@ -123,6 +125,19 @@ func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, own
 	return state, err
 }
 
+// Ask returns nil if the run has this owner and says so. [ErrGone], [ErrFenced], [ErrUnanswered].
+func (t *Temporal) Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error {
+	// An update, not a query: only who can go on with its history completes one. Without an ID, for the server would repeat the answer
+	// to the adoption.
+	err := t.update(ctx, name, client.UpdateWorkflowOptions{
+		RunID: runID, UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
+	}, nil)
+	if err != nil {
+		err = fmt.Errorf("ask dispatcher %q: %w", contract.ID(name), err)
+	}
+	return err
+}
+
 // Register tells the dispatcher, whichever run is open, that a process works for it. [ErrGone], [ErrUnanswered].
 func (t *Temporal) Register(ctx context.Context, name inbox.Name, r contract.Registration) error {
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
@@ -147,10 +162,7 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	_, _ = c.WorkflowService().ResetStickyTaskQueue(within, &workflowservice.ResetStickyTaskQueueRequest{ // see above
 		Namespace: t.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: o.WorkflowID, RunId: o.RunID},
 	})
-	handle, err := c.UpdateWorkflow(within, o)
-	if err == nil {
-		err = handle.Get(within, into)
-	}
+	err = complete(within, c, o, into)
 	application, refused := errors.AsType[*temporal.ApplicationError](err)
 	switch {
 	case err == nil:
@@ -170,6 +182,27 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 		return ErrUnanswered
 	}
 	return err
+}
+
+// complete sends an update again while the server says that the workflow's tasks fail, until ctx ends: one that failed once is no
+// sign, and of one that goes on failing the server says so at once.
+func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptions, into any) error {
+	for {
+		handle, err := c.UpdateWorkflow(ctx, o)
+		if err == nil {
+			err = handle.Get(ctx, into)
+		}
+		if _, unready := errors.AsType[*serviceerror.WorkflowNotReady](err); !unready {
+			return err
+		}
+		timer := time.NewTimer(unreadyPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
 }
 
 // Terminate ends that one run. [ErrGone] if it is not open.
