@@ -138,7 +138,7 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
 }
 
 // Redeliver makes deliveries of an event due at once: those that are pending or dead, all of them where no IDs are given. What is
-// delivered stays as it is. It returns those that it changed.
+// delivered stays as it is, and so does what a run that has gone on with later events would not take any more. It returns those that it changed.
 func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]Delivery, error) {
 	e, err := s.Get(ctx, project, position)
 	if err != nil {

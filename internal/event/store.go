@@ -73,8 +73,9 @@ type IntakeStore interface {
 	// ListDeliveries returns the deliveries that an event is part of.
 	ListDeliveries(ctx context.Context, project string, position int64) ([]Delivery, error)
 	// Redeliver makes pending and dead deliveries of an event due at once, all where no IDs are given, and writes e. It returns those
-	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run. An ID that the
-	// event does not have is [fault.DeliveryNotFound].
+	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run, nor
+	// dead ones whose listener was given a later event or is being given one: its run takes none out of order. An ID that the event
+	// does not have is [fault.DeliveryNotFound].
 	Redeliver(ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry) ([]Delivery, error)
 }
 

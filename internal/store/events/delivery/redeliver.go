@@ -144,9 +144,15 @@ type redelivery struct {
 }
 
 func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) error {
+	passed, err := r.passed(ctx, c, list)
+	if err != nil {
+		return err
+	}
 	var revived, hurried, lanes []string
 	for _, d := range list {
 		switch {
+		case d.Status == event.DeliveryDead && d.wakes() && passed[d.Listener]:
+			continue
 		case d.Status == event.DeliveryDead:
 			revived = append(revived, d.ID)
 		case d.Status == event.DeliveryPending && !d.claimed(r.now) && d.due():
@@ -159,7 +165,7 @@ func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) er
 		}
 	}
 	r.changed = slices.Concat(revived, hurried)
-	err := sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
+	err = sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
 		func(ctx context.Context, marks string, args []any) error {
 			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2
 WHERE id IN `+marks, args...)
@@ -175,6 +181,30 @@ WHERE id IN `+marks, args...)
 		}
 	}
 	return r.store.orderLanes(ctx, c, r.now, lanes)
+}
+
+// passed are the listeners of dead deliveries that have a later one, or may be given it at this moment. Their runs ignore what comes
+// behind that, which would then count as done though nobody took it.
+func (r *redelivery) passed(ctx context.Context, c sqldb.Conn, list []stored) (map[string]bool, error) {
+	var listeners []string
+	var position int64
+	for _, d := range list {
+		if d.Status == event.DeliveryDead && d.wakes() {
+			// All wakes of an event are at its position.
+			listeners, position = append(listeners, d.Listener), d.Position
+		}
+	}
+	passed := map[string]bool{}
+	err := sqlrow.In(ctx, r.store.db.Dialect(), sqlrow.Distinct(listeners), []any{r.project, position},
+		func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT listener FROM deliveries WHERE project = $1 AND position > $2 AND kind = 'wake'
+AND (status = 'done' OR claimed_until IS NOT NULL) AND listener IN `+marks, args, sqlrow.ScanText)
+			for _, l := range found {
+				passed[l] = true
+			}
+			return err
+		})
+	return passed, err
 }
 
 // deliveries reads deliveries by their IDs, in order of position and ID.
