@@ -24,8 +24,10 @@ const (
 	heedAgain     = time.Second
 	requestsEvery = 5 * time.Second
 	// sweepEvery is the pace at which owners look for dispatchers that sleep although there is work, sweepLimit how many at once.
-	sweepEvery = 2 * time.Second
-	sweepLimit = 1000
+	// Every sweepOthers-th time, a process looks for those as well that it only serves: while the leases are away, nobody owns them.
+	sweepEvery  = 2 * time.Second
+	sweepLimit  = 1000
+	sweepOthers = 5
 	// inspectEvery is how often an owner looks whether a dispatcher is still open; a process looks at inspectPace a second at most.
 	inspectEvery = 30 * time.Second
 	inspectPace  = 20
@@ -125,10 +127,14 @@ func (d *Dispatchers) heedRequest(ctx context.Context, name Name, entry lease.En
 	}
 }
 
-// sweep rings for owned dispatchers that sleep although there is work, because a doorbell was not heard.
+// sweep rings for dispatchers that sleep although there is work, because a doorbell was not heard, or the time of a retry has come.
+// That several processes ring for one does no harm.
 func (d *Dispatchers) sweep(ctx context.Context) {
+	round := rand.N(sweepOthers) //nolint:gosec // spreads load, guards nothing
 	every(ctx, sweepEvery, func(ctx context.Context) {
-		if len(d.owned()) == 0 {
+		round = (round + 1) % sweepOthers
+		others := round == 0
+		if len(d.owned()) == 0 && (!others || len(d.services()) == 0) {
 			return
 		}
 		bounded, cancel := context.WithTimeout(ctx, choreLimit)
@@ -139,7 +145,7 @@ func (d *Dispatchers) sweep(ctx context.Context) {
 		}
 		for _, name := range asleep {
 			s := d.service(name)
-			if s == nil || s.loop.Owned() == nil {
+			if s == nil || !others && s.loop.Owned() == nil {
 				continue
 			}
 			if err := d.Ring(ctx, name); err != nil && !errors.Is(err, ErrNotOpen) {

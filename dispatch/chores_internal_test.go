@@ -1,14 +1,67 @@
 package dispatch
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/lease"
 )
+
+// bell is a client by which doorbells can be rung, and nothing else.
+type bell struct {
+	client.Client
+	rung atomic.Int64
+}
+
+func (b *bell) SignalWorkflow(context.Context, string, string, string, any) error {
+	b.rung.Add(1)
+	return nil
+}
+
+// TestASleeperThatNobodyOwns: who only serves a dispatcher rings as well, or a retry would wait until the leases are back.
+func TestASleeperThatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bell{}
+		box := memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+			return inbox.Outcome{Result: inbox.Done}
+		})
+		d, err := New(Options{
+			ServerID: "w-1", Client: func() (client.Client, error) { return b, nil }, Namespace: "default", Leases: lease.NewMemory(), Inbox: box,
+		})
+		require.NoError(t, err)
+		served := Name{Project: "shop", TaskQueue: "orders"}
+		require.NoError(t, d.Serve(served))
+		for _, name := range []Name{served, {Project: "bank", TaskQueue: "orders"}} {
+			own, err := box.Fence(t.Context(), name, "gone", 0)
+			require.NoError(t, err)
+			parked, err := box.Park(t.Context(), name, own)
+			require.NoError(t, err)
+			require.True(t, parked)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go d.sweep(ctx)
+		<-time.After(time.Minute)
+		require.Zero(t, b.rung.Load(), "nothing is due")
+		box.Publish(served, "", "event")
+		box.Publish(Name{Project: "bank", TaskQueue: "orders"}, "", "event")
+		<-time.After(time.Minute)
+		require.GreaterOrEqual(t, b.rung.Load(), int64(5))
+		require.LessOrEqual(t, b.rung.Load(), int64(8), "slower than an owner, and for nobody that is not served")
+	})
+}
 
 func TestLatecomers(t *testing.T) {
 	t.Parallel()
