@@ -29,7 +29,7 @@ var _ dispatcher.Source = dispatcherSource{}
 func (s dispatcherSource) List(ctx context.Context) ([]dispatcher.Dispatcher, error) {
 	found, err := s.overview.List(ctx)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, unreadable(ctx, err)
 	}
 	all := make([]dispatcher.Dispatcher, len(found))
 	for i := range found {
@@ -42,7 +42,7 @@ func (s dispatcherSource) List(ctx context.Context) ([]dispatcher.Dispatcher, er
 func (s dispatcherSource) Get(ctx context.Context, project string) (dispatcher.Dispatcher, error) {
 	found, err := s.overview.Get(ctx, dispatcherOf(project))
 	if err != nil {
-		return dispatcher.Dispatcher{}, unreadable(err)
+		return dispatcher.Dispatcher{}, unreadable(ctx, err)
 	}
 	if found.Status == dispatch.Missing && found.Lease == nil && found.Progress == nil && len(found.Errors) == 0 {
 		return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound,
@@ -55,7 +55,7 @@ func (s dispatcherSource) Get(ctx context.Context, project string) (dispatcher.D
 func (s dispatcherSource) Workers(ctx context.Context) (dispatcher.Workers, error) {
 	found, failed, err := s.overview.Workers(ctx)
 	if err != nil {
-		return dispatcher.Workers{}, unreadable(err)
+		return dispatcher.Workers{}, unreadable(ctx, err)
 	}
 	all := dispatcher.Workers{Errors: reasons(ctx, failed)}
 	for _, w := range found {
@@ -78,7 +78,7 @@ func (s dispatcherSource) HandOver(ctx context.Context, project, by, reason stri
 	name := dispatcherOf(project)
 	before, err := s.overview.Get(ctx, name)
 	if err != nil {
-		return inbox.Owner{}, unreadable(err)
+		return inbox.Owner{}, unreadable(ctx, err)
 	}
 	err = s.dispatchers.RequestHandover(ctx, name, by, reason)
 	switch {
@@ -98,7 +98,7 @@ func (s dispatcherSource) HandOver(ctx context.Context, project, by, reason stri
 func (s dispatcherSource) Reconcile(ctx context.Context, dryRun bool) (dispatcher.Report, error) {
 	report, err := s.dispatchers.Reconcile(ctx, dryRun)
 	if err != nil && len(report.Items) == 0 {
-		return dispatcher.Report{}, unreadable(err)
+		return dispatcher.Report{}, unreadable(ctx, err)
 	}
 	out := dispatcher.Report{
 		Dispatchers: report.Dispatchers, Healthy: report.Healthy, Stale: report.Stale, Unknown: report.Unknown, Took: report.Took, DryRun: report.DryRun,
@@ -150,11 +150,12 @@ func reasons(ctx context.Context, failed []dispatch.PartError) []string {
 	return lines
 }
 
-// unreadable is the fault for what no side tells.
-func unreadable(err error) error {
+// unreadable is the fault for what no side tells. As with [reasons], what exactly went wrong is for the log.
+func unreadable(ctx context.Context, err error) error {
 	if _, ok := fault.From(err); ok {
 		return err
 	}
+	logger.FromContext(ctx).WarnContext(ctx, "What is known of dispatchers cannot be read", "error", err)
 	return fault.New(fault.Unavailable, fault.LeasesUnavailable,
-		"what is known of dispatchers cannot be read: %v", err).WithRetry(askAgain).WithCause(err)
+		"what is known of dispatchers cannot be read; the server's log says why").WithRetry(askAgain).WithCause(err)
 }
