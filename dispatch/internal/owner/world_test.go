@@ -141,7 +141,7 @@ func (w *world) Adopt(ctx context.Context, n inbox.Name, runID string, o inbox.O
 	return contract.State{Name: n, Owner: o.Holder, Epoch: o.Epoch}, nil
 }
 
-func (w *world) Ask(ctx context.Context, _ inbox.Name, runID string, o inbox.Owner) error {
+func (w *world) Ask(_ context.Context, _ inbox.Name, runID string, o inbox.Owner) error {
 	if err := w.begin("ask", runID); err != nil {
 		return err
 	}
