@@ -84,7 +84,9 @@ func executions(ctx context.Context, c client.Client) (map[string][]enums.Workfl
 	all := map[string][]enums.WorkflowExecutionStatus{}
 	var token []byte
 	for {
-		page, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000, NextPageToken: token})
+		page, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: "WorkflowType = 'signalbox.run'", PageSize: 1000, NextPageToken: token,
+		})
 		if err != nil {
 			return nil, err
 		}
