@@ -66,9 +66,40 @@ func ReadAll(t platform.T, c client.Client) []Execution {
 	return read(t, c, fmt.Sprintf("WorkflowType = %q", WorkflowType))
 }
 
+// listLimit is how long Temporal's list may lag behind.
+const listLimit = 30 * time.Second
+
+// read waits until the list shows the newest execution of each ID in it: it lags behind what was just started.
 func read(t platform.T, c client.Client, query string) []Execution {
 	t.Helper()
+	var listed map[string][]string
+	platform.Eventually(t, listLimit, func() string {
+		listed = list(t, c, query)
+		for id, runs := range listed {
+			newest, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+			if err != nil {
+				return err.Error()
+			}
+			if run := newest.GetWorkflowExecutionInfo().GetExecution().GetRunId(); !slices.Contains(runs, run) {
+				return fmt.Sprintf("execution %s of %s is not listed yet", run, id)
+			}
+		}
+		return ""
+	})
 	var all []Execution
+	for id, runs := range listed {
+		for _, run := range runs {
+			all = append(all, follow(t, c, id, run))
+		}
+	}
+	slices.SortFunc(all, func(a, b Execution) int { return a.Start.Compare(b.Start) })
+	return all
+}
+
+// list returns run IDs by workflow ID.
+func list(t platform.T, c client.Client, query string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
 	var token []byte
 	for {
 		page, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
@@ -76,14 +107,13 @@ func read(t platform.T, c client.Client, query string) []Execution {
 			t.Fatalf("list dispatchers: %v", err)
 		}
 		for _, x := range page.GetExecutions() {
-			all = append(all, follow(t, c, x.GetExecution().GetWorkflowId(), x.GetExecution().GetRunId()))
+			id := x.GetExecution().GetWorkflowId()
+			found[id] = append(found[id], x.GetExecution().GetRunId())
 		}
 		if token = page.GetNextPageToken(); len(token) == 0 {
-			break
+			return found
 		}
 	}
-	slices.SortFunc(all, func(a, b Execution) int { return a.Start.Compare(b.Start) })
-	return all
 }
 
 // follow reads the history of an execution. The list may be a moment behind; the history is not.
