@@ -82,6 +82,8 @@ const (
 	handoverPause = 3 * time.Second
 	// resignTimeout bounds giving up the lease, which runs out by itself.
 	resignTimeout = 3 * time.Second
+	// finishTimeout is for how long who is told to stop goes on with taking the dispatcher that it has begun to take.
+	finishTimeout = 3 * time.Second
 	// storeTimeout bounds questions to the store of leases and to the inbox.
 	storeTimeout = 5 * time.Second
 )
@@ -207,7 +209,8 @@ func (l *Loop) win(ctx context.Context) (*victory, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask, cancel := context.WithTimeout(ctx, storeTimeout)
+	// Not with ctx: an answer that nobody waits for would leave a lease that nobody gives up.
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	sent := time.Now()
 	got, before, err := l.p.Leases.Acquire(ask, l.key, l.p.ServerID, value, l.p.Timing.Owner())

@@ -104,6 +104,45 @@ func TestWhoResignedIsSucceededByAdoption(t *testing.T) {
 	})
 }
 
+// Whoever is told to stop while it takes the dispatcher leaves one that the next adopts, wherever it was.
+func TestToldToStopWhileTaking(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{"win", "describe", "adopt"} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				first := w.start("first")
+				time.Sleep(time.Second)
+				first.stop()
+				second := w.process("second")
+				if moment == "win" {
+					second.store.won = func() { second.tell() }
+				} else {
+					w.on = func(act string) {
+						if act == moment {
+							second.tell()
+						}
+					}
+				}
+				close(second.ready)
+				second.run(w)
+				time.Sleep(time.Second)
+				second.stop()
+				w.mu.Lock()
+				w.on = nil
+				w.mu.Unlock()
+				began := time.Now()
+				third := w.start("third")
+				time.Sleep(time.Second)
+				require.NotNil(t, third.Owned())
+				require.Empty(t, third.told().terminated)
+				require.Less(t, third.Owned().Since.Sub(began), time.Second)
+			})
+		})
+	}
+}
+
 func TestWithoutAHintItIsSucceededWhenItsLeaseWouldEnd(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a := w.start("a")

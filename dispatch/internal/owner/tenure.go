@@ -75,16 +75,19 @@ func (t *tenure) take(ctx context.Context, before decide.Previous) error {
 	case <-t.hold.Done():
 		return nil
 	}
-	ctx, cancel := t.whileHeld(ctx)
+	acting, cancel := t.acting(ctx)
 	defer cancel()
 	a := &attempt{t: t, before: before, outcome: terms.Handover, unanswered: map[string]bool{}}
 	var last error
 	for try := range maxTries {
+		if ctx.Err() != nil && a.owner.Epoch == 0 {
+			break // nothing was begun
+		}
 		// A termination that was made leaves nothing to wait for.
-		if last != nil && !errors.Is(last, errReplacing) && !sleep(ctx, jitter(min(tryPause<<try, tryPauses))) {
+		if last != nil && !errors.Is(last, errReplacing) && !sleep(acting, jitter(min(tryPause<<try, tryPauses))) {
 			break
 		}
-		done, err := a.once(ctx)
+		done, err := a.once(acting)
 		if done {
 			return err
 		}
@@ -110,6 +113,17 @@ func (t *tenure) whileHeld(ctx context.Context) (context.Context, context.Cancel
 		}
 	}()
 	return ctx, cancel
+}
+
+// acting returns a context that ends with the lease, and some time after ctx: whoever is told to stop in the middle brings what it
+// began to its end. An epoch that was handed out and never used makes the next owner terminate a healthy dispatcher.
+func (t *tenure) acting(ctx context.Context) (context.Context, context.CancelFunc) {
+	acting, cancel := t.whileHeld(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		sleep(acting, finishTimeout)
+		cancel()
+	})
+	return acting, func() { stop(); cancel() }
 }
 
 // attempt is what was learnt while taking a dispatcher.

@@ -121,6 +121,10 @@ func (w *world) Adopt(ctx context.Context, n inbox.Name, runID string, o inbox.O
 	if err := w.begin("adopt", fmt.Sprintf("%s %s/%d", runID, o.Holder, o.Epoch)); err != nil {
 		return contract.State{}, err
 	}
+	if ctx.Err() != nil {
+		w.mu.Unlock()
+		return contract.State{}, ctx.Err()
+	}
 	if w.mute {
 		w.mu.Unlock()
 		select {
@@ -184,7 +188,8 @@ type storeOfLeases struct {
 	mu     sync.Mutex
 	away   error
 	failed time.Time
-	lost   bool // the answer of the next acquisition is
+	lost   bool   // the answer of the next acquisition is
+	won    func() // called when an acquisition has won, before its answer arrives
 }
 
 func (s *storeOfLeases) lose() {
@@ -210,6 +215,12 @@ func (s *storeOfLeases) Acquire(ctx context.Context, key, holder string, value [
 		return lease.Entry{}, nil, err
 	}
 	got, before, err := s.Store.Acquire(ctx, key, holder, value, t)
+	if err == nil && s.won != nil {
+		s.won()
+	}
+	if ctx.Err() != nil {
+		return lease.Entry{}, nil, ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost {
@@ -237,6 +248,7 @@ func (s *storeOfLeases) Resign(ctx context.Context, key, token string) error {
 type process struct {
 	*owner.Loop
 	store *storeOfLeases
+	tell  func() // to stop, without waiting
 	stop  func() // in an orderly way
 	crash func() // nothing is heard of it any more
 
@@ -298,6 +310,7 @@ func (w *world) start(id string) *process {
 func (p *process) run(w *world) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	over := make(chan struct{})
+	p.tell = cancel
 	go func() {
 		defer close(over)
 		p.Run(ctx)
