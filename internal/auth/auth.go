@@ -1,27 +1,73 @@
 // Package auth names who does something. Every request has one [Actor], carried in its context from the listener to
 // the audit log.
-//
-// It does not decide what an actor may do.
 package auth
 
-import "context"
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+)
 
 // Kinds of actors.
 const (
 	// KindLocal is whoever uses a listener that is open to this machine alone.
 	KindLocal = "local"
+	// KindToken is whoever has an API token.
+	KindToken = "token"
 	// KindSystem is Signalbox itself.
 	KindSystem = "system"
 )
+
+// Role is what an actor may do in a project. Each includes those before it, but Operator and Publisher, which are beside each
+// other.
+type Role string
+
+// The roles.
+const (
+	// Viewer reads, with marks instead of sensitive values.
+	Viewer Role = "viewer"
+	// Operator runs, replays, cancels and sends events.
+	Operator Role = "operator"
+	// Publisher changes definitions.
+	Publisher Role = "publisher"
+	// Admin does everything.
+	Admin Role = "admin"
+)
+
+// Everywhere stands for every project, and for what belongs to none.
+const Everywhere = "*"
 
 // Actor is who does something.
 type Actor struct {
 	Kind string
 	Name string
+	// Roles by project; Everywhere counts for all of them.
+	Roles map[string]Role
+}
+
+// May tells whether the actor has a role in a project.
+func (a Actor) May(project string, r Role) bool {
+	return includes(a.Roles[project], r) || includes(a.Roles[Everywhere], r)
+}
+
+func includes(has, needed Role) bool {
+	return has == Admin || has == needed || needed == Viewer && (has == Operator || has == Publisher)
+}
+
+// Require returns a [fault.Denied] where the actor of ctx has not the role in the project.
+func Require(ctx context.Context, project string, r Role) error {
+	a, _ := ActorFrom(ctx)
+	if a.May(project, r) {
+		return nil
+	}
+	return fault.New(fault.Denied, fault.PermissionDenied, "%s has not the role %s in project %q; an admin can make a token with it", a.Name, r, project).
+		WithFact("role", string(r)).WithFact("project", project)
 }
 
 // System returns the actor for what Signalbox does of its own accord.
-func System() Actor { return Actor{Kind: KindSystem, Name: "signalbox"} }
+func System() Actor {
+	return Actor{Kind: KindSystem, Name: "signalbox", Roles: map[string]Role{Everywhere: Admin}}
+}
 
 type contextKey struct{}
 

@@ -26,6 +26,10 @@ const (
 	Refused
 	// Exhausted: over a limit (RESOURCE_EXHAUSTED).
 	Exhausted
+	// Denied: the caller may not (PERMISSION_DENIED).
+	Denied
+	// Unauthenticated: nobody knows who the caller is (UNAUTHENTICATED).
+	Unauthenticated
 	// Unavailable: a dependency is away; the same request may succeed later (UNAVAILABLE).
 	Unavailable
 )
@@ -66,6 +70,7 @@ const (
 	DispatcherNotFound   = "DISPATCHER_NOT_FOUND"
 	DispatcherNotOwned   = "DISPATCHER_NOT_OWNED"
 	LeasesUnavailable    = "LEASES_UNAVAILABLE"
+	PermissionDenied     = "PERMISSION_DENIED"
 )
 
 // Field is one wrong part of a request.

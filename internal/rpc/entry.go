@@ -54,7 +54,9 @@ func recovered(r *http.Request) {
 // actor names who calls: without authentication, whoever can reach the listener is its local administrator.
 func actor(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := auth.WithActor(r.Context(), auth.Actor{Kind: auth.KindLocal, Name: "local"})
+		ctx := auth.WithActor(r.Context(), auth.Actor{
+			Kind: auth.KindLocal, Name: "local", Roles: map[string]auth.Role{auth.Everywhere: auth.Admin},
+		})
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

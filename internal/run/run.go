@@ -58,6 +58,8 @@ const (
 	QueuedEngine = "engine"
 	// QueuedWorker: Temporal has it and no worker has picked it up.
 	QueuedWorker = "worker"
+	// QueuedAdmission: it waits for one of its project's places.
+	QueuedAdmission = "admission"
 )
 
 // What started a run.
@@ -68,6 +70,10 @@ const (
 	TriggerEvent = "event"
 	// TriggerSchedule: the clock, as its workflow's schedule says.
 	TriggerSchedule = "schedule"
+	// TriggerReplay: somebody replayed an earlier run.
+	TriggerReplay = "replay"
+	// TriggerParent: a task of another run.
+	TriggerParent = "parent"
 )
 
 // Problem is an error in the shape of Problem Details, as the language defines it.
@@ -115,6 +121,24 @@ type Run struct {
 	ExpiresAt time.Time
 	// ExecutionID is Temporal's own run ID of the newest execution; empty until Temporal has answered.
 	ExecutionID string
+
+	// What follows is not in lists.
+
+	// ReplayOf is the run whose input it began with, Replays are the newest of its own replays.
+	ReplayOf string
+	Replays  []string
+	// Parent is zero for a run that no other run started. Children are the newest of those that it started.
+	Parent   Parent
+	Children []string
+}
+
+// Parent is the run that started a run.
+type Parent struct {
+	RunID string
+	// Path is that of the entry into the task which started it.
+	Path string
+	// Depth is how many runs are above the one that was started, from 1.
+	Depth int
 }
 
 // Attempt is one real try of a step.

@@ -89,7 +89,7 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 		}
 		if made {
 			r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
-			return r, true, nil
+			return r, true, link(ctx, c, r)
 		}
 		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
 			[]any{r.Project, r.RequestID}, scanRun)
@@ -125,6 +125,9 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 		}
 		if !removed {
 			return needRun(ctx, c, id)
+		}
+		if err := unlink(ctx, c, id); err != nil {
+			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})
@@ -165,8 +168,10 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if err != nil {
 		return r, err
 	}
-	r.QueuePosition, err = queuePosition(ctx, c, r)
-	return r, err
+	if r.QueuePosition, err = queuePosition(ctx, c, r); err != nil {
+		return r, err
+	}
+	return r, related(ctx, c, &r)
 }
 
 func noRun(id string) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jhump/protoreflect/v2/protoprint"
 	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/genproto/googleapis/api/httpbody"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -32,6 +33,7 @@ func main() {
 func write(dir string) error {
 	seen := map[string]bool{}
 	files := closure(annotations.File_google_api_annotations_proto, seen, nil)
+	files = closure(httpbody.File_google_api_httpbody_proto, seen, files)
 	printer := protoprint.Printer{SortElements: true}
 	if err := printer.PrintProtosToFileSystem(files, dir); err != nil {
 		return fmt.Errorf("print the imported protos to %q: %w", dir, err)

@@ -8,6 +8,7 @@ package signalboxv1
 
 import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
+	httpbody "google.golang.org/genproto/googleapis/api/httpbody"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -28,7 +29,7 @@ type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// Kind of the actor: "local" or "system".
+	// Kind of the actor: "local", "token" or "system".
 	ActorKind string `protobuf:"bytes,3,opt,name=actor_kind,json=actorKind,proto3" json:"actor_kind,omitempty"`
 	Actor     string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	// What was done, as noun.verb: "run.start", "workflow.publish" …
@@ -292,11 +293,108 @@ func (x *ListAuditResponse) GetNextPageToken() string {
 	return ""
 }
 
+type ExportAuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "-": of all projects, and what concerns none of them.
+	Project string `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// "csv" or "json" (one entry per line).
+	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
+	// Only this action.
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	// Only this subject.
+	Subject string `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Only this actor.
+	Actor         string                 `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportAuditRequest) Reset() {
+	*x = ExportAuditRequest{}
+	mi := &file_signalbox_v1_audit_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportAuditRequest) ProtoMessage() {}
+
+func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_audit_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
+func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_audit_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ExportAuditRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ExportAuditRequest) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ExportAuditRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *ExportAuditRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *ExportAuditRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *ExportAuditRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ExportAuditRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 var File_signalbox_v1_audit_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_audit_proto_rawDesc = "" +
 	"\n" +
-	"\x18signalbox/v1/audit.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x96\x02\n" +
+	"\x18signalbox/v1/audit.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x96\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12.\n" +
@@ -321,9 +419,18 @@ const file_signalbox_v1_audit_proto_rawDesc = "" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"o\n" +
 	"\x11ListAuditResponse\x122\n" +
 	"\aentries\x18\x01 \x03(\v2\x18.signalbox.v1.AuditEntryR\aentries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x85\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf2\x01\n" +
+	"\x12ExportAuditRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
+	"\x06format\x18\x02 \x01(\tR\x06format\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x18\n" +
+	"\asubject\x18\x04 \x01(\tR\asubject\x12\x14\n" +
+	"\x05actor\x18\x05 \x01(\tR\x05actor\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until2\xfb\x01\n" +
 	"\fAuditService\x12u\n" +
-	"\tListAudit\x12\x1e.signalbox.v1.ListAuditRequest\x1a\x1f.signalbox.v1.ListAuditResponse\"'\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/projects/{project}/audit\x90\x02\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\tListAudit\x12\x1e.signalbox.v1.ListAuditRequest\x1a\x1f.signalbox.v1.ListAuditResponse\"'\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/projects/{project}/audit\x90\x02\x01\x12t\n" +
+	"\vExportAudit\x12 .signalbox.v1.ExportAuditRequest\x1a\x14.google.api.HttpBody\"+\x82\xd3\xe4\x93\x02%\x12#/v1/projects/{project}/audit:export0\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_audit_proto_rawDescOnce sync.Once
@@ -337,27 +444,33 @@ func file_signalbox_v1_audit_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_audit_proto_rawDescData
 }
 
-var file_signalbox_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_signalbox_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_signalbox_v1_audit_proto_goTypes = []any{
 	(*AuditEntry)(nil),            // 0: signalbox.v1.AuditEntry
 	(*ListAuditRequest)(nil),      // 1: signalbox.v1.ListAuditRequest
 	(*ListAuditResponse)(nil),     // 2: signalbox.v1.ListAuditResponse
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 4: signalbox.v1.JsonValue
+	(*ExportAuditRequest)(nil),    // 3: signalbox.v1.ExportAuditRequest
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*JsonValue)(nil),             // 5: signalbox.v1.JsonValue
+	(*httpbody.HttpBody)(nil),     // 6: google.api.HttpBody
 }
 var file_signalbox_v1_audit_proto_depIdxs = []int32{
-	3, // 0: signalbox.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	4, // 1: signalbox.v1.AuditEntry.detail:type_name -> signalbox.v1.JsonValue
-	3, // 2: signalbox.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	3, // 3: signalbox.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
+	4, // 0: signalbox.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	5, // 1: signalbox.v1.AuditEntry.detail:type_name -> signalbox.v1.JsonValue
+	4, // 2: signalbox.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	4, // 3: signalbox.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
 	0, // 4: signalbox.v1.ListAuditResponse.entries:type_name -> signalbox.v1.AuditEntry
-	1, // 5: signalbox.v1.AuditService.ListAudit:input_type -> signalbox.v1.ListAuditRequest
-	2, // 6: signalbox.v1.AuditService.ListAudit:output_type -> signalbox.v1.ListAuditResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 5: signalbox.v1.ExportAuditRequest.since:type_name -> google.protobuf.Timestamp
+	4, // 6: signalbox.v1.ExportAuditRequest.until:type_name -> google.protobuf.Timestamp
+	1, // 7: signalbox.v1.AuditService.ListAudit:input_type -> signalbox.v1.ListAuditRequest
+	3, // 8: signalbox.v1.AuditService.ExportAudit:input_type -> signalbox.v1.ExportAuditRequest
+	2, // 9: signalbox.v1.AuditService.ListAudit:output_type -> signalbox.v1.ListAuditResponse
+	6, // 10: signalbox.v1.AuditService.ExportAudit:output_type -> google.api.HttpBody
+	9, // [9:11] is the sub-list for method output_type
+	7, // [7:9] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_audit_proto_init() }
@@ -372,7 +485,7 @@ func file_signalbox_v1_audit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_audit_proto_rawDesc), len(file_signalbox_v1_audit_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

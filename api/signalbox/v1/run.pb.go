@@ -8,6 +8,7 @@ package signalboxv1
 
 import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
+	httpbody "google.golang.org/genproto/googleapis/api/httpbody"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -34,10 +35,11 @@ type Run struct {
 	Version  string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// queued, running, waiting, completed, failed, canceled, terminated or timed_out.
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
-	// While queued: engine (accepted while Temporal is away, handed over when it is back), starting (being handed over, or the
-	// outcome of that is not known yet) or worker (Temporal has it, no worker has picked it up).
+	// While queued: engine (accepted while Temporal is away, handed over when it is back), admission (waits for one of the
+	// project's places), starting (being handed over, or the outcome of that is not known yet) or worker (Temporal has it, no
+	// worker has picked it up).
 	QueuedReason string `protobuf:"bytes,6,opt,name=queued_reason,json=queuedReason,proto3" json:"queued_reason,omitempty"`
-	// While waiting: timer, retry or event.
+	// While waiting: timer, retry, event, child, paused or quota.
 	WaitingKind string `protobuf:"bytes,7,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
 	// Since when the run has this status.
 	StatusTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=status_time,json=statusTime,proto3" json:"status_time,omitempty"`
@@ -47,7 +49,7 @@ type Run struct {
 	CancelReason string `protobuf:"bytes,10,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
 	// The caller's ID of the request that made it.
 	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What started it: "api".
+	// What started it: "api", "event", "schedule", "replay", "parent" (another run), "adopted" or "import".
 	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	// Who started it.
 	Actor      string                 `protobuf:"bytes,13,opt,name=actor,proto3" json:"actor,omitempty"`
@@ -70,12 +72,38 @@ type Run struct {
 	// Hash of the document that the run is pinned to.
 	DocumentHash string             `protobuf:"bytes,23,opt,name=document_hash,json=documentHash,proto3" json:"document_hash,omitempty"`
 	Temporal     *TemporalReference `protobuf:"bytes,24,opt,name=temporal,proto3" json:"temporal,omitempty"`
-	// While queued for the engine: its place in the queue, from 1, over all projects.
+	// While queued for the engine: its place in the queue, from 1, over all projects. While queued for admission: its place in
+	// the project's queue.
 	QueuePosition *int64 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3,oneof" json:"queue_position,omitempty"`
 	// While queued for the engine: when it fails unless Temporal is back before.
 	QueueExpireTime *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=queue_expire_time,json=queueExpireTime,proto3" json:"queue_expire_time,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Why it makes no progress although it should; absent when there is nothing to tell. Computed by the server.
+	Stuck *Stuck `protobuf:"bytes,27,opt,name=stuck,proto3" json:"stuck,omitempty"`
+	// The run whose input it began with. Not set in lists.
+	ReplayOf string `protobuf:"bytes,28,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Its replays, newest first, at most 20. Not set in lists.
+	Replays []string `protobuf:"bytes,29,rep,name=replays,proto3" json:"replays,omitempty"`
+	// The run that started it with a task, and the path of that task's entry. Not set in lists.
+	ParentRunId string `protobuf:"bytes,30,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	ParentPath  string `protobuf:"bytes,31,opt,name=parent_path,json=parentPath,proto3" json:"parent_path,omitempty"`
+	// How many runs are above it. Not set in lists.
+	Depth int32 `protobuf:"varint,32,opt,name=depth,proto3" json:"depth,omitempty"`
+	// The runs that it started, newest first, at most 100. Not set in lists.
+	Children []string `protobuf:"bytes,33,rep,name=children,proto3" json:"children,omitempty"`
+	// Whether input, output, steps or errors have marks instead of sensitive values.
+	Redacted bool `protobuf:"varint,34,opt,name=redacted,proto3" json:"redacted,omitempty"`
+	// Why it was terminated, as whoever did it said.
+	TerminateReason string `protobuf:"bytes,35,opt,name=terminate_reason,json=terminateReason,proto3" json:"terminate_reason,omitempty"`
+	// While waiting: quota, how much of the period is used.
+	Quota *QuotaUsage `protobuf:"bytes,36,opt,name=quota,proto3" json:"quota,omitempty"`
+	// For a run that was imported: the engine it ran on.
+	LegacyEngine string `protobuf:"bytes,37,opt,name=legacy_engine,json=legacyEngine,proto3" json:"legacy_engine,omitempty"`
+	// For a run that was imported: its row and snapshots as they were. Not set in lists.
+	Legacy *JsonValue `protobuf:"bytes,38,opt,name=legacy,proto3" json:"legacy,omitempty"`
+	// The controls that apply to it in its state.
+	Controls      []string `protobuf:"bytes,39,rep,name=controls,proto3" json:"controls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
@@ -290,6 +318,241 @@ func (x *Run) GetQueueExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Run) GetStuck() *Stuck {
+	if x != nil {
+		return x.Stuck
+	}
+	return nil
+}
+
+func (x *Run) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *Run) GetReplays() []string {
+	if x != nil {
+		return x.Replays
+	}
+	return nil
+}
+
+func (x *Run) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *Run) GetParentPath() string {
+	if x != nil {
+		return x.ParentPath
+	}
+	return ""
+}
+
+func (x *Run) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Run) GetChildren() []string {
+	if x != nil {
+		return x.Children
+	}
+	return nil
+}
+
+func (x *Run) GetRedacted() bool {
+	if x != nil {
+		return x.Redacted
+	}
+	return false
+}
+
+func (x *Run) GetTerminateReason() string {
+	if x != nil {
+		return x.TerminateReason
+	}
+	return ""
+}
+
+func (x *Run) GetQuota() *QuotaUsage {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+func (x *Run) GetLegacyEngine() string {
+	if x != nil {
+		return x.LegacyEngine
+	}
+	return ""
+}
+
+func (x *Run) GetLegacy() *JsonValue {
+	if x != nil {
+		return x.Legacy
+	}
+	return nil
+}
+
+func (x *Run) GetControls() []string {
+	if x != nil {
+		return x.Controls
+	}
+	return nil
+}
+
+// Stuck is a verdict: the run has made no progress for 60 s although progress is due.
+type Stuck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, ACTIVITY_RETRYING, NOT_STARTED, EXECUTION_MISSING,
+	// EXECUTION_CLOSED or UNKNOWN.
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// Since when it makes no progress.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// What was seen, in one line.
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	// What to do about it, in one line.
+	Advice string `protobuf:"bytes,4,opt,name=advice,proto3" json:"advice,omitempty"`
+	// When it was last looked at.
+	CheckTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stuck) Reset() {
+	*x = Stuck{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stuck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stuck) ProtoMessage() {}
+
+func (x *Stuck) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
+func (*Stuck) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Stuck) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Stuck) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Stuck) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Stuck) GetAdvice() string {
+	if x != nil {
+		return x.Advice
+	}
+	return ""
+}
+
+func (x *Stuck) GetCheckTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CheckTime
+	}
+	return nil
+}
+
+// QuotaUsage is how much of a project's steps per period is used.
+type QuotaUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Used          int64                  `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	ResetTime     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaUsage) Reset() {
+	*x = QuotaUsage{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaUsage) ProtoMessage() {}
+
+func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
+func (*QuotaUsage) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *QuotaUsage) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *QuotaUsage) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *QuotaUsage) GetResetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ResetTime
+	}
+	return nil
+}
+
 // TemporalReference says where Temporal keeps the run.
 type TemporalReference struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -304,7 +567,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +579,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +592,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -392,7 +655,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -404,7 +667,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -417,7 +680,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -538,7 +801,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +813,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +826,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -611,7 +874,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +886,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +899,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -685,7 +948,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +960,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +973,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -728,16 +991,18 @@ func (x *StartRunResponse) GetCreated() bool {
 }
 
 type GetRunRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// With the sensitive values. Needs the role admin; each such view is audited.
+	Unredacted    bool `protobuf:"varint,3,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +1014,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +1027,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -779,6 +1044,13 @@ func (x *GetRunRequest) GetId() string {
 	return ""
 }
 
+func (x *GetRunRequest) GetUnredacted() bool {
+	if x != nil {
+		return x.Unredacted
+	}
+	return false
+}
+
 type GetRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -788,7 +1060,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +1072,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +1085,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -840,14 +1112,20 @@ type ListRunsRequest struct {
 	// Only the run with this request ID.
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// "newest" (default) or "oldest" first.
-	Order         string `protobuf:"bytes,10,opt,name=order,proto3" json:"order,omitempty"`
+	Order string `protobuf:"bytes,10,opt,name=order,proto3" json:"order,omitempty"`
+	// Only runs that are stuck with one of these codes; "any" for all of them.
+	Problems []string `protobuf:"bytes,11,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Only runs that were started by this trigger.
+	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// Only runs whose ID or request ID begins with this text.
+	Text          string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1137,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1150,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -945,6 +1223,27 @@ func (x *ListRunsRequest) GetOrder() string {
 	return ""
 }
 
+func (x *ListRunsRequest) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *ListRunsRequest) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type ListRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Runs  []*Run                 `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -956,7 +1255,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1267,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1280,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1003,15 +1302,17 @@ type ListStepsRequest struct {
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// At most this many; default 200, at most 1000.
-	PageSize      int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// With the sensitive values. Needs the role admin; each such view is audited.
+	Unredacted    bool `protobuf:"varint,5,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1324,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1337,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -1067,6 +1368,13 @@ func (x *ListStepsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListStepsRequest) GetUnredacted() bool {
+	if x != nil {
+		return x.Unredacted
+	}
+	return false
+}
+
 type ListStepsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Steps         []*Step                `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
@@ -1077,7 +1385,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1397,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1410,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -1131,7 +1439,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1451,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1464,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -1192,7 +1500,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1512,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1525,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -1245,7 +1553,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1565,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1578,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -1303,7 +1611,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1623,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1636,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -1338,11 +1646,769 @@ func (x *CancelRunResponse) GetRun() *Run {
 	return nil
 }
 
+type CountRunsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// "namespace/name", or "name" where that is unambiguous.
+	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// Only runs created at or after this time.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Only runs created before this time.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsRequest) Reset() {
+	*x = CountRunsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsRequest) ProtoMessage() {}
+
+func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
+func (*CountRunsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CountRunsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+type CountRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By status; statuses without runs are left out.
+	Statuses map[string]int64 `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// By code of the verdict.
+	Problems      map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsResponse) Reset() {
+	*x = CountRunsResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsResponse) ProtoMessage() {}
+
+func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
+func (*CountRunsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CountRunsResponse) GetStatuses() map[string]int64 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *CountRunsResponse) GetProblems() map[string]int64 {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+type TerminateRunRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Required.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TerminateRunRequest) Reset() {
+	*x = TerminateRunRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TerminateRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TerminateRunRequest) ProtoMessage() {}
+
+func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
+func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TerminateRunRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *TerminateRunRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TerminateRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type TerminateRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TerminateRunResponse) Reset() {
+	*x = TerminateRunResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TerminateRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TerminateRunResponse) ProtoMessage() {}
+
+func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
+func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TerminateRunResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type PauseRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunRequest) Reset() {
+	*x = PauseRunRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunRequest) ProtoMessage() {}
+
+func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
+func (*PauseRunRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *PauseRunRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type PauseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunResponse) Reset() {
+	*x = PauseRunResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunResponse) ProtoMessage() {}
+
+func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
+func (*PauseRunResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PauseRunResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type UnpauseRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpauseRunRequest) Reset() {
+	*x = UnpauseRunRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpauseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpauseRunRequest) ProtoMessage() {}
+
+func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
+func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *UnpauseRunRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *UnpauseRunRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *UnpauseRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type UnpauseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpauseRunResponse) Reset() {
+	*x = UnpauseRunResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpauseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpauseRunResponse) ProtoMessage() {}
+
+func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
+func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *UnpauseRunResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type ReplayRunRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Absent, together with patch: the original input, as it was. Otherwise the whole input; a value in it that equals a redaction
+	// mark is refused.
+	Input *JsonValue `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
+	// A JSON patch (RFC 6902) against the input as GetRun shows it, applied to the original.
+	Patch *JsonValue `protobuf:"bytes,4,opt,name=patch,proto3" json:"patch,omitempty"`
+	// Empty: the version of the original; "latest": the newest published one.
+	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	// Required.
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Unique per project; made by the server when empty.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayRunRequest) Reset() {
+	*x = ReplayRunRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayRunRequest) ProtoMessage() {}
+
+func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
+func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ReplayRunRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ReplayRunRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReplayRunRequest) GetInput() *JsonValue {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+func (x *ReplayRunRequest) GetPatch() *JsonValue {
+	if x != nil {
+		return x.Patch
+	}
+	return nil
+}
+
+func (x *ReplayRunRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ReplayRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ReplayRunRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ReplayRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// False when the request ID had made this run before.
+	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayRunResponse) Reset() {
+	*x = ReplayRunResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayRunResponse) ProtoMessage() {}
+
+func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
+func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ReplayRunResponse) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *ReplayRunResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+type ExportRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRunRequest) Reset() {
+	*x = ExportRunRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRunRequest) ProtoMessage() {}
+
+func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
+func (*ExportRunRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ExportRunRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ExportRunRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type ExportRunsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// "csv" or "json" (one run per line).
+	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
+	Statuses      []string               `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	Workflow      string                 `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
+	Problems      []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
+	Trigger       string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	Text          string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRunsRequest) Reset() {
+	*x = ExportRunsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRunsRequest) ProtoMessage() {}
+
+func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
+func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ExportRunsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xa2\b\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xe4\v\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -1376,8 +2442,35 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rdocument_hash\x18\x17 \x01(\tR\fdocumentHash\x12;\n" +
 	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12*\n" +
 	"\x0equeue_position\x18\x19 \x01(\x03H\x00R\rqueuePosition\x88\x01\x01\x12F\n" +
-	"\x11queue_expire_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\x0fqueueExpireTimeB\x11\n" +
-	"\x0f_queue_position\"\x88\x01\n" +
+	"\x11queue_expire_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\x0fqueueExpireTime\x12)\n" +
+	"\x05stuck\x18\x1b \x01(\v2\x13.signalbox.v1.StuckR\x05stuck\x12\x1b\n" +
+	"\treplay_of\x18\x1c \x01(\tR\breplayOf\x12\x18\n" +
+	"\areplays\x18\x1d \x03(\tR\areplays\x12\"\n" +
+	"\rparent_run_id\x18\x1e \x01(\tR\vparentRunId\x12\x1f\n" +
+	"\vparent_path\x18\x1f \x01(\tR\n" +
+	"parentPath\x12\x14\n" +
+	"\x05depth\x18  \x01(\x05R\x05depth\x12\x1a\n" +
+	"\bchildren\x18! \x03(\tR\bchildren\x12\x1a\n" +
+	"\bredacted\x18\" \x01(\bR\bredacted\x12)\n" +
+	"\x10terminate_reason\x18# \x01(\tR\x0fterminateReason\x12.\n" +
+	"\x05quota\x18$ \x01(\v2\x18.signalbox.v1.QuotaUsageR\x05quota\x12#\n" +
+	"\rlegacy_engine\x18% \x01(\tR\flegacyEngine\x12/\n" +
+	"\x06legacy\x18& \x01(\v2\x17.signalbox.v1.JsonValueR\x06legacy\x12\x1a\n" +
+	"\bcontrols\x18' \x03(\tR\bcontrolsB\x11\n" +
+	"\x0f_queue_position\"\xb8\x01\n" +
+	"\x05Stuck\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06advice\x18\x04 \x01(\tR\x06advice\x129\n" +
+	"\n" +
+	"check_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\"q\n" +
+	"\n" +
+	"QuotaUsage\x12\x12\n" +
+	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x129\n" +
+	"\n" +
+	"reset_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\x88\x01\n" +
 	"\x11TemporalReference\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1419,12 +2512,15 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"request_id\x18\x05 \x01(\tR\trequestId\"Q\n" +
 	"\x10StartRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"9\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"Y\n" +
 	"\rGetRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"5\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
+	"\n" +
+	"unredacted\x18\x03 \x01(\bR\n" +
+	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xd2\x02\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x9c\x03\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1438,16 +2534,22 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\t \x01(\tR\trequestId\x12\x14\n" +
 	"\x05order\x18\n" +
-	" \x01(\tR\x05order\"a\n" +
+	" \x01(\tR\x05order\x12\x1a\n" +
+	"\bproblems\x18\v \x03(\tR\bproblems\x12\x18\n" +
+	"\atrigger\x18\f \x01(\tR\atrigger\x12\x12\n" +
+	"\x04text\x18\r \x01(\tR\x04text\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x01\n" +
 	"\x10ListStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"e\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1e\n" +
+	"\n" +
+	"unredacted\x18\x05 \x01(\bR\n" +
+	"unredacted\"e\n" +
 	"\x11ListStepsResponse\x12(\n" +
 	"\x05steps\x18\x01 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"b\n" +
@@ -1463,15 +2565,83 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run2\xb5\x05\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xac\x01\n" +
+	"\x10CountRunsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa3\x02\n" +
+	"\x11CountRunsResponse\x12I\n" +
+	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12I\n" +
+	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x1a;\n" +
+	"\rStatusesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
+	"\rProblemsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"W\n" +
+	"\x13TerminateRunRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\";\n" +
+	"\x14TerminateRunResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"S\n" +
+	"\x0fPauseRunRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"7\n" +
+	"\x10PauseRunResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"U\n" +
+	"\x11UnpauseRunRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"9\n" +
+	"\x12UnpauseRunResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xeb\x01\n" +
+	"\x10ReplayRunRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
+	"\x05input\x18\x03 \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12-\n" +
+	"\x05patch\x18\x04 \x01(\v2\x17.signalbox.v1.JsonValueR\x05patch\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"R\n" +
+	"\x11ReplayRunResponse\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
+	"\x10ExportRunRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xc5\x02\n" +
+	"\x11ExportRunsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
+	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
+	"\bstatuses\x18\x03 \x03(\tR\bstatuses\x12\x1a\n" +
+	"\bworkflow\x18\x04 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
+	"\bproblems\x18\b \x03(\tR\bproblems\x12\x18\n" +
+	"\atrigger\x18\t \x01(\tR\atrigger\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text2\xb1\f\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
 	"\x06GetRun\x12\x1b.signalbox.v1.GetRunRequest\x1a\x1c.signalbox.v1.GetRunResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/runs/{id}\x90\x02\x01\x12q\n" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
 	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12K\n" +
-	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12\x80\x01\n" +
-	"\tCancelRun\x12\x1e.signalbox.v1.CancelRunRequest\x1a\x1f.signalbox.v1.CancelRunResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/runs/{id}:cancelBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
+	"\tCountRuns\x12\x1e.signalbox.v1.CountRunsRequest\x1a\x1f.signalbox.v1.CountRunsResponse\",\x82\xd3\xe4\x93\x02#\x12!/v1/projects/{project}/runs:count\x90\x02\x01\x12\x80\x01\n" +
+	"\tCancelRun\x12\x1e.signalbox.v1.CancelRunRequest\x1a\x1f.signalbox.v1.CancelRunResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/runs/{id}:cancel\x12\x8c\x01\n" +
+	"\fTerminateRun\x12!.signalbox.v1.TerminateRunRequest\x1a\".signalbox.v1.TerminateRunResponse\"5\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/projects/{project}/runs/{id}:terminate\x12|\n" +
+	"\bPauseRun\x12\x1d.signalbox.v1.PauseRunRequest\x1a\x1e.signalbox.v1.PauseRunResponse\"1\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/projects/{project}/runs/{id}:pause\x12\x84\x01\n" +
+	"\n" +
+	"UnpauseRun\x12\x1f.signalbox.v1.UnpauseRunRequest\x1a .signalbox.v1.UnpauseRunResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/projects/{project}/runs/{id}:unpause\x12\x80\x01\n" +
+	"\tReplayRun\x12\x1e.signalbox.v1.ReplayRunRequest\x1a\x1f.signalbox.v1.ReplayRunResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/runs/{id}:replay\x12t\n" +
+	"\tExportRun\x12\x1e.signalbox.v1.ExportRunRequest\x1a\x14.google.api.HttpBody\"/\x82\xd3\xe4\x93\x02)\x12'/v1/projects/{project}/runs/{id}:export0\x01\x12q\n" +
+	"\n" +
+	"ExportRuns\x12\x1f.signalbox.v1.ExportRunsRequest\x1a\x14.google.api.HttpBody\"*\x82\xd3\xe4\x93\x02$\x12\"/v1/projects/{project}/runs:export0\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_run_proto_rawDescOnce sync.Once
@@ -1485,75 +2655,124 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                   // 0: signalbox.v1.Run
-	(*TemporalReference)(nil),     // 1: signalbox.v1.TemporalReference
-	(*Step)(nil),                  // 2: signalbox.v1.Step
-	(*Attempt)(nil),               // 3: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),       // 4: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),      // 5: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),         // 6: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 7: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 8: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 9: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),      // 10: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),     // 11: signalbox.v1.ListStepsResponse
-	(*WatchRunRequest)(nil),       // 12: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 13: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 14: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 15: signalbox.v1.CancelRunResponse
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 17: signalbox.v1.JsonValue
-	(*Problem)(nil),               // 18: signalbox.v1.Problem
+	(*Stuck)(nil),                 // 1: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),            // 2: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),     // 3: signalbox.v1.TemporalReference
+	(*Step)(nil),                  // 4: signalbox.v1.Step
+	(*Attempt)(nil),               // 5: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),       // 6: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),      // 7: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),         // 8: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 9: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),       // 10: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 11: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),      // 12: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),     // 13: signalbox.v1.ListStepsResponse
+	(*WatchRunRequest)(nil),       // 14: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),      // 15: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),      // 16: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),     // 17: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),      // 18: signalbox.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),     // 19: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),   // 20: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),  // 21: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),       // 22: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),      // 23: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),     // 24: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),    // 25: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),      // 26: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),     // 27: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),      // 28: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),     // 29: signalbox.v1.ExportRunsRequest
+	nil,                           // 30: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                           // 31: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*JsonValue)(nil),             // 33: signalbox.v1.JsonValue
+	(*Problem)(nil),               // 34: signalbox.v1.Problem
+	(*httpbody.HttpBody)(nil),     // 35: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	16, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	16, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	16, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	16, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	17, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	17, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	18, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	1,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	16, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	16, // 9: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	16, // 10: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	16, // 11: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	17, // 12: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	17, // 13: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	18, // 14: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	3,  // 15: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	16, // 16: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	16, // 17: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	18, // 18: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	17, // 19: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 20: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 21: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	16, // 22: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	16, // 23: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 24: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	2,  // 25: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 26: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	2,  // 27: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 28: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	4,  // 29: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	6,  // 30: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	8,  // 31: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	10, // 32: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	12, // 33: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	14, // 34: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	5,  // 35: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	7,  // 36: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	9,  // 37: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	11, // 38: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	13, // 39: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	15, // 40: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	35, // [35:41] is the sub-list for method output_type
-	29, // [29:35] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	32, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	32, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	32, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	32, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	33, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	33, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	34, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	3,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	32, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	1,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	2,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	33, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	32, // 12: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	32, // 13: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	32, // 14: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	32, // 15: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	32, // 16: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	32, // 17: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	33, // 18: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	33, // 19: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	34, // 20: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	5,  // 21: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	32, // 22: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	32, // 23: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	34, // 24: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	33, // 25: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 26: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 27: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	32, // 28: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	32, // 29: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 30: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	4,  // 31: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	0,  // 32: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	4,  // 33: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	0,  // 34: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	32, // 35: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	32, // 36: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	30, // 37: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	31, // 38: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 39: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 40: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 41: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	33, // 42: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	33, // 43: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 44: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	32, // 45: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	32, // 46: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	6,  // 47: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	8,  // 48: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	10, // 49: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	12, // 50: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	14, // 51: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	18, // 52: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	16, // 53: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	20, // 54: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	22, // 55: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	24, // 56: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	26, // 57: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	28, // 58: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	29, // 59: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	7,  // 60: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	9,  // 61: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	11, // 62: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	13, // 63: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	15, // 64: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	19, // 65: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	17, // 66: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	21, // 67: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	23, // 68: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	25, // 69: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	27, // 70: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	35, // 71: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	35, // 72: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	60, // [60:73] is the sub-list for method output_type
+	47, // [47:60] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -1569,7 +2788,7 @@ func file_signalbox_v1_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

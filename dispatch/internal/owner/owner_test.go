@@ -113,7 +113,7 @@ func TestToldToStopWhileTaking(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				first := w.start("first")
-				time.Sleep(time.Second)
+				pass(time.Second)
 				first.stop()
 				second := w.process("second")
 				if moment == "win" {
@@ -127,14 +127,14 @@ func TestToldToStopWhileTaking(t *testing.T) {
 				}
 				close(second.ready)
 				second.run(w)
-				time.Sleep(time.Second)
+				pass(time.Second)
 				second.stop()
 				w.mu.Lock()
 				w.on = nil
 				w.mu.Unlock()
 				began := time.Now()
 				third := w.start("third")
-				time.Sleep(time.Second)
+				pass(time.Second)
 				require.NotNil(t, third.Owned())
 				require.Empty(t, third.told().terminated)
 				require.Less(t, third.Owned().Since.Sub(began), time.Second)

@@ -105,6 +105,10 @@ func codeOf(c fault.Class) (connect.Code, bool) {
 		return connect.CodeFailedPrecondition, true
 	case fault.Exhausted:
 		return connect.CodeResourceExhausted, true
+	case fault.Denied:
+		return connect.CodePermissionDenied, true
+	case fault.Unauthenticated:
+		return connect.CodeUnauthenticated, true
 	case fault.Unavailable:
 		return connect.CodeUnavailable, true
 	}

@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -18,6 +19,8 @@ type AuditLog interface {
 
 // Audit answers signalbox.v1.AuditService.
 type Audit struct {
+	signalboxv1connect.UnimplementedAuditServiceHandler
+
 	log      AuditLog
 	projects message.ProjectFinder
 }

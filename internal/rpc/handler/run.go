@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -32,6 +33,8 @@ type RunOptions struct {
 
 // Runs answers signalbox.v1.RunService.
 type Runs struct {
+	signalboxv1connect.UnimplementedRunServiceHandler
+
 	service  RunService
 	projects message.ProjectFinder
 	opts     RunOptions
@@ -161,6 +164,8 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		Input: message.JSON(r.Input), Output: message.JSON(r.Output), Error: problem(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
+		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
+		Children: r.Children,
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},

@@ -94,6 +94,7 @@ func servers() []Reason {
 		unavailable = connect.CodeUnavailable
 	)
 	return []Reason{
+		{fault.PermissionDenied, only(connect.CodePermissionDenied), "The caller has not the role that the method needs in the project; the metadata name both.", "Use a token with that role; an admin makes one with `signalbox token create`."},
 		{fault.EngineUnavailable, only(unavailable), "Temporal cannot be used; nothing was started. The metadata tell `state`, `kind` (`unreachable`, `hung`, `namespace_missing`, `auth_failed`, `tls_error`) and `since` of the connection.", "Try again after the time given. Operators: `signalbox system status` shows what is wrong and since when; check `temporal.address` and Temporal itself."},
 		{fault.QueueFull, only(connect.CodeResourceExhausted), "Temporal is away, and the queue for runs that wait for it is full; nothing was queued.", "Try again when Temporal is back. Operators: `signalbox system status` shows the queue; its size is `runs.queue_when_unavailable.max_runs`."},
 		{fault.ContractMismatch, only(refused), "Every live worker differs from this server in the names they share, or in Temporal's address or namespace, so nobody would take the run; nothing was started. The message names both sides.", "Operators: run servers and workers of the same version with the same `temporal.address` and `temporal.namespace`; `signalbox system status` lists the workers."},

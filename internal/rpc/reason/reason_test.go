@@ -76,6 +76,7 @@ func TestCodesAreThoseGiven(t *testing.T) {
 	classes := map[string]connect.Code{
 		"Invalid": connect.CodeInvalidArgument, "NotFound": connect.CodeNotFound, "Exists": connect.CodeAlreadyExists,
 		"Refused": connect.CodeFailedPrecondition, "Exhausted": connect.CodeResourceExhausted, "Unavailable": connect.CodeUnavailable,
+		"Denied": connect.CodePermissionDenied, "Unauthenticated": connect.CodeUnauthenticated,
 	}
 	constants := reasonsIn(t, "../../fault/fault.go")
 	calls := 0

@@ -15,6 +15,31 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
+func testRelatedRuns(t *testing.T, open Opener) {
+	s := open(t)
+	insert(t, s, newRun("r1", 1))
+	replay := newRun("r2", 2)
+	replay.ReplayOf = "r1"
+	require.Equal(t, "r1", insert(t, s, replay).ReplayOf)
+	child := newRun("r3", 3)
+	child.ReplayOf, child.Parent = "r1", run.Parent{RunID: "r2", Path: "/do/0/nested", Depth: 1}
+	insert(t, s, child)
+
+	require.Equal(t, []string{"r3", "r2"}, get(t, s, "r1").Replays, "the newest first")
+	require.Equal(t, []string{"r3"}, get(t, s, "r2").Children)
+	got := get(t, s, "r3")
+	require.Equal(t, child.Parent, got.Parent)
+	require.Equal(t, "r1", got.ReplayOf)
+	require.Empty(t, got.Replays)
+	require.Empty(t, got.Children)
+
+	// One that was never started leaves no trace.
+	_, err := s.RemoveUnstarted(t.Context(), "r3", entry(audit.RunStartRefused, here, "r3"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"r2"}, get(t, s, "r1").Replays)
+	require.Empty(t, get(t, s, "r2").Children)
+}
+
 func testInsertRun(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	want := newRun("r1", 1)

@@ -62,6 +62,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"delete workflow", testDeleteWorkflow},
 		{"definitions not found", testDefinitionsNotFound},
 		{"insert run", testInsertRun},
+		{"related runs", testRelatedRuns},
 		{"insert run at once", testInsertRunAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},

@@ -9,6 +9,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	httpbody "google.golang.org/genproto/googleapis/api/httpbody"
 	http "net/http"
 	strings "strings"
 )
@@ -35,12 +36,17 @@ const (
 const (
 	// AuditServiceListAuditProcedure is the fully-qualified name of the AuditService's ListAudit RPC.
 	AuditServiceListAuditProcedure = "/signalbox.v1.AuditService/ListAudit"
+	// AuditServiceExportAuditProcedure is the fully-qualified name of the AuditService's ExportAudit
+	// RPC.
+	AuditServiceExportAuditProcedure = "/signalbox.v1.AuditService/ExportAudit"
 )
 
 // AuditServiceClient is a client for the signalbox.v1.AuditService service.
 type AuditServiceClient interface {
 	// ListAudit lists entries, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ExportAudit streams the entries that match, oldest first, as CSV or as JSON lines.
+	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
 }
 
 // NewAuditServiceClient constructs a client for the signalbox.v1.AuditService service. By default,
@@ -61,12 +67,19 @@ func NewAuditServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		exportAudit: connect.NewClient[v1.ExportAuditRequest, httpbody.HttpBody](
+			httpClient,
+			baseURL+AuditServiceExportAuditProcedure,
+			connect.WithSchema(auditServiceMethods.ByName("ExportAudit")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // auditServiceClient implements AuditServiceClient.
 type auditServiceClient struct {
-	listAudit *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	listAudit   *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	exportAudit *connect.Client[v1.ExportAuditRequest, httpbody.HttpBody]
 }
 
 // ListAudit calls signalbox.v1.AuditService.ListAudit.
@@ -74,10 +87,17 @@ func (c *auditServiceClient) ListAudit(ctx context.Context, req *connect.Request
 	return c.listAudit.CallUnary(ctx, req)
 }
 
+// ExportAudit calls signalbox.v1.AuditService.ExportAudit.
+func (c *auditServiceClient) ExportAudit(ctx context.Context, req *connect.Request[v1.ExportAuditRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error) {
+	return c.exportAudit.CallServerStream(ctx, req)
+}
+
 // AuditServiceHandler is an implementation of the signalbox.v1.AuditService service.
 type AuditServiceHandler interface {
 	// ListAudit lists entries, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ExportAudit streams the entries that match, oldest first, as CSV or as JSON lines.
+	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest], *connect.ServerStream[httpbody.HttpBody]) error
 }
 
 // NewAuditServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -94,10 +114,18 @@ func NewAuditServiceHandler(svc AuditServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	auditServiceExportAuditHandler := connect.NewServerStreamHandler(
+		AuditServiceExportAuditProcedure,
+		svc.ExportAudit,
+		connect.WithSchema(auditServiceMethods.ByName("ExportAudit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signalbox.v1.AuditService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AuditServiceListAuditProcedure:
 			auditServiceListAuditHandler.ServeHTTP(w, r)
+		case AuditServiceExportAuditProcedure:
+			auditServiceExportAuditHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -109,4 +137,8 @@ type UnimplementedAuditServiceHandler struct{}
 
 func (UnimplementedAuditServiceHandler) ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.AuditService.ListAudit is not implemented"))
+}
+
+func (UnimplementedAuditServiceHandler) ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest], *connect.ServerStream[httpbody.HttpBody]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.AuditService.ExportAudit is not implemented"))
 }

@@ -9,6 +9,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	httpbody "google.golang.org/genproto/googleapis/api/httpbody"
 	http "net/http"
 	strings "strings"
 )
@@ -43,8 +44,22 @@ const (
 	RunServiceListStepsProcedure = "/signalbox.v1.RunService/ListSteps"
 	// RunServiceWatchRunProcedure is the fully-qualified name of the RunService's WatchRun RPC.
 	RunServiceWatchRunProcedure = "/signalbox.v1.RunService/WatchRun"
+	// RunServiceCountRunsProcedure is the fully-qualified name of the RunService's CountRuns RPC.
+	RunServiceCountRunsProcedure = "/signalbox.v1.RunService/CountRuns"
 	// RunServiceCancelRunProcedure is the fully-qualified name of the RunService's CancelRun RPC.
 	RunServiceCancelRunProcedure = "/signalbox.v1.RunService/CancelRun"
+	// RunServiceTerminateRunProcedure is the fully-qualified name of the RunService's TerminateRun RPC.
+	RunServiceTerminateRunProcedure = "/signalbox.v1.RunService/TerminateRun"
+	// RunServicePauseRunProcedure is the fully-qualified name of the RunService's PauseRun RPC.
+	RunServicePauseRunProcedure = "/signalbox.v1.RunService/PauseRun"
+	// RunServiceUnpauseRunProcedure is the fully-qualified name of the RunService's UnpauseRun RPC.
+	RunServiceUnpauseRunProcedure = "/signalbox.v1.RunService/UnpauseRun"
+	// RunServiceReplayRunProcedure is the fully-qualified name of the RunService's ReplayRun RPC.
+	RunServiceReplayRunProcedure = "/signalbox.v1.RunService/ReplayRun"
+	// RunServiceExportRunProcedure is the fully-qualified name of the RunService's ExportRun RPC.
+	RunServiceExportRunProcedure = "/signalbox.v1.RunService/ExportRun"
+	// RunServiceExportRunsProcedure is the fully-qualified name of the RunService's ExportRuns RPC.
+	RunServiceExportRunsProcedure = "/signalbox.v1.RunService/ExportRuns"
 )
 
 // RunServiceClient is a client for the signalbox.v1.RunService service.
@@ -66,8 +81,22 @@ type RunServiceClient interface {
 	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
 	// A broken watch is resumed with the last sequence seen.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest]) (*connect.ServerStreamForClient[v1.WatchRunResponse], error)
+	// CountRuns counts runs by status, and the open ones that are stuck by the code of their verdict.
+	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
+	// TerminateRun ends the run at once, without cleanup. Refused when it has ended.
+	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
+	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
+	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
+	// UnpauseRun lets a paused run go on.
+	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
+	// ReplayRun starts a new run with the input of an earlier one, as it was or edited.
+	ReplayRun(context.Context, *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error)
+	// ExportRun streams one JSON document: the run, its version, steps with attempts, waits, events, audit, and where Temporal keeps it.
+	ExportRun(context.Context, *connect.Request[v1.ExportRunRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
+	// ExportRuns streams the list of runs that match, as CSV or as JSON lines.
+	ExportRuns(context.Context, *connect.Request[v1.ExportRunsRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
 }
 
 // NewRunServiceClient constructs a client for the signalbox.v1.RunService service. By default, it
@@ -114,10 +143,53 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithSchema(runServiceMethods.ByName("WatchRun")),
 			connect.WithClientOptions(opts...),
 		),
+		countRuns: connect.NewClient[v1.CountRunsRequest, v1.CountRunsResponse](
+			httpClient,
+			baseURL+RunServiceCountRunsProcedure,
+			connect.WithSchema(runServiceMethods.ByName("CountRuns")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		cancelRun: connect.NewClient[v1.CancelRunRequest, v1.CancelRunResponse](
 			httpClient,
 			baseURL+RunServiceCancelRunProcedure,
 			connect.WithSchema(runServiceMethods.ByName("CancelRun")),
+			connect.WithClientOptions(opts...),
+		),
+		terminateRun: connect.NewClient[v1.TerminateRunRequest, v1.TerminateRunResponse](
+			httpClient,
+			baseURL+RunServiceTerminateRunProcedure,
+			connect.WithSchema(runServiceMethods.ByName("TerminateRun")),
+			connect.WithClientOptions(opts...),
+		),
+		pauseRun: connect.NewClient[v1.PauseRunRequest, v1.PauseRunResponse](
+			httpClient,
+			baseURL+RunServicePauseRunProcedure,
+			connect.WithSchema(runServiceMethods.ByName("PauseRun")),
+			connect.WithClientOptions(opts...),
+		),
+		unpauseRun: connect.NewClient[v1.UnpauseRunRequest, v1.UnpauseRunResponse](
+			httpClient,
+			baseURL+RunServiceUnpauseRunProcedure,
+			connect.WithSchema(runServiceMethods.ByName("UnpauseRun")),
+			connect.WithClientOptions(opts...),
+		),
+		replayRun: connect.NewClient[v1.ReplayRunRequest, v1.ReplayRunResponse](
+			httpClient,
+			baseURL+RunServiceReplayRunProcedure,
+			connect.WithSchema(runServiceMethods.ByName("ReplayRun")),
+			connect.WithClientOptions(opts...),
+		),
+		exportRun: connect.NewClient[v1.ExportRunRequest, httpbody.HttpBody](
+			httpClient,
+			baseURL+RunServiceExportRunProcedure,
+			connect.WithSchema(runServiceMethods.ByName("ExportRun")),
+			connect.WithClientOptions(opts...),
+		),
+		exportRuns: connect.NewClient[v1.ExportRunsRequest, httpbody.HttpBody](
+			httpClient,
+			baseURL+RunServiceExportRunsProcedure,
+			connect.WithSchema(runServiceMethods.ByName("ExportRuns")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -125,12 +197,19 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 
 // runServiceClient implements RunServiceClient.
 type runServiceClient struct {
-	startRun  *connect.Client[v1.StartRunRequest, v1.StartRunResponse]
-	getRun    *connect.Client[v1.GetRunRequest, v1.GetRunResponse]
-	listRuns  *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
-	listSteps *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
-	watchRun  *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
-	cancelRun *connect.Client[v1.CancelRunRequest, v1.CancelRunResponse]
+	startRun     *connect.Client[v1.StartRunRequest, v1.StartRunResponse]
+	getRun       *connect.Client[v1.GetRunRequest, v1.GetRunResponse]
+	listRuns     *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
+	listSteps    *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
+	watchRun     *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
+	countRuns    *connect.Client[v1.CountRunsRequest, v1.CountRunsResponse]
+	cancelRun    *connect.Client[v1.CancelRunRequest, v1.CancelRunResponse]
+	terminateRun *connect.Client[v1.TerminateRunRequest, v1.TerminateRunResponse]
+	pauseRun     *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
+	unpauseRun   *connect.Client[v1.UnpauseRunRequest, v1.UnpauseRunResponse]
+	replayRun    *connect.Client[v1.ReplayRunRequest, v1.ReplayRunResponse]
+	exportRun    *connect.Client[v1.ExportRunRequest, httpbody.HttpBody]
+	exportRuns   *connect.Client[v1.ExportRunsRequest, httpbody.HttpBody]
 }
 
 // StartRun calls signalbox.v1.RunService.StartRun.
@@ -158,9 +237,44 @@ func (c *runServiceClient) WatchRun(ctx context.Context, req *connect.Request[v1
 	return c.watchRun.CallServerStream(ctx, req)
 }
 
+// CountRuns calls signalbox.v1.RunService.CountRuns.
+func (c *runServiceClient) CountRuns(ctx context.Context, req *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error) {
+	return c.countRuns.CallUnary(ctx, req)
+}
+
 // CancelRun calls signalbox.v1.RunService.CancelRun.
 func (c *runServiceClient) CancelRun(ctx context.Context, req *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error) {
 	return c.cancelRun.CallUnary(ctx, req)
+}
+
+// TerminateRun calls signalbox.v1.RunService.TerminateRun.
+func (c *runServiceClient) TerminateRun(ctx context.Context, req *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error) {
+	return c.terminateRun.CallUnary(ctx, req)
+}
+
+// PauseRun calls signalbox.v1.RunService.PauseRun.
+func (c *runServiceClient) PauseRun(ctx context.Context, req *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error) {
+	return c.pauseRun.CallUnary(ctx, req)
+}
+
+// UnpauseRun calls signalbox.v1.RunService.UnpauseRun.
+func (c *runServiceClient) UnpauseRun(ctx context.Context, req *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error) {
+	return c.unpauseRun.CallUnary(ctx, req)
+}
+
+// ReplayRun calls signalbox.v1.RunService.ReplayRun.
+func (c *runServiceClient) ReplayRun(ctx context.Context, req *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error) {
+	return c.replayRun.CallUnary(ctx, req)
+}
+
+// ExportRun calls signalbox.v1.RunService.ExportRun.
+func (c *runServiceClient) ExportRun(ctx context.Context, req *connect.Request[v1.ExportRunRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error) {
+	return c.exportRun.CallServerStream(ctx, req)
+}
+
+// ExportRuns calls signalbox.v1.RunService.ExportRuns.
+func (c *runServiceClient) ExportRuns(ctx context.Context, req *connect.Request[v1.ExportRunsRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error) {
+	return c.exportRuns.CallServerStream(ctx, req)
 }
 
 // RunServiceHandler is an implementation of the signalbox.v1.RunService service.
@@ -182,8 +296,22 @@ type RunServiceHandler interface {
 	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
 	// A broken watch is resumed with the last sequence seen.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest], *connect.ServerStream[v1.WatchRunResponse]) error
+	// CountRuns counts runs by status, and the open ones that are stuck by the code of their verdict.
+	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
+	// TerminateRun ends the run at once, without cleanup. Refused when it has ended.
+	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
+	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
+	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
+	// UnpauseRun lets a paused run go on.
+	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
+	// ReplayRun starts a new run with the input of an earlier one, as it was or edited.
+	ReplayRun(context.Context, *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error)
+	// ExportRun streams one JSON document: the run, its version, steps with attempts, waits, events, audit, and where Temporal keeps it.
+	ExportRun(context.Context, *connect.Request[v1.ExportRunRequest], *connect.ServerStream[httpbody.HttpBody]) error
+	// ExportRuns streams the list of runs that match, as CSV or as JSON lines.
+	ExportRuns(context.Context, *connect.Request[v1.ExportRunsRequest], *connect.ServerStream[httpbody.HttpBody]) error
 }
 
 // NewRunServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -226,10 +354,53 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 		connect.WithSchema(runServiceMethods.ByName("WatchRun")),
 		connect.WithHandlerOptions(opts...),
 	)
+	runServiceCountRunsHandler := connect.NewUnaryHandler(
+		RunServiceCountRunsProcedure,
+		svc.CountRuns,
+		connect.WithSchema(runServiceMethods.ByName("CountRuns")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	runServiceCancelRunHandler := connect.NewUnaryHandler(
 		RunServiceCancelRunProcedure,
 		svc.CancelRun,
 		connect.WithSchema(runServiceMethods.ByName("CancelRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceTerminateRunHandler := connect.NewUnaryHandler(
+		RunServiceTerminateRunProcedure,
+		svc.TerminateRun,
+		connect.WithSchema(runServiceMethods.ByName("TerminateRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServicePauseRunHandler := connect.NewUnaryHandler(
+		RunServicePauseRunProcedure,
+		svc.PauseRun,
+		connect.WithSchema(runServiceMethods.ByName("PauseRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceUnpauseRunHandler := connect.NewUnaryHandler(
+		RunServiceUnpauseRunProcedure,
+		svc.UnpauseRun,
+		connect.WithSchema(runServiceMethods.ByName("UnpauseRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceReplayRunHandler := connect.NewUnaryHandler(
+		RunServiceReplayRunProcedure,
+		svc.ReplayRun,
+		connect.WithSchema(runServiceMethods.ByName("ReplayRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceExportRunHandler := connect.NewServerStreamHandler(
+		RunServiceExportRunProcedure,
+		svc.ExportRun,
+		connect.WithSchema(runServiceMethods.ByName("ExportRun")),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceExportRunsHandler := connect.NewServerStreamHandler(
+		RunServiceExportRunsProcedure,
+		svc.ExportRuns,
+		connect.WithSchema(runServiceMethods.ByName("ExportRuns")),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/signalbox.v1.RunService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -244,8 +415,22 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 			runServiceListStepsHandler.ServeHTTP(w, r)
 		case RunServiceWatchRunProcedure:
 			runServiceWatchRunHandler.ServeHTTP(w, r)
+		case RunServiceCountRunsProcedure:
+			runServiceCountRunsHandler.ServeHTTP(w, r)
 		case RunServiceCancelRunProcedure:
 			runServiceCancelRunHandler.ServeHTTP(w, r)
+		case RunServiceTerminateRunProcedure:
+			runServiceTerminateRunHandler.ServeHTTP(w, r)
+		case RunServicePauseRunProcedure:
+			runServicePauseRunHandler.ServeHTTP(w, r)
+		case RunServiceUnpauseRunProcedure:
+			runServiceUnpauseRunHandler.ServeHTTP(w, r)
+		case RunServiceReplayRunProcedure:
+			runServiceReplayRunHandler.ServeHTTP(w, r)
+		case RunServiceExportRunProcedure:
+			runServiceExportRunHandler.ServeHTTP(w, r)
+		case RunServiceExportRunsProcedure:
+			runServiceExportRunsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -275,6 +460,34 @@ func (UnimplementedRunServiceHandler) WatchRun(context.Context, *connect.Request
 	return connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.WatchRun is not implemented"))
 }
 
+func (UnimplementedRunServiceHandler) CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.CountRuns is not implemented"))
+}
+
 func (UnimplementedRunServiceHandler) CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.CancelRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.TerminateRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.PauseRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.UnpauseRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) ReplayRun(context.Context, *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ReplayRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) ExportRun(context.Context, *connect.Request[v1.ExportRunRequest], *connect.ServerStream[httpbody.HttpBody]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ExportRun is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) ExportRuns(context.Context, *connect.Request[v1.ExportRunsRequest], *connect.ServerStream[httpbody.HttpBody]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ExportRuns is not implemented"))
 }
