@@ -30,6 +30,9 @@ import (
 // api is the whole API in memory, small but with the server's rules: unknown things are not found, a request ID makes
 // one run, a watch sends what changed after a sequence and ends with the run.
 type api struct {
+	signalboxv1connect.UnimplementedRunServiceHandler
+	signalboxv1connect.UnimplementedAuditServiceHandler
+
 	mu       sync.Mutex
 	runs     []*signalboxv1.Run
 	steps    map[string][]*signalboxv1.Step

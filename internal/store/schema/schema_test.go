@@ -166,6 +166,10 @@ func fixtures() map[int64]fixture {
 				`SELECT how FROM owner_changes WHERE epoch = 3`:                                                     "takeover",
 			},
 		},
+		8: {
+			insert: []string{`INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ('r2', 'r1', '', '', 0)`},
+			want:   map[string]string{`SELECT run_id FROM run_links WHERE replay_of = 'r1'`: "r2"},
+		},
 	}
 }
 
