@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -343,8 +342,4 @@ func (d *Dispatchers) lookAfter(name Name) {
 	if s := d.service(name); s != nil {
 		s.loop.Look()
 	}
-}
-
-func compare(a, b Name) int {
-	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.TaskQueue, b.TaskQueue))
 }

@@ -196,7 +196,7 @@ func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("leave dispatcher %q: %w", contract.ID(name), context.Cause(ctx))
+		return fmt.Errorf("leave dispatcher %q: %w", name.DispatcherID(), context.Cause(ctx))
 	}
 }
 
@@ -224,7 +224,7 @@ func (d *Dispatchers) owned() []owner.Ownership {
 			list = append(list, *o)
 		}
 	}
-	slices.SortFunc(list, func(a, b owner.Ownership) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b owner.Ownership) int { return a.Name.Compare(b.Name) })
 	return list
 }
 
@@ -242,5 +242,5 @@ func (d *Dispatchers) service(name Name) *service {
 
 // names returns what is served, in order.
 func (d *Dispatchers) names() []Name {
-	return slices.SortedFunc(maps.Keys(d.services()), compare)
+	return slices.SortedFunc(maps.Keys(d.services()), Name.Compare)
 }

@@ -15,7 +15,7 @@ func ID(project, taskQueue string) (string, error) {
 	if err := contract.Validate(name); err != nil {
 		return "", err
 	}
-	return contract.ID(name), nil
+	return name.DispatcherID(), nil
 }
 
 // WorkflowType is the type under which Temporal knows dispatchers.

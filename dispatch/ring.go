@@ -28,7 +28,7 @@ const (
 // Ring rings the doorbell of a parked dispatcher. Those who ring at the same time share one ring, which is enough: whatever was
 // accepted before it is found. It starts nothing. [ErrNotOpen].
 func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
-	ring := d.rings.DoChan(contract.ID(name), func() (any, error) {
+	ring := d.rings.DoChan(name.DispatcherID(), func() (any, error) {
 		// Who rang first does so for all: its leaving may not end the others' ring.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), ringTimeout)
 		defer cancel()
@@ -42,11 +42,11 @@ func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 	select {
 	case rung := <-ring:
 		if rung.Err != nil {
-			return fmt.Errorf("ring dispatcher %q: %w", contract.ID(name), rung.Err)
+			return fmt.Errorf("ring dispatcher %q: %w", name.DispatcherID(), rung.Err)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("ring dispatcher %q: %w", contract.ID(name), context.Cause(ctx))
+		return fmt.Errorf("ring dispatcher %q: %w", name.DispatcherID(), context.Cause(ctx))
 	}
 }
 
@@ -58,10 +58,10 @@ func (d *Dispatchers) RequestHandover(ctx context.Context, name Name, by, reason
 	}
 	owned, err := d.o.Leases.Get(ctx, contract.OwnerKey(name))
 	if errors.Is(err, lease.ErrNotFound) || err == nil && owned.State != lease.Held {
-		return fmt.Errorf("request handover of %q: %w", contract.ID(name), ErrNotOwned)
+		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), ErrNotOwned)
 	}
 	if err != nil {
-		return fmt.Errorf("request handover of %q: %w", contract.ID(name), err)
+		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), err)
 	}
 	value, err := json.Marshal(contract.Request{By: by, Reason: reason})
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *Dispatchers) RequestHandover(ctx context.Context, name Name, by, reason
 	terms := lease.Terms{TTL: handoverTTL, Retention: handoverTTL}
 	_, _, err = d.o.Leases.Acquire(ctx, contract.HandoverKey(name), d.o.ServerID, value, terms)
 	if err != nil && !errors.Is(err, lease.ErrHeld) { // one was made already, and not heeded yet
-		return fmt.Errorf("request handover of %q: %w", contract.ID(name), err)
+		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), err)
 	}
 	return nil
 }

@@ -7,8 +7,10 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -17,6 +19,17 @@ type Name struct {
 	Project   string `json:"project"`
 	TaskQueue string `json:"taskQueue"`
 }
+
+// Compare orders names by project, then task queue.
+func (n Name) Compare(other Name) int {
+	return cmp.Or(strings.Compare(n.Project, other.Project), strings.Compare(n.TaskQueue, other.TaskQueue))
+}
+
+// DispatcherPrefix is what the IDs of dispatchers begin with.
+const DispatcherPrefix = "dispatcher-"
+
+// DispatcherID is the ID of the dispatcher's workflow in Temporal: a pure function of both names, the same on every host.
+func (n Name) DispatcherID() string { return DispatcherPrefix + n.Project + "-" + n.TaskQueue }
 
 // Owner is who may claim: the process that owns the dispatcher, and the number of its ownership.
 type Owner struct {

@@ -59,7 +59,7 @@ func NewService(source Source, history History, log AuditLog, now func() time.Ti
 // List returns all dispatchers by project and task queue.
 func (s *Service) List(ctx context.Context) ([]Dispatcher, error) {
 	all, err := s.source.List(ctx)
-	slices.SortFunc(all, func(a, b Dispatcher) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Dispatcher) int { return a.Name.Compare(b.Name) })
 	return all, err
 }
 
@@ -83,7 +83,7 @@ func (s *Service) Workers(ctx context.Context) (Workers, error) {
 	found, err := s.source.Workers(ctx)
 	slices.SortFunc(found.Workers, func(a, b Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
 	for _, w := range found.Workers {
-		slices.SortFunc(w.Registrations, func(a, b Registration) int { return compareNames(a.Name, b.Name) })
+		slices.SortFunc(w.Registrations, func(a, b Registration) int { return a.Name.Compare(b.Name) })
 	}
 	return found, err
 }
@@ -136,8 +136,4 @@ func told(ctx context.Context, err error) string {
 	}
 	logger.FromContext(ctx).WarnContext(ctx, "A part of what is known of a dispatcher is missing", "error", err)
 	return "not known; the server's log says why"
-}
-
-func compareNames(a, b inbox.Name) int {
-	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.TaskQueue, b.TaskQueue))
 }

@@ -27,7 +27,7 @@ func (s *Service) RecordOwner(ctx context.Context, c OwnerChange) error {
 	if err != nil {
 		return err
 	}
-	entry := audit.NewEntry(ctx, c.At, audit.DispatcherChangeOwner, c.Name.Project, "dispatcher-"+c.Name.Project+"-"+c.Name.TaskQueue, c.Reason)
+	entry := audit.NewEntry(ctx, c.At, audit.DispatcherChangeOwner, c.Name.Project, c.Name.DispatcherID(), c.Reason)
 	entry.Detail = tell.Data
 	tell.Actor = entry.Actor.Name
 	if err := s.store.RecordOwner(ctx, c, tell, entry); err != nil {

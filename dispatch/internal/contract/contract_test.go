@@ -24,7 +24,7 @@ func named(project, queue string) inbox.Name {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	name := named("default", "signalbox-default")
-	require.Equal(t, "dispatcher-default-signalbox-default", contract.ID(name))
+	require.Equal(t, "dispatcher-default-signalbox-default", name.DispatcherID())
 	require.Equal(t, "dispatcher:default:signalbox-default", contract.OwnerKey(name))
 	require.Equal(t, "handover:default:signalbox-default", contract.HandoverKey(name))
 	require.Equal(t, "worker:w-1", contract.WorkerKey("w-1"))

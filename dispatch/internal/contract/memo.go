@@ -79,7 +79,7 @@ func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 	if e.Type != WorkflowType || e.Unread {
 		return NotMine
 	}
-	exact := e.WorkflowID == ID(name)
+	exact := e.WorkflowID == name.DispatcherID()
 	switch {
 	case e.Memo != nil && e.Memo.Name != name:
 		return NotMine
@@ -102,7 +102,7 @@ func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 // othersID tells whether the queue on which a workflow without a memo works says that its ID is to be read otherwise: since
 // dashes also join, ("a-b", "c") and ("a", "b-c") have one ID.
 func othersID(name inbox.Name, e Execution) bool {
-	project, ok := strings.CutSuffix(strings.TrimPrefix(e.WorkflowID, idPrefix), "-"+e.TaskQueue)
+	project, ok := strings.CutSuffix(strings.TrimPrefix(e.WorkflowID, inbox.DispatcherPrefix), "-"+e.TaskQueue)
 	other := inbox.Name{Project: project, TaskQueue: e.TaskQueue}
 	return ok && other != name && Validate(other) == nil
 }

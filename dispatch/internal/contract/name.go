@@ -39,13 +39,9 @@ const (
 )
 
 const (
-	idPrefix     = "dispatcher-"
 	maxProject   = 63
 	maxTaskQueue = 127
 )
-
-// ID returns the workflow ID of a dispatcher: a pure function of both names, the same on every host.
-func ID(name inbox.Name) string { return idPrefix + name.Project + "-" + name.TaskQueue }
 
 // OwnerKey is the key of the lease whose holder owns the dispatcher.
 func OwnerKey(name inbox.Name) string { return OwnerPrefix + name.Project + ":" + name.TaskQueue }

@@ -93,7 +93,7 @@ func (m *minds) plan(s sight) string {
 		reading.Entries = append(reading.Entries, stored(contract.OwnerKey(name), server(s.holder), s.lease))
 	}
 	if s.open {
-		e := contract.Execution{WorkflowID: contract.ID(name), RunID: "r", Type: contract.WorkflowType, TaskQueue: name.TaskQueue}
+		e := contract.Execution{WorkflowID: name.DispatcherID(), RunID: "r", Type: contract.WorkflowType, TaskQueue: name.TaskQueue}
 		if !s.legacy {
 			e.Memo = &contract.Memo{Name: name, Owner: server(s.owner.holder), Epoch: int64(s.owner.epoch)}
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -193,13 +192,13 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	for i := range all.reading.Entries {
 		e := &all.reading.Entries[i]
 		name, ok := contract.NameOf(e.Key)
-		if !ok || e.State != lease.Held || listed[contract.ID(name)] {
+		if !ok || e.State != lease.Held || listed[name.DispatcherID()] {
 			continue
 		}
 		if asked++; asked > describeMost {
 			return
 		}
-		open, err := s.Temporal.Describe(ctx, contract.ID(name), "")
+		open, err := s.Temporal.Describe(ctx, name.DispatcherID(), "")
 		if err != nil {
 			all.failed(PartTemporal, err)
 			return
@@ -227,19 +226,12 @@ func names(all seen) []inbox.Name {
 		list = append(list, all.reading.Progress[i].Name)
 	}
 	for _, l := range all.listed {
-		if l.Memo != nil && !l.Unread && l.WorkflowID == contract.ID(l.Memo.Name) {
+		if l.Memo != nil && !l.Unread && l.WorkflowID == l.Memo.Name.DispatcherID() {
 			list = append(list, l.Memo.Name)
 		}
 	}
-	slices.SortFunc(list, compare)
+	slices.SortFunc(list, inbox.Name.Compare)
 	return slices.Compact(list)
-}
-
-func compare(a, b inbox.Name) int {
-	if c := strings.Compare(a.Project, b.Project); c != 0 {
-		return c
-	}
-	return strings.Compare(a.TaskQueue, b.TaskQueue)
 }
 
 // judge puts together what is known of each name.
@@ -249,7 +241,7 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 	byID := make(map[string][]*Dispatcher, len(of))
 	for i, name := range of {
 		d := &found[i]
-		*d = Dispatcher{Name: name, WorkflowID: contract.ID(name), Status: Missing, Errors: slices.Clone(all.errors)}
+		*d = Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: Missing, Errors: slices.Clone(all.errors)}
 		at[name] = d
 		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
 	}
@@ -358,7 +350,7 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	}
 	rows, progress := s.Inbox.Progress(read, name)
 	one.reading.Progress = rows
-	open, temporal := s.Temporal.Describe(read, contract.ID(name), "")
+	open, temporal := s.Temporal.Describe(read, name.DispatcherID(), "")
 	if open != nil {
 		one.add(*open)
 	}

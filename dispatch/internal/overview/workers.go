@@ -121,7 +121,7 @@ func (s Sources) registrations(ctx context.Context, open []supervise.Listed) ([]
 	var asking sync.WaitGroup
 	for i := range open[:min(len(open), askMost)] {
 		l := &open[i]
-		if l.Memo == nil || l.Unread || l.WorkflowID != contract.ID(l.Memo.Name) {
+		if l.Memo == nil || l.Unread || l.WorkflowID != l.Memo.Name.DispatcherID() {
 			continue
 		}
 		asking.Go(func() {

@@ -99,7 +99,7 @@ func (t *tenure) take(ctx context.Context, before decide.Previous) error {
 	if ctx.Err() != nil || !t.hold.Valid() {
 		return nil // what ended it says the rest
 	}
-	return fmt.Errorf("own dispatcher %q: gave up after %d tries: %w", contract.ID(t.l.name), maxTries, last)
+	return fmt.Errorf("own dispatcher %q: gave up after %d tries: %w", t.l.name.DispatcherID(), maxTries, last)
 }
 
 // whileHeld returns a context that ends with the lease.
@@ -192,9 +192,9 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		return true, nil
 	case decide.StepDown:
 		// To win again at once would find the same.
-		return true, fmt.Errorf("own dispatcher %q with epoch %d: %s", contract.ID(t.l.name), a.owner.Epoch, act.Reason)
+		return true, fmt.Errorf("own dispatcher %q with epoch %d: %s", t.l.name.DispatcherID(), a.owner.Epoch, act.Reason)
 	default:
-		return true, fmt.Errorf("own dispatcher %q: %s", contract.ID(t.l.name), act.Reason)
+		return true, fmt.Errorf("own dispatcher %q: %s", t.l.name.DispatcherID(), act.Reason)
 	}
 }
 
@@ -237,13 +237,13 @@ func (a *attempt) enter(ctx context.Context, above int64) error {
 	defer cancel()
 	owner, err := t.l.p.Inbox.Fence(ask, t.l.name, t.l.p.ServerID, above)
 	if err != nil {
-		return fmt.Errorf("fence dispatcher %q: %w", contract.ID(t.l.name), err)
+		return fmt.Errorf("fence dispatcher %q: %w", t.l.name.DispatcherID(), err)
 	}
 	t.mu.Lock()
 	t.owner = owner
 	t.mu.Unlock()
 	if _, err := t.l.p.Leases.Renew(ask, t.l.key, t.won.entry.Token, t.value(), t.l.p.Timing.Owner()); err != nil {
-		return fmt.Errorf("renew the lease of dispatcher %q with its epoch: %w", contract.ID(t.l.name), err)
+		return fmt.Errorf("renew the lease of dispatcher %q with its epoch: %w", t.l.name.DispatcherID(), err)
 	}
 	a.owner = owner
 	return nil
@@ -261,7 +261,7 @@ func (a *attempt) terminate(ctx context.Context, act decide.Act, seen decide.See
 		return err
 	}
 	t.l.p.Observer.Terminated(terms.Termination{
-		Name: t.l.name, WorkflowID: contract.ID(t.l.name), RunID: runID, Kind: act.Label, Reason: reason,
+		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), RunID: runID, Kind: act.Label, Reason: reason,
 		From: seen.Owner, FromEpoch: seen.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, By: t.l.p.ServerID, At: time.Now(),
 	}, err)
 	if err != nil {
@@ -287,7 +287,7 @@ func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) 
 	}
 	took := now.Sub(t.began)
 	t.l.p.Observer.Changed(terms.OwnerChange{
-		Name: t.l.name, WorkflowID: contract.ID(t.l.name), RunID: runID, Outcome: a.outcome,
+		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), RunID: runID, Outcome: a.outcome,
 		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Ended: a.ended, Reason: act.Reason, At: now, Took: took,
 	}, gap+took)
 }
@@ -337,7 +337,7 @@ func (t *tenure) lost() error {
 	owner := t.owner
 	t.mu.Unlock()
 	t.l.p.Observer.Changed(terms.OwnerChange{
-		Name: t.l.name, WorkflowID: contract.ID(t.l.name), Outcome: terms.Lost, From: owner.Holder, FromEpoch: owner.Epoch,
+		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), Outcome: terms.Lost, From: owner.Holder, FromEpoch: owner.Epoch,
 		Reason: err.Error(), At: time.Now(),
 	}, 0)
 	return nil

@@ -113,7 +113,7 @@ func (w *world) put(memo *contract.Memo) {
 	w.runs++
 	w.last = time.Now()
 	w.open = &contract.Execution{
-		WorkflowID: contract.ID(name), RunID: fmt.Sprintf("run-%d", w.runs), Type: contract.WorkflowType, TaskQueue: name.TaskQueue, Memo: memo,
+		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", w.runs), Type: contract.WorkflowType, TaskQueue: name.TaskQueue, Memo: memo,
 	}
 }
 

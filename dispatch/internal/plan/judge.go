@@ -130,7 +130,7 @@ func (w *world) judgeOlder(v *Verdict) {
 	switch {
 	case held && w.current[v.Name]:
 		v.Class, v.Kind = Stale, OlderScheme
-		v.Why = fmt.Sprintf("%s has taken its place, and %q owns that", contract.ID(v.Name), v.Entry.Holder)
+		v.Why = fmt.Sprintf("%s has taken its place, and %q owns that", v.Name.DispatcherID(), v.Entry.Holder)
 		return
 	case held:
 		v.Why = fmt.Sprintf("%q is about to put another in its place", v.Entry.Holder)

@@ -88,7 +88,7 @@ func survey(r Reading, rules Rules) *world {
 		w.know(r.Progress[i].Name)
 	}
 	for _, o := range r.Open {
-		if o.Memo != nil && !o.Unread && o.WorkflowID == contract.ID(o.Memo.Name) {
+		if o.Memo != nil && !o.Unread && o.WorkflowID == o.Memo.Name.DispatcherID() {
 			w.know(o.Memo.Name)
 		}
 	}
@@ -108,7 +108,7 @@ func (w *world) know(name inbox.Name) {
 		return
 	}
 	w.names[name] = true
-	id := contract.ID(name)
+	id := name.DispatcherID()
 	w.byID[id] = append(w.byID[id], name)
 	w.byQueue[name.TaskQueue] = append(w.byQueue[name.TaskQueue], name)
 }
@@ -206,7 +206,7 @@ func (p *Plan) alert(w *world) {
 		p.Duplicates[name.Project] += len(ids) - 1
 		if len(ids) > 1 {
 			p.Alerts = append(p.Alerts, Alert{
-				Trouble: Duplicate, Project: name.Project, Subject: contract.ID(name), Text: fmt.Sprintf("is open more than once, as %q", ids),
+				Trouble: Duplicate, Project: name.Project, Subject: name.DispatcherID(), Text: fmt.Sprintf("is open more than once, as %q", ids),
 			})
 		}
 	}

@@ -55,7 +55,7 @@ func young(entries ...lease.Entry) []lease.Entry {
 
 func open(name inbox.Name, by string, epoch int64) plan.Open {
 	return plan.Open{Execution: contract.Execution{
-		WorkflowID: contract.ID(name), RunID: fmt.Sprintf("run-%d", epoch), Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
+		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", epoch), Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
 		Memo: &contract.Memo{Name: name, Owner: by, Epoch: epoch, Interpreter: 1},
 	}}
 }
@@ -248,7 +248,7 @@ func alerts(p plan.Plan) []string {
 func TestNamesWithOneID(t *testing.T) {
 	t.Parallel()
 	wide, narrow := inbox.Name{Project: "a-b", TaskQueue: "c"}, inbox.Name{Project: "a", TaskQueue: "b-c"}
-	require.Equal(t, contract.ID(wide), contract.ID(narrow))
+	require.Equal(t, wide.DispatcherID(), narrow.DispatcherID())
 	entries := []lease.Entry{
 		me(), owner(wide, "w", lease.Held, 0),
 		owner(narrow, "n", lease.Expired, time.Minute), beat("n", lease.Expired, time.Minute),
@@ -261,9 +261,9 @@ func TestNamesWithOneID(t *testing.T) {
 	}{
 		{open(wide, "w", 1), wide, plan.Healthy},
 		{open(narrow, "n", 1), narrow, plan.Stale},
-		{legacy(contract.ID(wide), "c"), wide, plan.Healthy},
-		{legacy(contract.ID(wide), "b-c"), narrow, plan.Stale},
-		{legacy(contract.ID(wide), "elsewhere"), inbox.Name{}, plan.Unknown},
+		{legacy(wide.DispatcherID(), "c"), wide, plan.Healthy},
+		{legacy(wide.DispatcherID(), "b-c"), narrow, plan.Stale},
+		{legacy(wide.DispatcherID(), "elsewhere"), inbox.Name{}, plan.Unknown},
 	} {
 		p := plan.Make(plan.Reading{Entries: entries, Open: []plan.Open{of.open}, Progress: rows}, rules)
 		require.Equal(t, []any{of.name, of.class}, []any{p.Verdicts[0].Name, p.Verdicts[0].Class}, p.Verdicts[0].Why)

@@ -126,7 +126,7 @@ func TestNothingIsEndedAgainstTheRules(t *testing.T) {
 			require.Equal(t, v.Kind == plan.OlderScheme, held, "an owner's dispatcher is never ended")
 			require.NotEmpty(t, reading.Entries, "nothing is ended for lack of data")
 			if v.Kind == plan.OlderScheme {
-				require.NotEqual(t, contract.ID(v.Name), v.WorkflowID)
+				require.NotEqual(t, v.Name.DispatcherID(), v.WorkflowID)
 				continue
 			}
 			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer, "what answers is never ended")

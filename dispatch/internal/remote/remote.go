@@ -64,12 +64,12 @@ func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*contract.Exe
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	d, err := c.DescribeWorkflow(ctx, contract.ID(name), "")
+	d, err := c.DescribeWorkflow(ctx, name.DispatcherID(), "")
 	if gone(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("describe dispatcher %q: %w", contract.ID(name), err)
+		return nil, fmt.Errorf("describe dispatcher %q: %w", name.DispatcherID(), err)
 	}
 	if d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
 		return nil, nil
@@ -90,7 +90,7 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: contract.ID(name), TaskQueue: name.TaskQueue,
+		ID: name.DispatcherID(), TaskQueue: name.TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		// Without it the SDK returns the run that is open as if it had been started.
@@ -102,7 +102,7 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 	if err == nil {
 		return run.GetRunID(), nil
 	}
-	what := fmt.Sprintf("start dispatcher %q", contract.ID(name))
+	what := fmt.Sprintf("start dispatcher %q", name.DispatcherID())
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return "", fmt.Errorf("%s: %w", what, ErrOpen)
 	}
@@ -120,7 +120,7 @@ func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, own
 		UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
 	}, &state)
 	if err != nil {
-		err = fmt.Errorf("adopt dispatcher %q: %w", contract.ID(name), err)
+		err = fmt.Errorf("adopt dispatcher %q: %w", name.DispatcherID(), err)
 	}
 	return state, err
 }
@@ -133,7 +133,7 @@ func (t *Temporal) Ask(ctx context.Context, name inbox.Name, runID string, owner
 		RunID: runID, UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
 	}, nil)
 	if err != nil {
-		err = fmt.Errorf("ask dispatcher %q: %w", contract.ID(name), err)
+		err = fmt.Errorf("ask dispatcher %q: %w", name.DispatcherID(), err)
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func (t *Temporal) Register(ctx context.Context, name inbox.Name, r contract.Reg
 		UpdateName: contract.RegisterUpdate, Args: []any{r},
 	}, nil)
 	if err != nil {
-		err = fmt.Errorf("register with dispatcher %q: %w", contract.ID(name), err)
+		err = fmt.Errorf("register with dispatcher %q: %w", name.DispatcherID(), err)
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	}
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	o.WorkflowID, o.WaitForStage = contract.ID(name), client.WorkflowUpdateStageCompleted
+	o.WorkflowID, o.WaitForStage = name.DispatcherID(), client.WorkflowUpdateStageCompleted
 	// Temporal would first wait five seconds for the process that executed the workflow last, which after a crash is gone. Without
 	// this, the answer is late, not wrong.
 	_, _ = c.WorkflowService().ResetStickyTaskQueue(within, &workflowservice.ResetStickyTaskQueueRequest{ // see above
@@ -212,16 +212,16 @@ func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason
 		return err
 	}
 	if runID == "" {
-		return fmt.Errorf("terminate dispatcher %q: which run is missing", contract.ID(name))
+		return fmt.Errorf("terminate dispatcher %q: which run is missing", name.DispatcherID())
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = c.TerminateWorkflow(ctx, contract.ID(name), runID, reason)
+	err = c.TerminateWorkflow(ctx, name.DispatcherID(), runID, reason)
 	switch {
 	case gone(err):
 		return ErrGone
 	case err != nil:
-		return fmt.Errorf("terminate dispatcher %q, run %q: %w", contract.ID(name), runID, err)
+		return fmt.Errorf("terminate dispatcher %q, run %q: %w", name.DispatcherID(), runID, err)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (t *Temporal) signal(ctx context.Context, name inbox.Name, signal string, a
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = c.SignalWorkflow(ctx, contract.ID(name), "", signal, arg)
+	err = c.SignalWorkflow(ctx, name.DispatcherID(), "", signal, arg)
 	switch {
 	case gone(err):
 		return ErrGone

@@ -132,7 +132,7 @@ func (s *Supervisor) again(ctx context.Context, of suspects) (plan.Reading, erro
 	}
 	for _, name := range of.names {
 		// What was started in the meantime, or is not in the list yet.
-		if err := s.look(ctx, &reading, contract.ID(name), "", answers); err != nil {
+		if err := s.look(ctx, &reading, name.DispatcherID(), "", answers); err != nil {
 			return plan.Reading{}, err
 		}
 	}

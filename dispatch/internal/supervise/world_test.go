@@ -338,7 +338,7 @@ func (w *world) opens(name inbox.Name, owner string, epoch int64) string {
 	w.remote.mu.Lock()
 	defer w.remote.mu.Unlock()
 	w.remote.open[runID] = &supervise.Listed{Execution: contract.Execution{
-		WorkflowID: contract.ID(name), RunID: runID, Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
+		WorkflowID: name.DispatcherID(), RunID: runID, Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
 		Memo: &contract.Memo{Name: name, Owner: owner, Epoch: epoch, Interpreter: 1},
 	}}
 	w.rows.mu.Lock()

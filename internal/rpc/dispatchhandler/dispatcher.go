@@ -56,7 +56,7 @@ func (h *Dispatchers) ListDispatchers(
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
 			all, err := h.service.List(ctx)
 			return some(all, limit, func(d dispatcher.Dispatcher) bool {
-				return (after == nil || compareNames(d.Name, *after) > 0) && anyOf(states, string(d.State))
+				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.State))
 			}), err
 		},
 		func(d dispatcher.Dispatcher) inbox.Name { return d.Name })
@@ -188,11 +188,4 @@ func statesKnown[T ~string](asked []string, known []T) error {
 		}
 	}
 	return nil
-}
-
-func compareNames(a, b inbox.Name) int {
-	if c := strings.Compare(a.Project, b.Project); c != 0 {
-		return c
-	}
-	return strings.Compare(a.TaskQueue, b.TaskQueue)
 }
