@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -38,9 +39,9 @@ const (
 )
 
 // every calls what there is to do at a pace, spread a little, until ctx ends.
-func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
 	for {
-		timer := time.NewTimer(pace - rand.N(pace/5+1)) //nolint:gosec // spreads load, guards nothing
+		timer := time.NewTimer(interval - rand.N(interval/5+1)) //nolint:gosec // spreads load, guards nothing
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -51,21 +52,12 @@ func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // heed passes the hints of the store of leases on.
 func (d *Dispatchers) heed(ctx context.Context) {
 	for ctx.Err() == nil {
 		keys, err := d.o.Leases.Watch(ctx)
 		if err != nil {
-			pause(ctx, heedAgain)
+			pace.Sleep(ctx, heedAgain)
 			continue
 		}
 		for key := range keys {
@@ -82,7 +74,7 @@ func (d *Dispatchers) heed(ctx context.Context) {
 				d.request(ctx, name, key)
 			}
 		}
-		pause(ctx, heedAgain)
+		pace.Sleep(ctx, heedAgain)
 	}
 }
 
@@ -160,10 +152,10 @@ func (d *Dispatchers) inspect(ctx context.Context) {
 		owned := d.owned()
 		step := max(inspectEvery/time.Duration(max(len(owned), 1)), time.Second/inspectPace)
 		if len(owned) == 0 {
-			pause(ctx, inspectEvery/time.Duration(inspectPace))
+			pace.Sleep(ctx, inspectEvery/time.Duration(inspectPace))
 		}
 		for _, o := range owned {
-			pause(ctx, step-rand.N(step/5+1)) //nolint:gosec // spreads load, guards nothing
+			pace.Sleep(ctx, step-rand.N(step/5+1)) //nolint:gosec // spreads load, guards nothing
 			if s := d.service(o.Name); s != nil && ctx.Err() == nil {
 				s.loop.Look()
 			}
@@ -260,13 +252,8 @@ func (d *Dispatchers) workers(name Name) []contract.Worker {
 // one that is parked looks after them only when it is told.
 func (d *Dispatchers) watchWorkers(ctx context.Context) {
 	told := map[Name]map[string]bool{}
-	for {
-		d.scan(ctx, told)
-		pause(ctx, d.o.Timing.Heartbeat-rand.N(d.o.Timing.Heartbeat/5+1)) //nolint:gosec // spreads load, guards nothing
-		if ctx.Err() != nil {
-			return
-		}
-	}
+	d.scan(ctx, told)
+	every(ctx, d.o.Timing.Heartbeat, func(ctx context.Context) { d.scan(ctx, told) })
 }
 
 func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
@@ -299,7 +286,7 @@ func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
 				known[id] = true
 			}
 		}
-		pause(ctx, time.Second/latePace)
+		pace.Sleep(ctx, time.Second/latePace)
 	}
 	for name := range told {
 		if !owned[name] {

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/roll"
@@ -84,7 +85,7 @@ func New(o Options) (*Dispatchers, error) {
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
 		Ready: d.ready, StoreFailed: d.heart.StoreFailed, Workers: d.workers,
-		Pace: owner.NewPace(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
+		Pace: pace.NewLimit(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
 	}
 	d.supervisor = d.supervise()
 	return d, nil

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"context"
 
-	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
 )
@@ -48,7 +48,7 @@ func (d *Dispatchers) supervise() *supervise.Supervisor {
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Guard: o.Timing.Owner(), Record: d.record, Log: o.Log,
 		Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
 		Ready:    func() error { _, err := o.Client(); return err },
-		Pace:     owner.NewPace(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
+		Pace:     pace.NewLimit(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
 		Rules: supervise.Rules{
 			Rules: plan.Rules{
 				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, Most: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,

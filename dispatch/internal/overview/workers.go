@@ -86,7 +86,7 @@ func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 	}
 	list := make([]Worker, 0, len(workers))
 	for _, w := range workers {
-		slices.SortFunc(w.Registrations, func(a, b Registration) int { return compare(a.Name, b.Name) })
+		slices.SortFunc(w.Registrations, func(a, b Registration) int { return a.Name.Compare(b.Name) })
 		list = append(list, *w)
 	}
 	slices.SortFunc(list, func(a, b Worker) int { return strings.Compare(a.ServerID, b.ServerID) })

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -66,7 +67,7 @@ type Process struct {
 	// Workers returns who works for the dispatcher, for one that is started.
 	Workers func(name inbox.Name) []contract.Worker
 	// Pace spreads attempts to win, Slots bounds how many loops act at once.
-	Pace     *Pace
+	Pace     *pace.Limit
 	Slots    chan struct{}
 	Observer Observer
 	Log      *slog.Logger
@@ -245,7 +246,7 @@ func (l *Loop) wait(ctx context.Context, err error) {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-l.hint:
-		sleep(ctx, rand.N(winSpread/5)) //nolint:gosec // spreads load, guards nothing
+		pace.Sleep(ctx, rand.N(winSpread/5)) //nolint:gosec // spreads load, guards nothing
 	}
 }
 
@@ -257,7 +258,7 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	l.p.Observer.Failed(l.name, err)
 	pause := min(backoffFirst<<min(l.failure, 10), backoffMost)
 	l.failure++
-	sleep(ctx, jitter(pause))
+	pace.Sleep(ctx, pace.Jitter(pause))
 }
 
 // hold owns the dispatcher until the lease ends. The error is why it could not be owned.
@@ -267,14 +268,7 @@ func (l *Loop) hold(ctx context.Context, won *victory) error {
 	t.hold = lease.Keep(context.WithoutCancel(ctx), l.p.Leases, won.entry, won.sent, lease.Pace{
 		Renew: l.p.Timing.Renew, Margin: l.p.Timing.Margin, Terms: l.p.Timing.Owner(), Value: t.value,
 	})
-	defer func() {
-		l.own(nil)
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTimeout)
-		defer cancel()
-		if err := t.hold.Resign(bounded); err != nil {
-			l.log.WarnContext(ctx, "Lease could not be resigned; it runs out by itself", "error", err)
-		}
-	}()
+	defer t.resign(ctx)
 	drain(l.asked)
 	if err := t.take(ctx, previous(l.p, won)); err != nil {
 		return err
@@ -287,21 +281,5 @@ func drain[T any](c chan T) {
 	select {
 	case <-c:
 	default:
-	}
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads load, guards nothing
-}
-
-// sleep waits, and tells whether ctx still goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -547,23 +546,5 @@ func TestTwentyAtOnce(t *testing.T) {
 		}
 		require.Equal(t, 1, owners)
 		require.Len(t, w.did(), 2, "one termination, one start")
-	})
-}
-
-func TestPace(t *testing.T) {
-	story(t, func(t *testing.T, _ *world) {
-		p := owner.NewPace(100, 10)
-		began := time.Now()
-		for range 10 {
-			require.True(t, p.Wait(t.Context()))
-		}
-		require.Zero(t, time.Since(began), "so many at once")
-		for range 100 {
-			require.True(t, p.Wait(t.Context()))
-		}
-		require.InDelta(t, time.Second, time.Since(began), float64(20*time.Millisecond))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.False(t, p.Wait(ctx))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/decide"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -84,7 +85,7 @@ func (t *tenure) take(ctx context.Context, before decide.Previous) error {
 			break // nothing was begun
 		}
 		// A termination that was made leaves nothing to wait for.
-		if last != nil && !errors.Is(last, errReplacing) && !sleep(acting, jitter(min(tryPause<<try, tryPauses))) {
+		if last != nil && !errors.Is(last, errReplacing) && !pace.Sleep(acting, pace.Jitter(min(tryPause<<try, tryPauses))) {
 			break
 		}
 		done, err := a.once(acting)
@@ -120,7 +121,7 @@ func (t *tenure) whileHeld(ctx context.Context) (context.Context, context.Cancel
 func (t *tenure) acting(ctx context.Context) (context.Context, context.CancelFunc) {
 	acting, cancel := t.whileHeld(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		sleep(acting, finishTimeout)
+		pace.Sleep(acting, finishTimeout)
 		cancel()
 	})
 	return acting, func() { stop(); cancel() }
@@ -313,14 +314,19 @@ func (t *tenure) keep(ctx context.Context) error {
 	}
 }
 
-// handOver gives the lease up and leaves it to others for a while.
-func (t *tenure) handOver(ctx context.Context) {
+// resign gives the lease up, also when ctx has ended; once more changes nothing.
+func (t *tenure) resign(ctx context.Context) {
 	t.l.own(nil)
-	bounded, cancel := context.WithTimeout(ctx, resignTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTimeout)
 	defer cancel()
 	if err := t.hold.Resign(bounded); err != nil {
 		t.l.log.WarnContext(ctx, "Lease could not be resigned; it runs out by itself", "error", err)
 	}
+}
+
+// handOver gives the lease up and leaves it to others for a while.
+func (t *tenure) handOver(ctx context.Context) {
+	t.resign(ctx)
 	for ctx.Err() == nil && time.Now().Before(t.l.rest) {
 		t.l.wait(ctx, nil)
 		// The hint may be that of the own resignation.

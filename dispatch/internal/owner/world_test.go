@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -294,7 +295,7 @@ func (w *world) process(id string) *process {
 			return p.store.away != nil || !p.store.failed.IsZero() && time.Since(p.store.failed) < within
 		},
 		Workers: func(inbox.Name) []contract.Worker { return []contract.Worker{{ServerID: id}} },
-		Pace:    owner.NewPace(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
+		Pace:    pace.NewLimit(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
 	}, name)
 	return p
 }

@@ -211,17 +211,22 @@ func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason
 	if err != nil {
 		return err
 	}
+	return Terminate(ctx, c, name.DispatcherID(), runID, reason)
+}
+
+// Terminate ends that one run of a workflow. [ErrGone] if it is not open.
+func Terminate(ctx context.Context, c client.Client, workflowID, runID, reason string) error {
 	if runID == "" {
-		return fmt.Errorf("terminate dispatcher %q: which run is missing", name.DispatcherID())
+		return fmt.Errorf("terminate dispatcher %q: which run is missing", workflowID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = c.TerminateWorkflow(ctx, name.DispatcherID(), runID, reason)
+	err := c.TerminateWorkflow(ctx, workflowID, runID, reason)
 	switch {
 	case gone(err):
 		return ErrGone
 	case err != nil:
-		return fmt.Errorf("terminate dispatcher %q, run %q: %w", name.DispatcherID(), runID, err)
+		return fmt.Errorf("terminate dispatcher %q, run %q: %w", workflowID, runID, err)
 	}
 	return nil
 }

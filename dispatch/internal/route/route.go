@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 )
 
 // End is how a routing ended.
@@ -138,7 +139,7 @@ func (s *session) insist(ctx context.Context, what string, ask func(context.Cont
 				"project", s.r.Name.Project, "task_queue", s.r.Name.TaskQueue, "step", what, "error", err)
 			failing = true
 		}
-		timer := time.NewTimer(jitter(pause))
+		timer := time.NewTimer(pace.Jitter(pause))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -301,8 +300,4 @@ func (s *session) finish(ctx context.Context, why error) error {
 		return err
 	}
 	return why
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads load, guards nothing
 }

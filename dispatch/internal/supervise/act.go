@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -69,7 +70,7 @@ func (s *Supervisor) end(ctx context.Context, v *plan.Verdict, current inbox.Own
 	}
 	t := termination(v, s.o.ServerID, current)
 	switch err := s.o.Temporal.Terminate(ctx, v.WorkflowID, v.RunID, t.Reason); {
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, remote.ErrGone):
 		// It ended by itself, or went on under another run ID: the next cycle sees which.
 		if guard == nil {
 			return false, nil

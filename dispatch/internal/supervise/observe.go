@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -119,7 +120,7 @@ func suspectsOf(p plan.Plan) suspects {
 func (s *Supervisor) again(ctx context.Context, of suspects) (plan.Reading, error) {
 	asked := make(chan map[string]plan.Answer, 1)
 	go func() { asked <- s.ask(ctx, of) }()
-	waited := sleep(ctx, s.o.Rules.Confirm)
+	waited := pace.Sleep(ctx, s.o.Rules.Confirm)
 	answers := <-asked
 	if !waited {
 		return plan.Reading{}, context.Cause(ctx)

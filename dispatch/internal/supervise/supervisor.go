@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -111,7 +112,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 // ready waits until Temporal can be used, and tells whether ctx still goes on.
 func (s *Supervisor) ready(ctx context.Context) bool {
 	for s.o.Ready() != nil {
-		if !sleep(ctx, readyEvery) {
+		if !pace.Sleep(ctx, readyEvery) {
 			return false
 		}
 	}
@@ -158,7 +159,7 @@ func (s *Supervisor) rest(ctx context.Context, next time.Duration) {
 		until = earlier(until, time.Now().Add(max(next, soonest)+rand.N(spread))) //nolint:gosec // spreads load, guards nothing
 	}
 	for ctx.Err() == nil && time.Now().Before(until) {
-		if !sleep(ctx, min(time.Until(until), s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
+		if !pace.Sleep(ctx, min(time.Until(until), s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
 			return
 		}
 		now := s.pulse(ctx)
@@ -288,16 +289,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// sleep waits, and tells whether ctx still goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -15,10 +15,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 )
-
-// ErrGone is what a termination answers whose run is not open any more.
-var ErrGone = errors.New("the run is not open")
 
 // Listed is an open workflow as Temporal lists it.
 type Listed struct {
@@ -35,7 +33,7 @@ type Temporal interface {
 	Describe(ctx context.Context, workflowID, runID string) (*Listed, error)
 	// Ask asks a run for its state, and tells whether a worker answered.
 	Ask(ctx context.Context, workflowID, runID string) plan.Answer
-	// Terminate ends that one run. [ErrGone] if it is not open.
+	// Terminate ends that one run. [remote.ErrGone] if it is not open.
 	Terminate(ctx context.Context, workflowID, runID, reason string) error
 }
 
@@ -171,21 +169,9 @@ func answer(err error) plan.Answer {
 
 // Terminate is [Temporal].
 func (r *Remote) Terminate(ctx context.Context, workflowID, runID, reason string) error {
-	if runID == "" {
-		return fmt.Errorf("terminate dispatcher %q: which run is missing", workflowID)
-	}
 	c, err := r.Client()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err = c.TerminateWorkflow(ctx, workflowID, runID, reason)
-	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
-		return ErrGone
-	}
-	if err != nil {
-		return fmt.Errorf("terminate dispatcher %q, run %q: %w", workflowID, runID, err)
-	}
-	return nil
+	return remote.Terminate(ctx, c, workflowID, runID, reason)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -39,7 +40,7 @@ type world struct {
 	ctx    context.Context
 	leases *store
 	rows   *rows
-	remote *remote
+	remote *temporal
 	record *record
 }
 
@@ -48,7 +49,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, ctx: t.Context(), leases: &store{memory: lease.NewMemory()}, rows: &rows{all: map[inbox.Name]inbox.Progress{}},
-			remote: &remote{open: map[string]*supervise.Listed{}, answers: map[string]plan.Answer{}}, record: &record{},
+			remote: &temporal{open: map[string]*supervise.Listed{}, answers: map[string]plan.Answer{}}, record: &record{},
 		}
 		w.Supervisor = w.another("me")
 		test(t, w)
@@ -178,8 +179,8 @@ func (r *rows) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progres
 	return out, r.err
 }
 
-// remote is Temporal.
-type remote struct {
+// temporal is one with the workflows that are open.
+type temporal struct {
 	mu       sync.Mutex
 	open     map[string]*supervise.Listed // by run ID
 	answers  map[string]plan.Answer
@@ -193,13 +194,13 @@ type remote struct {
 	describe int
 }
 
-func (r *remote) ready() error {
+func (r *temporal) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.away
 }
 
-func (r *remote) List(context.Context) ([]supervise.Listed, error) {
+func (r *temporal) List(context.Context) ([]supervise.Listed, error) {
 	r.mu.Lock()
 	var out []supervise.Listed
 	for _, l := range r.open {
@@ -214,7 +215,7 @@ func (r *remote) List(context.Context) ([]supervise.Listed, error) {
 	return out, err
 }
 
-func (r *remote) Describe(_ context.Context, id, runID string) (*supervise.Listed, error) {
+func (r *temporal) Describe(_ context.Context, id, runID string) (*supervise.Listed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.describe++
@@ -227,7 +228,7 @@ func (r *remote) Describe(_ context.Context, id, runID string) (*supervise.Liste
 	return nil, nil
 }
 
-func (r *remote) Ask(_ context.Context, _, runID string) plan.Answer {
+func (r *temporal) Ask(_ context.Context, _, runID string) plan.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
@@ -237,7 +238,7 @@ func (r *remote) Ask(_ context.Context, _, runID string) plan.Answer {
 	return plan.Silent
 }
 
-func (r *remote) Terminate(_ context.Context, id, runID, reason string) error {
+func (r *temporal) Terminate(_ context.Context, id, runID, reason string) error {
 	r.mu.Lock()
 	hook := r.onEnd
 	r.onEnd = nil
@@ -251,7 +252,7 @@ func (r *remote) Terminate(_ context.Context, id, runID, reason string) error {
 		return r.endErr
 	}
 	if l := r.open[runID]; l == nil || l.WorkflowID != id {
-		return supervise.ErrGone
+		return remote.ErrGone
 	}
 	delete(r.open, runID)
 	r.ended = append(r.ended, runID+": "+reason)
