@@ -83,7 +83,7 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	if err != nil {
 		return nil, err
 	}
-	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Store: timed{a.store}, Now: time.Now})
+	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: rows, Store: a.store, Now: time.Now})
 	a.then(step{e.events, false}, step{e.inbox, false})
 	return e, nil
 }
@@ -155,19 +155,6 @@ func timing(cfg *config.Config) dispatch.Timing {
 func supervisor(cfg *config.Config) dispatch.SupervisorOptions {
 	s := cfg.Supervisor
 	return dispatch.SupervisorOptions{Interval: s.Interval, Confirm: s.Confirm, MaxTerminations: s.MaxTerminations, LegacyIDs: s.LegacyIDs}
-}
-
-// timed is the store as the keeper of schedules sees it.
-type timed struct{ *store.Store }
-
-// ListTimers implements [event.TimerStore].
-func (t timed) ListTimers(ctx context.Context, after event.TimerCursor, limit int) ([]event.Timer, error) {
-	return t.Events().ListTimers(ctx, after, limit)
-}
-
-// GetTimer implements [event.TimerStore].
-func (t timed) GetTimer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
-	return t.Events().GetTimer(ctx, project, workflow)
 }
 
 // definitions is the store as definitions see it. The keeper of schedules hears of every change.

@@ -51,9 +51,8 @@ const (
 	lock = "schedules"
 )
 
-// Store is what the keeper reads.
+// Store is what the keeper reads beside the timers.
 type Store interface {
-	event.TimerStore
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	ListRuns(ctx context.Context, f run.Filter) ([]run.Run, error)
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (bool, error)
@@ -63,6 +62,7 @@ type Store interface {
 type Options struct {
 	// Client is asked for each comparison.
 	Client func() (client.Client, error)
+	Timers event.TimerStore
 	Store  Store
 	Now    func() time.Time
 }
@@ -189,7 +189,7 @@ func (k *Keeper) compare(ctx context.Context, log *slog.Logger) error {
 func (k *Keeper) timers(ctx context.Context) ([]event.Timer, error) {
 	var all []event.Timer
 	for after := (event.TimerCursor{}); ; {
-		list, err := k.opts.Store.ListTimers(ctx, after, page)
+		list, err := k.opts.Timers.ListTimers(ctx, after, page)
 		all = append(all, list...)
 		if err != nil || len(list) < page {
 			return all, err

@@ -17,7 +17,7 @@ const showTimeout = 3 * time.Second
 
 // Timer returns the timer of a workflow, and whether it has one.
 func (k *Keeper) Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
-	return k.opts.Store.GetTimer(ctx, project, workflow)
+	return k.opts.Timers.GetTimer(ctx, project, workflow)
 }
 
 // Fires tells what the clock did for a timer and will do. Temporal knows; with `after` it is the workflow's newest run.
