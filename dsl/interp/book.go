@@ -158,8 +158,17 @@ func (m *Machine) noteRun() {
 }
 
 // waiting tells whether every open branch waits, and for what first: a moment that will come before an event that may.
+// A gate that is closed is told of at once, whatever goes on behind it.
 func (m *Machine) waiting() (kind string, until *time.Time, waits bool) {
-	holding := slices.ContainsFunc(m.held, func(f *frame) bool { return !f.gone })
+	switch {
+	case m.gate.paused:
+		return WaitPaused, nil, true
+	case m.gate.refused && slices.ContainsFunc(m.gate.stopped, open):
+		return WaitQuota, m.gateOpens(), true
+	case m.gate.asking != 0:
+		return "", nil, false
+	}
+	holding := slices.ContainsFunc(m.held, open) || slices.ContainsFunc(m.gate.stopped, open)
 	if len(m.ready) > 0 || holding || len(m.calls) > 0 {
 		return "", nil, false
 	}

@@ -11,7 +11,7 @@ import (
 // EffectID identifies an effect within a run, over all its snapshots.
 type EffectID int64
 
-// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten or Emit.
+// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit or AskSteps.
 type Effect interface{ effect() }
 
 // StartTimer asks for a Fire at Deadline or soon after. The deadline may have passed already.
@@ -37,7 +37,7 @@ type Call struct {
 	HTTP *HTTPRequest
 }
 
-// CancelCall says that the result of a call, or of an Emit, is not wanted any more.
+// CancelCall says that the result of a call, of an Emit or of an AskSteps is not wanted any more.
 type CancelCall struct{ ID EffectID }
 
 // Listen asks for a listener, and for a Complete once it is committed: from then on every event that matches Spec is to be
@@ -104,6 +104,7 @@ const (
 	alarmAttempt alarmKind = "attempt" // of one attempt of a try
 	alarmWait    alarmKind = "wait"    // a wait task is over
 	alarmRetry   alarmKind = "retry"   // the next attempt of a try begins
+	alarmQuota   alarmKind = "quota"   // steps that were refused may be granted
 )
 
 // alarm is one open deadline. It becomes a timer only when the machine blocks with it open: a deadline that is met at
@@ -193,6 +194,8 @@ func (m *Machine) ring(a *alarm) {
 		m.enqueue(f)
 	case alarmAttempt:
 		m.attemptTimedOut(f)
+	case alarmQuota:
+		m.gate.refused = false
 	case alarmTimeout:
 		if f == nil {
 			problem := timeoutError("/timeout", "the run did not end within its timeout")

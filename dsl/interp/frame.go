@@ -30,6 +30,7 @@ const (
 	phaseAttempt phase = "attempt" // begin the next attempt of a try
 	phaseCall    phase = "call"    // start the call, the listener or the publication
 	phaseHear    phase = "hear"    // consume the next event
+	phaseFork    phase = "fork"    // enter the branches of a fork that are not entered yet
 	phaseBlocked phase = "blocked" // nothing: children, a timer or a call will go on
 )
 
@@ -91,6 +92,7 @@ type attempts struct {
 type race struct {
 	outputs []any
 	open    int
+	entered int
 	first   *fault // of a competing fork: the first failure
 }
 
@@ -245,12 +247,17 @@ func (m *Machine) move(f *frame) {
 		m.startCall(f)
 	case f.phase == phaseHear:
 		m.hear(f)
+	case f.phase == phaseFork:
+		m.enterBranches(f)
 	}
 }
 
 // nextTask enters the next task of a list, or ends the list.
 func (m *Machine) nextTask(f *frame) {
 	if f.next < len(f.list) {
+		if !m.admits(f) {
+			return
+		}
 		m.newTask(f, roleTask, f.list[f.next], f.value)
 		return
 	}

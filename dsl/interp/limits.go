@@ -2,7 +2,7 @@ package interp
 
 // Version is the version of the interpretation. It grows when the same document and the same history would give other
 // effects than before; a run keeps the version it started with.
-const Version = 2
+const Version = 3
 
 // Limits bound the compute of one run. All are counted, never measured by a clock.
 type Limits struct {

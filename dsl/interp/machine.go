@@ -17,6 +17,8 @@ type Start struct {
 	Source string
 	// RuntimeName and RuntimeVersion are what $runtime shows.
 	RuntimeName, RuntimeVersion string
+	// Metered tells that the run needs a Grant for the steps that it enters.
+	Metered bool
 }
 
 // stepFuel is what one move of one frame costs besides its expressions: about as much time as that many instructions.
@@ -47,6 +49,7 @@ type Machine struct {
 	lastID  int64
 	begun   bool
 	hold    bool
+	gate    gate
 
 	spent, total int64
 	yielded      bool
@@ -65,6 +68,7 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 		start.Source = "/workflows/" + doc.Namespace + "/" + doc.Name
 	}
 	m := &Machine{doc: doc, start: start, limits: limits, now: start.At, calls: map[EffectID]*frame{}}
+	m.gate.metered = start.Metered
 	m.describe()
 	m.book.run = RunRecord{Status: StatusRunning, Since: start.At}
 	m.book.runDirty = true
@@ -95,6 +99,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 		}
 	}
 	if m.outcome == nil && !m.yielded {
+		m.ask()
 		m.arm()
 	}
 	m.noteRun()
@@ -117,8 +122,14 @@ func (m *Machine) Done() (Outcome, bool) {
 	return *m.outcome, true
 }
 
-// InFlight counts the calls, publications and listeners to be whose results are outstanding. While it is 0 the machine can be snapshotted.
-func (m *Machine) InFlight() int { return len(m.calls) }
+// InFlight counts the calls, publications, listeners to be and questions for steps whose results are outstanding. While it is 0 the
+// machine can be snapshotted.
+func (m *Machine) InFlight() int {
+	if m.gate.asking != 0 {
+		return len(m.calls) + 1
+	}
+	return len(m.calls)
+}
 
 // Listening tells whether an event may be delivered.
 func (m *Machine) Listening() bool { return len(m.ears) > 0 }
@@ -240,6 +251,7 @@ func (m *Machine) end(o Outcome) {
 	for len(m.alarms) > 0 {
 		m.dropAlarm(m.alarms[0])
 	}
+	m.closeGate()
 	m.ready, m.held, m.yielded = nil, nil, false
 	m.noteRun()
 }

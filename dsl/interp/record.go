@@ -27,6 +27,9 @@ const (
 	WaitTimer = "timer" // a wait task
 	WaitRetry = "retry" // the delay before the next attempt of a try task
 	WaitEvent = "event" // a listen task
+	// Only a run as a whole waits for these.
+	WaitPaused = "paused" // for Unpause
+	WaitQuota  = "quota"  // for a Grant of steps
 )
 
 // MaxRecordedPayload is the size in bytes of JSON up to which a step's input or output is recorded in full. A larger

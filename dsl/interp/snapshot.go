@@ -37,6 +37,7 @@ type state struct {
 	Frames   []frameState `json:"frames"` // parents before children, children in order
 	Ready    []int64      `json:"ready"`
 	Alarms   []alarmState `json:"alarms"`
+	Gate     *gateState   `json:"gate,omitempty"`
 	// Unlisten are listeners that were given up since the last Advance. What else it did not tell yet ends with the execution.
 	Unlisten []string          `json:"unlisten,omitempty"`
 	Values   []json.RawMessage `json:"values"`
@@ -83,6 +84,7 @@ type tryState struct {
 type forkState struct {
 	Outputs    []int      `json:"outputs"`
 	Open       int        `json:"open"`
+	Ahead      int        `json:"ahead,omitempty"` // branches that are not entered yet
 	First      *dsl.Error `json:"first,omitempty"`
 	Unanswered bool       `json:"unanswered,omitempty"`
 }
@@ -122,20 +124,20 @@ func (m *Machine) Snapshot() ([]byte, error) {
 	if m.outcome != nil {
 		return nil, errors.New("snapshot: the run has ended")
 	}
-	if len(m.calls) > 0 {
-		return nil, fmt.Errorf("snapshot: %d %w", len(m.calls), ErrInFlight)
+	if n := m.InFlight(); n > 0 {
+		return nil, fmt.Errorf("snapshot: %d %w", n, ErrInFlight)
 	}
 	p := pack.NewPool()
 	s := state{
 		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion},
 		Input:   p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
-		Total: m.book.total, Done: m.book.done, Run: m.book.run,
+		Total: m.book.total, Done: m.book.done, Run: m.book.run, Gate: m.gate.save(),
 	}
 	if m.root != nil {
 		s.Frames = saveFrames(nil, m.root, p)
 	}
-	for _, queue := range [][]*frame{m.ready, m.held} {
+	for _, queue := range [][]*frame{m.ready, m.held, m.gate.stopped} {
 		for _, f := range queue {
 			if !f.gone {
 				s.Ready = append(s.Ready, f.id)
@@ -181,7 +183,7 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 		s.Try = &tryState{Number: t.number, Scope: t.scope, FirstAt: t.firstAt}
 	}
 	if r := f.fork; r != nil {
-		s.Fork = &forkState{Open: r.open}
+		s.Fork = &forkState{Open: r.open, Ahead: len(r.outputs) - r.entered}
 		for _, v := range r.outputs {
 			s.Fork.Outputs = append(s.Fork.Outputs, p.Put(v))
 		}
@@ -229,7 +231,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	m := &Machine{
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
 		start:  Start{RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1]},
-		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run},
+		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
 	}
 	m.describe()
 	walk(doc.Do, r.tasks)
@@ -310,7 +312,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 		f.try = &attempts{number: t.Number, scope: t.Scope, firstAt: t.FirstAt}
 	}
 	if k := s.Fork; k != nil {
-		f.fork = &race{open: k.Open}
+		f.fork = &race{open: k.Open, entered: len(k.Outputs) - k.Ahead}
 		for _, v := range k.Outputs {
 			f.fork.outputs = append(f.fork.outputs, r.value(v))
 		}

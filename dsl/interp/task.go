@@ -209,9 +209,19 @@ func (m *Machine) beginFork(f *frame, b *dsl.Fork) {
 		m.finish(f, []any{}, f.task.Then)
 		return
 	}
-	for _, t := range b.Branches {
-		m.newTask(f, roleBranch, t, f.input)
+	m.enterBranches(f)
+}
+
+// enterBranches enters the branches of a fork, or as many of them as may be now.
+func (m *Machine) enterBranches(f *frame) {
+	branches := f.task.Body.(*dsl.Fork).Branches
+	for f.phase = phaseFork; f.fork.entered < len(branches); f.fork.entered++ {
+		if !m.admits(f) {
+			return
+		}
+		m.newTask(f, roleBranch, branches[f.fork.entered], f.input)
 	}
+	f.phase = phaseBlocked
 }
 
 // branchDone takes the output of a fork's branch.

@@ -45,6 +45,7 @@ type world struct {
 	listening time.Duration
 	listeners []*listener
 	emitted   []interp.Emit
+	meter     *meter
 	position  int64
 	delivered int
 	// between runs before every Advance; it may replace the machine.
@@ -68,6 +69,8 @@ type event struct {
 	result *interp.Result
 	// published is what is published, where the event is none of the machine's.
 	published string
+	// act is what happens, where it is neither.
+	act func(w *world)
 }
 
 // listener is what a dispatcher knows of a listener.
@@ -139,6 +142,11 @@ func newWorld(t tb, source, input string) *world {
 	return w
 }
 
+// metered begins anew, as a run that is granted its steps.
+func (w *world) metered() {
+	w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(w.t, `{}`), At: epoch, Metered: true}, w.limits)
+}
+
 // run drives the machine to its end.
 func (w *world) run() interp.Outcome {
 	w.t.Helper()
@@ -150,7 +158,7 @@ func (w *world) run() interp.Outcome {
 		w.take()
 		if outcome, done := w.m.Done(); done {
 			require.Empty(w.t, w.open(), "the run left steps open")
-			w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.published != "" })
+			w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.published != "" || e.act != nil })
 			for _, l := range w.listeners {
 				require.True(w.t, l.gone, "the run left the listener %s", l.Listener)
 			}
@@ -192,6 +200,9 @@ func (w *world) next() {
 	switch {
 	case e.published != "":
 		w.dispatch(e.published)
+		return
+	case e.act != nil:
+		e.act(w)
 		return
 	case e.result == nil:
 		w.m.Fire(e.id, w.now)
@@ -237,6 +248,8 @@ func (w *world) perform(effects []interp.Effect) {
 					drop(l.ID)
 				}
 			}
+		case interp.AskSteps:
+			w.events = append(w.events, event{id: e.ID, at: w.now, act: func(w *world) { w.meter.grant(w, e) }})
 		case interp.Emit:
 			w.emitted = append(w.emitted, e)
 			w.events = append(w.events, event{id: e.ID, at: w.now, result: &interp.Result{}})

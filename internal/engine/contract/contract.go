@@ -14,6 +14,12 @@ const RunWorkflow = "signalbox.run"
 // WakeSignal is the signal that hands an event to a run that listens.
 const WakeSignal = "signalbox.event"
 
+// ControlSignal is the signal that pauses a run, lets it go on, or has it ask for its quota.
+const ControlSignal = "signalbox.control"
+
+// ChildSignal is the signal that tells a run that one which it started has ended.
+const ChildSignal = "signalbox.child"
+
 // taskQueuePrefix keeps Signalbox's queues apart from others in the same namespace.
 const taskQueuePrefix = "signalbox-"
 
@@ -24,7 +30,7 @@ func TaskQueue(project string) string { return taskQueuePrefix + project }
 func WorkflowID(runID string) string { return runID }
 
 // Fingerprint names the contract in twelve hexadecimal digits: processes with another one do not find each other's runs.
-// The signal is no part of it: a process that does not know it never gets a run that listens, as such a run asks for a
+// The signals are no part of it: a process that does not know one never gets a run that heeds it, as such a run asks for a
 // newer interpreter.
 func Fingerprint() string {
 	const length = 12

@@ -49,6 +49,8 @@ type Input struct {
 	// Interpreter is the interpretation the run was started with (interp.Version). A worker that does not know it
 	// gives the task back.
 	Interpreter int `json:"interpreter"`
+	// StepQuota tells that the run is granted its steps, by QuotaActivity.
+	StepQuota bool `json:"stepQuota,omitempty"`
 	// Chain counts the executions before this one.
 	Chain int `json:"chain,omitempty"`
 	// Snapshot is the machine's state in a continued execution.

@@ -10,9 +10,10 @@
 //	registry.RegisterActivityWithOptions(listen, activity.RegisterOptions{Name: flow.ListenActivity})
 //	registry.RegisterActivityWithOptions(unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
 //	registry.RegisterActivityWithOptions(emit, activity.RegisterOptions{Name: flow.EmitActivity})
+//	registry.RegisterActivityWithOptions(quota, activity.RegisterOptions{Name: flow.QuotaActivity})
 //
 // Events come to a run as signals, [Wake]. They are taken in before anything else that has happened, and before a run
-// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost.
+// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost. So are controls, [Control].
 //
 // The package knows nothing of stores, projects' queues or HTTP clients.
 package flow

@@ -33,6 +33,7 @@ type driver struct {
 	sink      Sink
 	limits    Limits
 	wakes     workflow.ReceiveChannel
+	controls  workflow.ReceiveChannel // nil for a run that takes none
 
 	pending []*effect // in the order of their start
 
@@ -54,6 +55,7 @@ const (
 	listenEffect
 	unlistenEffect
 	emitEffect
+	quotaEffect
 )
 
 // effect is something in flight.
@@ -111,12 +113,13 @@ func (d *driver) publish() {
 func (d *driver) await() {
 	// The context cannot be canceled, so there is no error. Whether the run was canceled is part of the condition.
 	_ = workflow.Await(d.detached, func() bool {
-		return d.ctx.Err() != nil || d.wakes.Len() > 0 || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+		return d.ctx.Err() != nil || d.signaled() || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
 	})
 }
 
-// settle tells the machine what has happened: the events first, then the effects in the order in which they were started.
+// settle tells the machine what has happened: controls and events first, then the effects in the order in which they were started.
 func (d *driver) settle() {
+	d.obey()
 	d.hear(false)
 	for _, e := range slices.Clone(d.pending) {
 		if !e.future.IsReady() {
@@ -133,6 +136,8 @@ func (d *driver) settle() {
 			d.machine.Fire(e.id, workflow.Now(d.ctx))
 		case listenEffect, emitEffect:
 			d.settleEvent(e)
+		case quotaEffect:
+			d.settleQuota(e)
 		}
 	}
 }
@@ -185,6 +190,8 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.giveUp(e.Listener)
 		case interp.Emit:
 			d.emit(e)
+		case interp.AskSteps:
+			d.askSteps(e)
 		}
 	}
 	for _, e := range last {
@@ -263,7 +270,8 @@ func (d *driver) moveOn() []byte {
 	if d.events < d.retryAt {
 		return nil
 	}
-	d.hear(true) // what is in the channel ends with the execution
+	d.obey() // what is in the channels ends with the execution
+	d.hear(true)
 	if _, done := d.machine.Done(); done {
 		return nil
 	}

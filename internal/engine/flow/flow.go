@@ -45,6 +45,9 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 	}
+	if in.Interpreter >= ControlsSince {
+		d.controls = workflow.GetSignalChannel(detached, contract.ControlSignal)
+	}
 	return d.run()
 }
 
@@ -71,6 +74,7 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	start := interp.Start{
 		RunID: in.RunID, At: now, Source: "/projects/" + in.Project + "/workflows/" + in.Workflow + "/runs/" + in.RunID,
 		RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter),
+		Metered: in.StepQuota && in.Interpreter >= ControlsSince,
 	}
 	var malformed error
 	if len(in.Input) > 0 {

@@ -80,6 +80,8 @@ type bench struct {
 	listens  []flow.ListenRequest
 	left     []string
 	emits    []flow.EmitRequest
+	quotas   []flow.QuotaRequest
+	quota    flow.Quota
 	// store answers the activities around events, by name; nil: at once.
 	store func(ctx context.Context, name string) error
 	// began is called for each execution before it begins.
@@ -125,6 +127,7 @@ func (b *bench) start() {
 	b.env.RegisterActivityWithOptions(b.listen, activity.RegisterOptions{Name: flow.ListenActivity})
 	b.env.RegisterActivityWithOptions(b.unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
 	b.env.RegisterActivityWithOptions(b.emit, activity.RegisterOptions{Name: flow.EmitActivity})
+	b.env.RegisterActivityWithOptions(b.grant, activity.RegisterOptions{Name: flow.QuotaActivity})
 	if b.began != nil {
 		b.began()
 	}
@@ -151,6 +154,13 @@ func (b *bench) emit(ctx context.Context, r flow.EmitRequest) error {
 	b.emits = append(b.emits, r)
 	b.mu.Unlock()
 	return b.ask(ctx, flow.EmitActivity)
+}
+
+func (b *bench) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+	b.mu.Lock()
+	b.quotas = append(b.quotas, r)
+	b.mu.Unlock()
+	return b.quota(ctx, r)
 }
 
 func (b *bench) ask(ctx context.Context, name string) error {
