@@ -58,6 +58,7 @@ clean: ## Remove what was built here: bin and .build
 .PHONY: test
 test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run every test of every module
 	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" \
 		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/test.sh
 
 .PHONY: setup

@@ -150,6 +150,7 @@ const (
 
 // ServerOptions say how to start a server.
 type ServerOptions struct {
+	Binary   string // empty: the one that the tests are for
 	Temporal string // address
 	Store    Store
 	// Redis is a URL. Empty: with Postgres the one that the tests share, with SQLite none; [NoRedis]: none.
@@ -182,7 +183,11 @@ func LaunchServer(t T, o ServerOptions) *Server {
 		args = append(args, "--roles", strings.Join(o.Roles, ","))
 	}
 	env := slices.Concat([]string{AllowLoopback}, o.redis(), o.Env)
-	s := newServer(StartProcess(t, "server", ServerBinary(t), env, args), Address(o.Port))
+	binary := o.Binary
+	if binary == "" {
+		binary = ServerBinary(t)
+	}
+	s := newServer(StartProcess(t, "server", binary, env, args), Address(o.Port))
 	s.roles = o.Roles
 	return s
 }
