@@ -39,6 +39,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -142,12 +143,12 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
 		Now: now, Metrics: tel.Runs,
 	}
-	runs := run.NewService(a.store, a.engine, workflows, documents, changes, options)
+	runs := control.New(run.NewService(a.store, a.engine, workflows, documents, changes, options), a.store, a.engine, changes, options)
 	a.then(step{ender{runs.Close}, false})
-	if events, err = a.eventing(opts, serverID, tel, manager, runs); err != nil {
+	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
-	waiting := queue.New(runs, a.store, a.engine, changes, options)
+	waiting := queue.New(runs.Service, a.store, a.engine, changes, options)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
 	})
@@ -191,7 +192,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 // services are what the API is a face of.
 type services struct {
 	workflows *workflow.Service
-	runs      *run.Service
+	runs      *control.Service
 	projects  *project.Service
 	platform  *system.Service
 	events    *event.Service

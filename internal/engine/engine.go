@@ -8,17 +8,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -26,8 +24,6 @@ import (
 const (
 	// retryAfter is what callers are told when Temporal is there and did not take a request.
 	retryAfter = 5 * time.Second
-	// cancelTimeout bounds a request for cancellation.
-	cancelTimeout = 10 * time.Second
 )
 
 // Connection is how the engine reaches Temporal; a [conn.Manager] is one. No client is kept over a request.
@@ -52,8 +48,10 @@ type Options struct {
 	Now    func() time.Time
 }
 
-// Engine starts, cancels and repairs runs.
+// Engine starts, steers and repairs runs.
 type Engine struct {
+	*steer.Requests
+
 	conn      Connection
 	address   string
 	namespace string
@@ -73,10 +71,14 @@ var _ run.Engine = (*Engine)(nil)
 
 // New returns an engine. Its connection's clients are made with [ClientOptions].
 func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) *Engine {
-	return &Engine{
+	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
 		store: store, documents: documents, tap: tap, limits: opts.Limits, log: opts.Log, now: opts.Now, verified: map[string]verified{},
 	}
+	e.Requests = steer.New(steer.Options{
+		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
+	})
+	return e
 }
 
 // Check implements [run.Engine]. It asks nobody: the connection knows its state.
@@ -180,29 +182,4 @@ func startFault(err error, address, namespace string) error {
 	default:
 		return fmt.Errorf("starting the run at %s: %w: %w", address, run.ErrUnknownOutcome, err)
 	}
-}
-
-// Cancel implements [run.Engine].
-func (e *Engine) Cancel(ctx context.Context, r run.Run, reason string) error {
-	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
-	defer cancel()
-	c, err := e.temporal()
-	if err != nil {
-		return err
-	}
-	_, err = c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-		Namespace:         e.namespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(r.ID)},
-		Identity:          e.serverID,
-		RequestId:         uuid.NewString(),
-		Reason:            reason,
-	})
-	if err == nil {
-		return nil
-	}
-	if _, notFound := errors.AsType[*serviceerror.NotFound](err); !notFound {
-		return fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s did not take the cancellation of run %s; try again", e.address, r.ID).WithRetry(retryAfter).WithCause(err)
-	}
-	return e.absent(ctx, r.ID)
 }

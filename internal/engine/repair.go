@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -150,6 +151,10 @@ func closedFromOutside(info *workflowpb.WorkflowExecutionInfo, history *historyp
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		state.Status = run.Terminated
 		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
+		if who, ours := steer.Terminator(terminated.GetIdentity()); ours {
+			state.Error = run.TerminatedBy(who, terminated.GetReason())
+			return state
+		}
 		state.Error = &run.Problem{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
 			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(), terminated.GetReason()),

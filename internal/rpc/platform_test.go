@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -60,6 +61,10 @@ func (e *fakeEngine) Start(_ context.Context, r run.Run) (string, error) {
 
 func (e *fakeEngine) Cancel(context.Context, run.Run, string) error { return e.cancel }
 
+func (e *fakeEngine) Terminate(context.Context, run.Run, string) error { return nil }
+
+func (e *fakeEngine) Control(context.Context, run.Run, string, string) error { return nil }
+
 func (e *fakeEngine) Repair(context.Context, run.Run) (bool, error) { return false, nil }
 
 // platform is a server over the real services and a real SQLite file.
@@ -69,7 +74,7 @@ type platform struct {
 	engine  *fakeEngine
 	link    *fakeLink
 	store   *store.Store
-	runs    *run.Service
+	runs    *control.Service
 	changes *run.Changes
 	log     *lockedBuffer
 	client  *http.Client
@@ -126,9 +131,10 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	limits := dsl.DefaultLimits()
 	projects := project.NewService(st, time.Now)
 	workflows := workflow.NewService(st, st, limits, time.Now)
-	p.runs = run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, run.Options{
-		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now, Metrics: metrics.Runs,
-	})
+	options := run.Options{
+		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: run.PausableSince, Now: time.Now, Metrics: metrics.Runs,
+	}
+	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st, p.engine, p.changes, options)
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},

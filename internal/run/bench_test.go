@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -38,7 +39,10 @@ type engineDouble struct {
 	check  func(context.Context) error
 	start  func(context.Context, run.Run) (string, error)
 	cancel func(context.Context, run.Run) error
-	repair func(context.Context, run.Run) (bool, error)
+	// end and control answer Terminate and Control.
+	end     func(context.Context, run.Run) error
+	control func(context.Context, run.Run, string) error
+	repair  func(context.Context, run.Run) (bool, error)
 
 	mu    sync.Mutex
 	calls []string
@@ -83,6 +87,22 @@ func (e *engineDouble) Cancel(ctx context.Context, r run.Run, reason string) err
 	return e.cancel(ctx, r)
 }
 
+func (e *engineDouble) Terminate(ctx context.Context, r run.Run, reason string) error {
+	e.note("terminate %s %s", r.ID, reason)
+	if e.end == nil {
+		return nil
+	}
+	return e.end(ctx, r)
+}
+
+func (e *engineDouble) Control(ctx context.Context, r run.Run, op, reason string) error {
+	e.note("%s %s %s", op, r.ID, reason)
+	if e.control == nil {
+		return nil
+	}
+	return e.control(ctx, r, op)
+}
+
 func (e *engineDouble) Repair(ctx context.Context, r run.Run) (bool, error) {
 	e.note("repair %s", r.ID)
 	if e.repair == nil {
@@ -124,9 +144,14 @@ func (m *tally) Started(_ context.Context, projectName string, _ time.Duration) 
 	m.lines = append(m.lines, projectName+" started")
 }
 
+// controls lets a bench have two services.
+type controls = control.Service
+
 // bench is the service over the real store and definitions, with a hand-made engine and a clock that the test moves.
 type bench struct {
 	*run.Service
+	*controls
+
 	ctx       context.Context // the test's, with ada in it
 	store     *store.Store
 	workflows *workflow.Service
@@ -181,6 +206,7 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 		Workers: agreed{},
 	}
 	b.Service = b.process(t, kept, func(*run.Options) {})
+	b.controls = control.New(b.Service, kept, b.engine, b.changes, b.opts)
 	return b
 }
 

@@ -25,9 +25,9 @@ func checkInput(doc *dsl.Document, input json.RawMessage) error {
 	return nil
 }
 
-// ended answers for a control that needs an open run.
-func ended(r Run) error {
-	return fault.New(fault.Refused, fault.RunEnded, "run %s has ended already: it is %s", r.ID, r.Status)
+// TerminatedBy is the problem of a run that somebody terminated.
+func TerminatedBy(who, reason string) *Problem {
+	return &Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated by " + who, Detail: reason, Instance: "/"}
 }
 
 // readable is an error from elsewhere as text that every store takes.
@@ -43,6 +43,10 @@ func because(reason string) string {
 }
 
 func startDetail(r Run) json.RawMessage {
-	detail, _ := json.Marshal(map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID}) //nolint:errchkjson // strings always encode
+	facts := map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID}
+	if r.ReplayOf != "" {
+		facts["replayOf"] = r.ReplayOf
+	}
+	detail, _ := json.Marshal(facts) //nolint:errchkjson // strings always encode
 	return detail
 }

@@ -46,7 +46,7 @@ type QueueStore interface {
 	// old place. Both return false when the run is no longer what they turn.
 	TakeQueued(ctx context.Context, id string, at time.Time) (bool, error)
 	ReturnQueued(ctx context.Context, id string, at time.Time) (bool, error)
-	// FinishQueued ends a run that is `queued: engine` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
+	// FinishQueued ends a run that is `queued: engine` or `queued: admission` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
 	// and writes e; it returns false when the run is no longer that.
 	FinishQueued(ctx context.Context, r Run, e audit.Entry) (bool, error)
 	// ListQueued returns runs of the queue in order of acceptance, without input and output: those that wait, and those
@@ -68,7 +68,7 @@ func (s *Service) queues(refusal error) bool {
 // enqueue accepts a run while Temporal is away.
 func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, refusal error) (Run, bool, error) {
 	r.QueuedReason, r.ExpiresAt = QueuedEngine, r.CreatedAt.Add(s.opts.Queue.TTL)
-	stored, created, err := s.store.EnqueueRun(ctx, r, s.opts.Queue.MaxRuns, startEntry(ctx, r))
+	stored, created, err := s.store.EnqueueRun(ctx, r, s.opts.Queue.MaxRuns, startEntry(ctx, r, req.Reason))
 	switch {
 	case errors.Is(err, ErrQueueFull):
 		retry := places.RetryAfter

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 )
 
@@ -214,8 +215,8 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.away()
-	s := b.queueing(t, b.store)
-	ids := b.accept(t, s, 2)
+	s := control.New(b.queueing(t, b.store), b.store, b.engine, b.changes, b.opts)
+	ids := b.accept(t, s.Service, 2)
 	b.engine.called()
 	r, err := s.Cancel(b.ctx, here, ids[0], "enough")
 	require.NoError(t, err)

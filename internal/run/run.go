@@ -1,4 +1,5 @@
-// Package run holds what a run is, its states and rules, and the service that starts, finds, watches and cancels runs.
+// Package run holds what a run is, its states and rules, and the service that starts, finds and watches runs. What people do
+// to a run that is there is package control's.
 //
 // Rows follow Temporal. This package writes only `queued`; everything after that is written by the projection of what
 // Temporal has accepted, through [Store.ApplyUpdates], which never leaves a terminal state and never goes back.
@@ -62,6 +63,32 @@ const (
 	QueuedAdmission = "admission"
 )
 
+// What a run waits for.
+const (
+	WaitingEvent  = "event"
+	WaitingTimer  = "timer"
+	WaitingRetry  = "retry"
+	WaitingQuota  = "quota"
+	WaitingChild  = "child"
+	WaitingPaused = "paused"
+)
+
+// QueuedReasons returns why a run may be queued, in the order of its way to a worker, and WaitingKinds what it may wait for.
+func QueuedReasons() []string {
+	return []string{QueuedEngine, QueuedAdmission, QueuedStarting, QueuedWorker}
+}
+
+// WaitingKinds is told of with [QueuedReasons].
+func WaitingKinds() []string {
+	return []string{WaitingEvent, WaitingTimer, WaitingRetry, WaitingQuota, WaitingChild, WaitingPaused}
+}
+
+// PausableSince is the first version of the interpreter whose runs can be paused, and resumed in spite of a quota.
+const PausableSince = 3
+
+// RedactionMark stands where a sensitive value was.
+const RedactionMark = "\u27e6redacted\u27e7"
+
 // What started a run.
 const (
 	// TriggerAPI: a call of StartRun.
@@ -74,6 +101,8 @@ const (
 	TriggerReplay = "replay"
 	// TriggerParent: a task of another run.
 	TriggerParent = "parent"
+	// TriggerImport: it ran on another engine, and is here to be read.
+	TriggerImport = "import"
 )
 
 // Problem is an error in the shape of Problem Details, as the language defines it.
@@ -130,6 +159,14 @@ type Run struct {
 	// Parent is zero for a run that no other run started. Children are the newest of those that it started.
 	Parent   Parent
 	Children []string
+}
+
+// TerminateReason is why the run was terminated, as whoever did it said; empty for every other run.
+func (r Run) TerminateReason() string {
+	if r.Status != Terminated || r.Error == nil {
+		return ""
+	}
+	return r.Error.Detail
 }
 
 // Parent is the run that started a run.
@@ -271,6 +308,8 @@ type Store interface {
 	MarkCancelRequested(ctx context.Context, project, id, reason string, e audit.Entry) (Run, error)
 	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
 	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
+	// WriteAudit writes an entry for what changed in Temporal alone.
+	WriteAudit(ctx context.Context, e audit.Entry) error
 	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the
 	// update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, sequences
 	// grow by one per run and call. Updates of unknown runs are passed over. It returns the runs that changed to a

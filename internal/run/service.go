@@ -3,11 +3,11 @@ package run
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run/places"
@@ -30,8 +30,11 @@ type Engine interface {
 	// Start starts the execution and returns its ID in Temporal. Starting a run that is started already is a success.
 	// Every error but [ErrUnknownOutcome] means that nothing was started.
 	Start(ctx context.Context, r Run) (executionID string, err error)
-	// Cancel asks for cancellation; it may answer [ErrNotKnown] or [ErrClosed].
+	// Cancel asks for cancellation, Terminate ends the execution at once, and Control hands the operation (pause, unpause or
+	// resume_quota) to it. They may answer [ErrNotKnown] or [ErrClosed].
 	Cancel(ctx context.Context, r Run, reason string) error
+	Terminate(ctx context.Context, r Run, reason string) error
+	Control(ctx context.Context, r Run, op, reason string) error
 	// Repair brings the row of a run up to what Temporal has of it, when the two differ, and tells whether it changed.
 	Repair(ctx context.Context, r Run) (bool, error)
 }
@@ -45,6 +48,12 @@ type Workflows interface {
 // Documents gives the documents that runs are pinned to.
 type Documents interface {
 	Document(ctx context.Context, hash string) (*dsl.Document, error)
+}
+
+// Originals give back what runs began with.
+type Originals interface {
+	// Input returns the input as it was given, where the row's may have marks in place of sensitive values.
+	Input(ctx context.Context, r Run) (json.RawMessage, error)
 }
 
 // Workers know what the live workers were made for.
@@ -68,6 +77,8 @@ type Options struct {
 	Queue QueueOptions
 	// Workers are asked before each start; nil where nobody need agree.
 	Workers Workers
+	// Originals are where replays find inputs; nil where rows have them.
+	Originals Originals
 	// Interpreter is the version of the interpreter that new runs are given.
 	Interpreter int
 	// Now is the clock.
@@ -84,7 +95,7 @@ type Metrics interface {
 	Started(ctx context.Context, project string, took time.Duration)
 }
 
-// Service starts, finds, watches and cancels runs.
+// Service starts, finds and watches runs.
 type Service struct {
 	store     Store
 	engine    Engine
@@ -146,74 +157,6 @@ func (s *Service) Steps(ctx context.Context, project, id string, after int64, li
 		return nil, err
 	}
 	return s.store.ListSteps(ctx, project, id, after, limit)
-}
-
-// Cancel asks Temporal to cancel a run. A run that has ended is refused and stays as it is; one that Temporal does not
-// know, although it was handed over, is finalised.
-func (s *Service) Cancel(ctx context.Context, project, id, reason string) (Run, error) {
-	r, err := s.store.GetRun(ctx, project, id)
-	if err != nil {
-		return Run{}, err
-	}
-	if r.Status.Terminal() {
-		return Run{}, ended(r)
-	}
-	if r.QueuedReason == QueuedEngine {
-		if r, canceled, err := s.cancelQueued(ctx, r, reason); err != nil || canceled {
-			return r, err
-		}
-	}
-	switch err := s.engine.Cancel(ctx, r, reason); {
-	case errors.Is(err, ErrClosed):
-		if _, err := s.engine.Repair(ctx, r); err != nil {
-			return Run{}, err
-		}
-		if r, err = s.store.GetRun(ctx, project, id); err != nil {
-			return Run{}, err
-		}
-		return Run{}, ended(r)
-	case errors.Is(err, ErrNotKnown):
-		return s.finishMissing(ctx, r, reason)
-	case err != nil:
-		return Run{}, err
-	}
-	now := s.opts.Now()
-	r, err = s.store.MarkCancelRequested(ctx, project, id, reason, audit.NewEntry(ctx, now, audit.RunCancel, project, id, reason))
-	s.changes.Notify(id)
-	return r, err
-}
-
-// cancelQueued ends a run that Temporal was never given. It returns false when the run has just been taken from the queue.
-func (s *Service) cancelQueued(ctx context.Context, r Run, reason string) (Run, bool, error) {
-	now := s.opts.Now()
-	end := Run{ID: r.ID, Status: Canceled, CancelRequested: true, CancelReason: reason, EndedAt: now}
-	canceled, err := s.store.FinishQueued(ctx, end, audit.NewEntry(ctx, now, audit.RunCancel, r.Project, r.ID, reason))
-	if err != nil || !canceled {
-		return Run{}, false, err
-	}
-	s.opts.Metrics.Count(ctx, r.Project, string(Canceled))
-	s.changes.Notify(r.ID)
-	r, err = s.store.GetRun(ctx, r.Project, r.ID)
-	return r, true, err
-}
-
-// finishMissing ends a run that Temporal does not know. One that is still being handed over may yet arrive there.
-func (s *Service) finishMissing(ctx context.Context, r Run, reason string) (Run, error) {
-	now := s.opts.Now()
-	if r.Status == Queued && r.QueuedReason == QueuedStarting && now.Sub(r.StatusAt) < s.opts.StartTimeout {
-		return Run{}, fault.New(fault.Refused, fault.RunStarting,
-			"run %s is being handed over to Temporal; cancel it again in a moment", r.ID).WithRetry(s.opts.StartTimeout)
-	}
-	problem := &Problem{
-		Type: dsl.ErrorTypeRuntime, Status: 404, Title: "Execution missing", //nolint:mnd // "not found", as in HTTP
-		Detail: "Temporal does not know this run; it was ended when its cancellation was asked for", Instance: "",
-	}
-	if _, err := s.store.FinishMissing(ctx, r.ID, Canceled, problem, now,
-		audit.NewEntry(ctx, now, audit.RunCancel, r.Project, r.ID, reason)); err != nil {
-		return Run{}, err
-	}
-	s.changes.Notify(r.ID)
-	return s.store.GetRun(ctx, r.Project, r.ID)
 }
 
 // repair asks the engine to compare an open run with Temporal and tells whether the row changed. A failure is logged:

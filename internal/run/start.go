@@ -33,6 +33,11 @@ type StartRequest struct {
 	// RequestID may be empty: the server makes one.
 	RequestID string
 	Trigger   string
+	// DocumentHash, when it is set, is what the version must hold: one that was deleted and published anew may not.
+	DocumentHash string
+	// ReplayOf is the run that is replayed, with [TriggerReplay]; Reason is why.
+	ReplayOf string
+	Reason   string
 }
 
 const (
@@ -79,7 +84,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	if err := s.handOvers.Reserve(answer); err != nil {
 		return Run{}, false, cmp.Or(ctx.Err(), err)
 	}
-	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r))
+	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r, req.Reason))
 	if err != nil || !created {
 		s.handOvers.Release()
 	}
@@ -130,12 +135,28 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r Run) (
 
 // same answers a request that had made a run before, if it was the same request.
 func (s *Service) same(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
-	if stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
+	replays, err := s.replays(ctx, req, stored)
+	if err != nil {
+		return Run{}, false, err
+	}
+	if !replays || stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
 		return Run{}, false, fault.New(fault.Exists, fault.RequestIDReused,
 			"request ID %q was used before, for run %s of %s@%s; use a new one", r.RequestID, stored.ID, stored.Workflow, stored.Version).
 			WithField("requestId", "belongs to another request")
 	}
 	return s.join(ctx, answer, stored)
+}
+
+// replays tells whether a run is a replay of what the request asks to replay, or neither is one.
+func (s *Service) replays(ctx context.Context, req StartRequest, stored Run) (bool, error) {
+	if stored.Trigger != TriggerReplay || req.ReplayOf == "" {
+		return stored.Trigger != TriggerReplay && req.ReplayOf == "", nil
+	}
+	whole, err := s.store.GetRun(ctx, stored.Project, stored.ID) // rows that were found by something else have no links
+	if fault.Is(err, fault.RunNotFound) {
+		return false, errAgain
+	}
+	return whole.ReplayOf == req.ReplayOf, err
 }
 
 // join answers with a run that another call has made. While that one still hands it over, in whatever process, it waits for
@@ -183,6 +204,9 @@ func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal
 		(req.Workflow != found[0].Workflow && !strings.HasSuffix(found[0].Workflow, "/"+req.Workflow)) {
 		return Run{}, false, refusal
 	}
+	if same, err := s.replays(ctx, req, found[0]); err != nil || !same {
+		return Run{}, false, refusal
+	}
 	r, _, err := s.join(ctx, answer, found[0])
 	if err != nil && !errors.Is(err, errAgain) {
 		return Run{}, false, refusal
@@ -204,6 +228,10 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
+	if req.DocumentHash != "" && v.Hash != req.DocumentHash {
+		return Run{}, fault.New(fault.NotFound, fault.VersionNotFound,
+			"version %s of %q is not what it was: the workflow was deleted and published anew; name the version to run", v.Version, w.Name)
+	}
 	input, err := s.input(ctx, v, req)
 	if err != nil {
 		return Run{}, err
@@ -222,6 +250,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
+		ReplayOf: req.ReplayOf,
 	}
 	if r.RequestID == "" {
 		r.RequestID = r.ID
@@ -252,8 +281,12 @@ func (s *Service) input(ctx context.Context, v workflow.Version, req StartReques
 	return input, checkInput(doc, input)
 }
 
-func startEntry(ctx context.Context, r Run) audit.Entry {
-	entry := audit.NewEntry(ctx, r.CreatedAt, audit.RunStart, r.Project, r.ID, "")
+func startEntry(ctx context.Context, r Run, reason string) audit.Entry {
+	action := audit.RunStart
+	if r.ReplayOf != "" {
+		action = audit.RunReplay
+	}
+	entry := audit.NewEntry(ctx, r.CreatedAt, action, r.Project, r.ID, reason)
 	entry.Detail = startDetail(r)
 	return entry
 }

@@ -17,6 +17,8 @@ const (
 	inQueue = `queued_reason IN ('engine', 'starting') AND expires_at IS NOT NULL`
 	// waitsForEngine are those of them that wait.
 	waitsForEngine = inQueue + ` AND queued_reason = 'engine'`
+	// notHandedOver are the runs that nobody has tried to give to Temporal, or not now.
+	notHandedOver = `status = 'queued' AND queued_reason IN ('engine', 'admission')`
 	// queueKey is what those who add to the queue wait for each other by.
 	queueKey = "run queue"
 )
@@ -95,7 +97,7 @@ func (s *Store) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (fin
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
 sequence = sequence + 1
-WHERE id = $1 AND `+waitsForEngine, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
+WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,8 @@ func (e *engine) Start(_ context.Context, r run.Run) (string, error) {
 }
 
 func (e *engine) Cancel(context.Context, run.Run, string) error           { return nil }
+func (e *engine) Terminate(context.Context, run.Run, string) error        { return nil }
+func (e *engine) Control(context.Context, run.Run, string, string) error  { return nil }
 func (e *engine) Repair(context.Context, run.Run) (bool, error)           { return false, nil }
 func (e *engine) Count(context.Context, string, string)                   {}
 func (e *engine) Started(context.Context, string, time.Duration)          {}

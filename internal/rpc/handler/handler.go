@@ -26,13 +26,13 @@ func actorName(ctx context.Context) string {
 }
 
 // inputOf returns nil for a value that was not sent, which is not the JSON null.
-func inputOf(v *signalboxv1.JsonValue) (json.RawMessage, error) {
+func jsonOf(field string, v *signalboxv1.JsonValue) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
 	if !json.Valid([]byte(v.GetJson())) {
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "the input is not valid JSON").
-			WithField("input", "is not valid JSON")
+		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "the %s is not valid JSON", field).
+			WithField(field, "is not valid JSON")
 	}
 	return json.RawMessage(v.GetJson()), nil
 }

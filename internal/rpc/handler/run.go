@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 // RunService is the domain's side of runs.
@@ -21,6 +22,10 @@ type RunService interface {
 	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
 	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
+	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
+	Pause(ctx context.Context, project, id, reason string) (run.Run, error)
+	Unpause(ctx context.Context, project, id, reason string) (run.Run, error)
+	Replay(ctx context.Context, req control.ReplayRequest) (run.Run, bool, error)
 }
 
 // RunOptions are what the messages say beside the rows.
@@ -50,7 +55,7 @@ func (h *Runs) StartRun(
 	ctx context.Context, req *connect.Request[signalboxv1.StartRunRequest],
 ) (*connect.Response[signalboxv1.StartRunResponse], error) {
 	m := req.Msg
-	input, err := inputOf(m.GetInput())
+	input, err := jsonOf("input", m.GetInput())
 	if err != nil {
 		return nil, err
 	}
@@ -135,17 +140,6 @@ func (h *Runs) ListSteps(
 	return message.Reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next}, err)
 }
 
-// CancelRun asks Temporal to cancel the run.
-func (h *Runs) CancelRun(
-	ctx context.Context, req *connect.Request[signalboxv1.CancelRunRequest],
-) (*connect.Response[signalboxv1.CancelRunResponse], error) {
-	if err := idGiven(req.Msg.GetId()); err != nil {
-		return nil, err
-	}
-	r, err := h.service.Cancel(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId(), req.Msg.GetReason())
-	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
-}
-
 func idGiven(id string) error {
 	if id != "" {
 		return nil
@@ -157,7 +151,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 	return &signalboxv1.Run{
 		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: message.Timestamp(r.StatusAt),
-		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason,
+		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: r.TerminateReason(), Controls: controls(r),
 		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
 		CreateTime: message.Timestamp(r.CreatedAt), StartTime: message.Timestamp(r.StartedAt), EndTime: message.Timestamp(r.EndedAt),
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,

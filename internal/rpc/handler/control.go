@@ -1,0 +1,91 @@
+package handler
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
+)
+
+// CancelRun asks Temporal to cancel the run.
+func (h *Runs) CancelRun(
+	ctx context.Context, req *connect.Request[signalboxv1.CancelRunRequest],
+) (*connect.Response[signalboxv1.CancelRunResponse], error) {
+	r, err := steer(ctx, req.Msg, h.service.Cancel)
+	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
+}
+
+// TerminateRun ends the run at once.
+func (h *Runs) TerminateRun(
+	ctx context.Context, req *connect.Request[signalboxv1.TerminateRunRequest],
+) (*connect.Response[signalboxv1.TerminateRunResponse], error) {
+	r, err := steer(ctx, req.Msg, h.service.Terminate)
+	return message.Reply(&signalboxv1.TerminateRunResponse{Run: h.message(r)}, err)
+}
+
+// PauseRun lets the run enter no further task.
+func (h *Runs) PauseRun(
+	ctx context.Context, req *connect.Request[signalboxv1.PauseRunRequest],
+) (*connect.Response[signalboxv1.PauseRunResponse], error) {
+	r, err := steer(ctx, req.Msg, h.service.Pause)
+	return message.Reply(&signalboxv1.PauseRunResponse{Run: h.message(r)}, err)
+}
+
+// UnpauseRun lets a paused run go on.
+func (h *Runs) UnpauseRun(
+	ctx context.Context, req *connect.Request[signalboxv1.UnpauseRunRequest],
+) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
+	r, err := steer(ctx, req.Msg, h.service.Unpause)
+	return message.Reply(&signalboxv1.UnpauseRunResponse{Run: h.message(r)}, err)
+}
+
+// ReplayRun starts a new run with the input of an earlier one.
+func (h *Runs) ReplayRun(
+	ctx context.Context, req *connect.Request[signalboxv1.ReplayRunRequest],
+) (*connect.Response[signalboxv1.ReplayRunResponse], error) {
+	m := req.Msg
+	if err := idGiven(m.GetId()); err != nil {
+		return nil, err
+	}
+	input, err := jsonOf("input", m.GetInput())
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonOf("patch", m.GetPatch())
+	if err != nil {
+		return nil, err
+	}
+	r, created, err := h.service.Replay(ctx, control.ReplayRequest{
+		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
+		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(),
+	})
+	return message.Reply(&signalboxv1.ReplayRunResponse{Run: h.message(r), Created: created}, err)
+}
+
+// steered is a request for a control of one run.
+type steered interface {
+	GetProject() string
+	GetId() string
+	GetReason() string
+}
+
+func steer(ctx context.Context, m steered, do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
+	if err := idGiven(m.GetId()); err != nil {
+		return run.Run{}, err
+	}
+	return do(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetReason())
+}
+
+// controls names what applies to the run.
+func controls(r run.Run) []string {
+	available := control.Available(r)
+	names := make([]string, len(available))
+	for i, c := range available {
+		names[i] = string(c)
+	}
+	return names
+}

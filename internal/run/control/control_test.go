@@ -1,0 +1,89 @@
+package control_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
+)
+
+func TestReferencePageIsFresh(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/reference/controls.md")
+	require.NoError(t, err)
+	require.Equal(t, control.Markdown(), string(page), "run: go generate ./internal/run/control")
+}
+
+// TestEveryStateHasAnAnswer makes every row that there can be, known ones and wrong ones.
+func TestEveryStateHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, s := range control.States() {
+		require.False(t, listed[s.String()], "%s is listed twice", s)
+		listed[s.String()] = true
+	}
+	for _, status := range run.Statuses() {
+		for _, reason := range append(run.QueuedReasons(), "", "odd") {
+			for _, kind := range append(run.WaitingKinds(), "", "odd") {
+				for _, requested := range []bool{false, true} {
+					for _, trigger := range []string{run.TriggerAPI, run.TriggerImport} {
+						r := run.Run{ID: "r", Status: status, CancelRequested: requested, Trigger: trigger, Interpreter: run.PausableSince}
+						if status == run.Queued {
+							r.QueuedReason = reason
+						}
+						if status == run.Waiting {
+							r.WaitingKind = kind
+						}
+						s := control.StateOf(r)
+						for _, c := range control.Controls() {
+							a := control.Of(c, s)
+							require.NotZero(t, a.Effect, "%s of %s", c, s)
+							require.Equal(t, a.Effect == control.Refused, a.Reason != "", "%s of %s", c, s)
+							require.Equal(t, a.Effect == control.Done, slices.Contains(control.Available(r), c), "%s of %s", c, s)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRules are the rules that the table follows, one by one.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for _, s := range control.States() {
+		is := func(c control.Control) control.Answer { return control.Of(c, s) }
+		require.Equal(t, control.Done, is(control.Export).Effect, "%s: whatever is known can be had", s)
+		switch {
+		case s.Imported:
+			for _, c := range control.Controls() {
+				require.Equal(t, c != control.Export, is(c).Reason == fault.RunImported, "%s of %s", c, s)
+			}
+			continue
+		case s.Status.Terminal():
+			for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
+				require.Equal(t, fault.RunEnded, is(c).Reason, "%s of %s", c, s)
+			}
+		default:
+			require.Equal(t, control.Done, is(control.Terminate).Effect, "%s: what is open can be ended", s)
+			require.NotEqual(t, control.Refused, is(control.Cancel).Effect, "%s: what is open can be cancelled", s)
+		}
+		require.Equal(t, control.Done, is(control.Replay).Effect, "%s: replay is the way to recover", s)
+		require.False(t, is(control.Pause).Effect == control.Done && is(control.Unpause).Effect == control.Done, "%s is paused, or not", s)
+	}
+}
+
+func TestOldRunsCannotBePaused(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Status: run.Running, Interpreter: run.PausableSince - 1}
+	require.Equal(t, []control.Control{control.Cancel, control.Terminate, control.Replay, control.Export}, control.Available(r))
+	r.Interpreter++
+	require.Contains(t, control.Available(r), control.Pause)
+	r.Status, r.Interpreter = run.Completed, 1
+	require.Equal(t, []control.Control{control.Replay, control.Export}, control.Available(r))
+}
