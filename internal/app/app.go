@@ -176,7 +176,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
-	a.api, err = rpc.NewServer(a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
+	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
 		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules}))
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ type services struct {
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
 func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s services) rpc.Options {
 	options := rpc.Options{
-		Address: a.cfg.Listen,
+		Address: a.cfg.Listen, MaxConnections: a.cfg.API.MaxConnections,
 		Metrics: tel.Handler(), Livez: http.HandlerFunc(a.health.Livez), Readyz: http.HandlerFunc(a.health.Readyz),
 		Serving:           func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
 		Interceptors:      []connect.Interceptor{tel.API},

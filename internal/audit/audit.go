@@ -47,6 +47,11 @@ const (
 	DispatcherChangeOwner = "dispatcher.change_owner"
 	DispatcherTerminate   = "dispatcher.terminate"
 	WorkerEvict           = "worker.evict"
+	TokenCreate           = "token.create"
+	TokenRevoke           = "token.revoke"
+	// AccessDenied is a call that would have changed something and was refused for want of a role. Only some of many in a row are
+	// written.
+	AccessDenied = "access.denied"
 )
 
 // Entry is one change. ID is given by the store and grows.

@@ -4,6 +4,8 @@ package auth
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
@@ -37,10 +39,15 @@ const (
 // Everywhere stands for every project, and for what belongs to none.
 const Everywhere = "*"
 
+// Known tells whether it is one of the four.
+func (r Role) Known() bool { return slices.Contains([]Role{Viewer, Operator, Publisher, Admin}, r) }
+
 // Actor is who does something.
 type Actor struct {
 	Kind string
 	Name string
+	// ID of the token; empty for whoever has none.
+	ID string
 	// Roles by project; Everywhere counts for all of them.
 	Roles map[string]Role
 }
@@ -54,19 +61,52 @@ func includes(has, needed Role) bool {
 	return has == Admin || has == needed || needed == Viewer && (has == Operator || has == Publisher)
 }
 
-// Require returns a [fault.Denied] where the actor of ctx has not the role in the project.
+// Visible returns the projects in which the actor has a role, in order; all is true where it has one in every project.
+func (a Actor) Visible() (names []string, all bool) {
+	if a.May(Everywhere, Viewer) {
+		return nil, true
+	}
+	for name := range a.Roles {
+		if a.May(name, Viewer) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, false
+}
+
+// Sees tells whether the actor of ctx has a role in the project. Where nobody acts, Signalbox itself does.
+func Sees(ctx context.Context, project string) bool {
+	a, ok := ActorFrom(ctx)
+	return !ok || a.May(project, Viewer)
+}
+
+// Require returns an error where the actor of ctx has not the role in the project: a [fault.Denied], or, where it has no role there
+// at all, the fault of a project that does not exist.
 func Require(ctx context.Context, project string, r Role) error {
 	a, _ := ActorFrom(ctx)
-	if a.May(project, r) {
+	switch {
+	case a.May(project, r):
 		return nil
+	case project != Everywhere && !a.May(project, Viewer):
+		return fault.NoProject(project)
 	}
-	return fault.New(fault.Denied, fault.PermissionDenied, "%s has not the role %s in project %q; an admin can make a token with it", a.Name, r, project).
+	where := fmt.Sprintf("in project %q", project)
+	if project == Everywhere {
+		where = "in all projects"
+	}
+	return fault.New(fault.Denied, fault.PermissionDenied, "%q has not the role %s %s, which this needs; an admin can make a token with it", a.Name, r, where).
 		WithFact("role", string(r)).WithFact("project", project)
 }
 
 // System returns the actor for what Signalbox does of its own accord.
 func System() Actor {
 	return Actor{Kind: KindSystem, Name: "signalbox", Roles: map[string]Role{Everywhere: Admin}}
+}
+
+// Local returns whoever uses a listener that is open to this machine alone.
+func Local() Actor {
+	return Actor{Kind: KindLocal, Name: "local", Roles: map[string]Role{Everywhere: Admin}}
 }
 
 type contextKey struct{}

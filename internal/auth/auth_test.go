@@ -2,11 +2,13 @@ package auth_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 func TestActorTravelsInTheContext(t *testing.T) {
@@ -25,7 +27,46 @@ func TestActorTravelsInTheContext(t *testing.T) {
 	}
 
 	got, _ := auth.ActorFrom(auth.WithActor(ctx, auth.System()))
-	require.Equal(t, auth.Actor{Kind: "system", Name: "signalbox"}, got, "the innermost one acts")
+	require.Equal(t, auth.System(), got, "the innermost one acts")
 	got, _ = auth.ActorFrom(ctx)
 	require.Equal(t, ada, got)
+}
+
+func TestRolesIncludeEachOther(t *testing.T) {
+	t.Parallel()
+	all := []auth.Role{auth.Viewer, auth.Operator, auth.Publisher, auth.Admin}
+	for has, may := range map[auth.Role][]auth.Role{
+		"":             nil,
+		auth.Viewer:    {auth.Viewer},
+		auth.Operator:  {auth.Viewer, auth.Operator},
+		auth.Publisher: {auth.Viewer, auth.Publisher},
+		auth.Admin:     all,
+	} {
+		a := auth.Actor{Name: "ada", Roles: map[string]auth.Role{"shop": has}}
+		everywhere := auth.Actor{Name: "eve", Roles: map[string]auth.Role{auth.Everywhere: has}}
+		for _, role := range all {
+			require.Equal(t, slices.Contains(may, role), a.May("shop", role), "%s as %s", has, role)
+			require.Equal(t, slices.Contains(may, role), everywhere.May("shop", role), "%s as %s", has, role)
+			require.False(t, a.May("other", role), role)
+			require.False(t, a.May(auth.Everywhere, role), role)
+		}
+	}
+}
+
+func TestRequireTellsNothingOfForeignProjects(t *testing.T) {
+	t.Parallel()
+	ctx := auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{"shop": auth.Viewer}})
+	require.NoError(t, auth.Require(ctx, "shop", auth.Viewer))
+	err := auth.Require(ctx, "shop", auth.Admin)
+	require.True(t, fault.Is(err, fault.PermissionDenied), "%v", err)
+	require.ErrorContains(t, err, `"ada" has not the role admin in project "shop"`)
+	require.Equal(t, fault.NoProject("other"), auth.Require(ctx, "other", auth.Viewer))
+	require.True(t, fault.Is(auth.Require(ctx, auth.Everywhere, auth.Viewer), fault.PermissionDenied))
+	require.Equal(t, fault.NoProject("shop"), auth.Require(t.Context(), "shop", auth.Viewer), "nobody may nothing")
+
+	names, all := auth.Actor{Roles: map[string]auth.Role{"b": auth.Viewer, "a": auth.Admin, "c": "none"}}.Visible()
+	require.Equal(t, []string{"a", "b"}, names)
+	require.False(t, all)
+	_, all = auth.Local().Visible()
+	require.True(t, all)
 }

@@ -23,6 +23,7 @@ type (
 // flag and the variable follow from the name.
 type Config struct {
 	Listen     string     `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
+	ListenTLS  ListenTLS  `yaml:"listen_tls" doc:"TLS on that address. Needed beyond loopback, unless something in front of it does it."`
 	Roles      []string   `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
 	Projects   []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
 	Temporal   Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
@@ -121,17 +122,36 @@ type Store struct {
 	AutoMigrate bool   `yaml:"auto_migrate" default:"true" doc:"Bring the schema up to date at start. Several processes may start at once; false: run \"signalbox migrate up\" yourself."`
 }
 
-// ModeNone lets every caller in; only safe where only this machine can connect.
-const ModeNone = "none"
+// Modes of authentication.
+const (
+	// ModeNone lets every caller in; only safe where only this machine can connect.
+	ModeNone = "none"
+	// ModeTokens asks every caller for a token.
+	ModeTokens = "tokens"
+)
 
 // Auth says who may call.
 type Auth struct {
-	Mode string `yaml:"mode" default:"none" doc:"none: every caller is the local administrator, therefore only loopback addresses may be listened on."`
+	Mode string `yaml:"mode" default:"none" doc:"tokens: every caller needs a token; \"signalbox token create --bootstrap\" makes the first. none: every caller is the local administrator, therefore only loopback addresses may be listened on."`
 }
+
+// ListenTLS names the files of the listener's TLS.
+type ListenTLS struct {
+	CertFile     string `yaml:"cert_file" default:"" kind:"file" doc:"Certificate of the listener with those that it is signed by, PEM. Needs key_file. Read again when it has changed: a rotation needs no restart. An expired one is reported by check-config; a server starts with it."`
+	KeyFile      string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the certificate, PEM. Needs cert_file."`
+	ClientCAFile string `yaml:"client_ca_file" default:"" kind:"file" doc:"Authorities, PEM. Callers then need a certificate from one of them, beside their token; also those that ask for health and metrics."`
+	Disabled     bool   `yaml:"disabled" default:"false" doc:"States that beyond loopback something in front of this address, such as a load balancer or a service mesh, does TLS: tokens come here in plain text."`
+}
+
+// Enabled tells whether the listener speaks TLS.
+func (t ListenTLS) Enabled() bool { return t.CertFile != "" }
 
 // API bounds the listener.
 type API struct {
 	MaxRequestBytes Size `yaml:"max_request_bytes" default:"4MiB" doc:"Largest request accepted."`
+	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Most open connections. The next ones wait."`
+	RateLimit       int  `yaml:"rate_limit" default:"500" doc:"Requests per second of one token to one process; more are refused with RATE_LIMITED. 0: no limit. The local administrator of auth.mode none has none."`
+	Burst           int  `yaml:"burst" default:"1000" doc:"Requests of one token at once, before the rate counts."`
 }
 
 // Runs bounds the start of a run.

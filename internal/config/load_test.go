@@ -132,7 +132,7 @@ start_timeout: 1s
 		`start_timeout (signalbox.yaml:14): is not a key here, did you mean "runs.start_timeout"?`,
 		`worker.stop_timeout (SIGNALBOX_WORKER_STOP_TIMEOUT): "soon" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
 		`temporal.tls.cert_file (signalbox.yaml:7): the file cannot be read: open /nowhere/cert.pem: no such file or directory; check its path and permissions`,
-		`listen (signalbox.yaml:1): "0.0.0.0:8080" can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1]`,
+		`listen (signalbox.yaml:1): "0.0.0.0:8080" can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens`,
 		`roles (signalbox.yaml:3): "wroker" is not a role, did you mean "worker"?; the roles are api and worker`,
 		`temporal.tls.key_file (default): is empty while cert_file is set; a client certificate needs its private key`,
 		`store.driver (--store-driver): "postgrse" is not a driver, did you mean "postgres"?; the drivers are sqlite and postgres`,
@@ -151,7 +151,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
 		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
 		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
-		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, events, listen, log, projects, redis, roles, runs, store, supervisor, telemetry, temporal, worker, workflows"},
+		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, events, listen, listen_tls, log, projects, redis, roles, runs, store, supervisor, telemetry, temporal, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,10 @@ func TestBounds(t *testing.T) {
 		"--temporal-namespace=":                    "is empty",
 		"--telemetry-service-name=":                "is empty",
 		"--store-dsn=":                             "is empty",
-		"--auth-mode=tokens":                       "is not a mode",
+		"--auth-mode=token":                        "did you mean \"tokens\"",
+		"--api-rate-limit=-1":                      "is too few",
+		"--api-burst=0":                            "is too few; give at least 1",
+		"--api-max-connections=0":                  "is too few; give at least 1",
 		"--roles=":                                 "a process needs a role",
 		"--roles=api,api":                          "is named twice",
 		"--projects=Shop":                          "is not a project's name",
@@ -299,6 +302,31 @@ func TestBounds(t *testing.T) {
 		require.Len(t, lines, 1, flag)
 		require.Contains(t, lines[0], "("+name+"): ")
 		require.Contains(t, lines[0], want)
+	}
+}
+
+func TestListeningBeyondLoopback(t *testing.T) {
+	t.Parallel()
+	const file = "load_test.go" // its content is looked at when the listener is made
+	for flags, want := range map[string]string{
+		"--listen=0.0.0.0:1":                                          "every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens",
+		"--listen=0.0.0.0:1 --listen-tls-disabled":                    "every caller is an administrator",
+		"--listen=0.0.0.0:1 --auth-mode=tokens":                       "so tokens would be sent in plain text; give a certificate",
+		"--listen=0.0.0.0:1 --auth-mode=tokens --listen-tls-disabled": "",
+		"--listen=0.0.0.0:1 --auth-mode=tokens --listen-tls-cert-file=" + file + " --listen-tls-key-file=" + file: "",
+		"--auth-mode=tokens":                                        "",
+		"--listen-tls-cert-file=" + file:                            "listen_tls.key_file (default): is empty while cert_file is set",
+		"--listen-tls-client-ca-file=" + file:                       "is set while cert_file is empty",
+		"--listen-tls-disabled --listen-tls-client-ca-file=" + file: "is true beside files",
+	} {
+		_, err := load(t, "", nil, strings.Fields(flags)...)
+		if want == "" {
+			require.NoError(t, err, flags)
+			continue
+		}
+		lines := problems(t, err)
+		require.Len(t, lines, 1, flags)
+		require.Contains(t, lines[0], want, flags)
 	}
 }
 

@@ -21,6 +21,7 @@ func (c *Config) validate() Problems {
 	var ps found
 	c.validateProcess(&ps)
 	for _, concern := range []Problems{
+		c.ListenTLS.Validate().under("listen_tls"),
 		c.Temporal.Validate().under("temporal"),
 		c.Store.Validate().under("store"),
 		c.Redis.Validate().under("redis"),
@@ -58,8 +59,8 @@ func (c *Config) validate() Problems {
 func (c *Config) validateProcess(ps *found) {
 	if problem := address.ListenProblem(c.Listen); problem != "" {
 		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, problem)
-	} else if c.Auth.Mode == ModeNone && !address.IsLoopback(c.Listen) {
-		ps.add("listen", "%q can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1]", c.Listen)
+	} else if !address.IsLoopback(c.Listen) {
+		c.validateReachable(ps)
 	}
 	if len(c.Roles) == 0 {
 		ps.add("roles", "a process needs a role; write api, worker or both")
@@ -77,6 +78,28 @@ func (c *Config) validateProcess(ps *found) {
 			ps.add("projects", "%q is not a project's name: lower-case letters, digits and hyphens, at most 63", project)
 		}
 	}
+}
+
+// validateReachable reports what must not be open to other machines.
+func (c *Config) validateReachable(ps *found) {
+	switch {
+	case c.Auth.Mode == ModeNone:
+		ps.add("listen", "%q can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens", c.Listen)
+	case !c.ListenTLS.Enabled() && !c.ListenTLS.Disabled:
+		ps.add("listen_tls.cert_file", "is empty while %q can be reached from other machines, so tokens would be sent in plain text; give a certificate and its key, or state with listen_tls.disabled that something in front of it does TLS", c.Listen)
+	}
+}
+
+// Validate reports half a key pair, and authorities without one.
+func (t ListenTLS) Validate() Problems {
+	ps := found(TLS{CertFile: t.CertFile, KeyFile: t.KeyFile}.Validate())
+	switch {
+	case t.Disabled && (t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != ""):
+		ps.add("disabled", "is true beside files; keep one of the two")
+	case t.ClientCAFile != "" && t.CertFile == "" && t.KeyFile == "":
+		ps.add("client_ca_file", "is set while cert_file is empty; callers show certificates to a listener that has one itself")
+	}
+	return Problems(ps)
 }
 
 // Validate reports what is wrong with the connection's settings.
@@ -160,16 +183,20 @@ func (s Store) Validate() Problems {
 // Validate reports an unknown mode.
 func (a Auth) Validate() Problems {
 	var ps found
-	if a.Mode != ModeNone {
-		ps.add("mode", "%q is not a mode; this version knows none (loopback only)", a.Mode)
+	modes := []string{ModeNone, ModeTokens}
+	if !slices.Contains(modes, a.Mode) {
+		ps.add("mode", "%q is not a mode%s; the modes are tokens and none (loopback only)", a.Mode, spelling.DidYouMean(a.Mode, modes))
 	}
 	return Problems(ps)
 }
 
-// Validate bounds the request size.
+// Validate bounds requests and connections.
 func (a API) Validate() Problems {
 	var ps found
 	positive(&ps, "max_request_bytes", a.MaxRequestBytes)
+	atLeastNumber(&ps, "max_connections", a.MaxConnections, 1)
+	atLeastNumber(&ps, "rate_limit", a.RateLimit, 0)
+	atLeastNumber(&ps, "burst", a.Burst, 1)
 	return Problems(ps)
 }
 

@@ -77,6 +77,12 @@ const (
 	DispatcherNotOwned   = "DISPATCHER_NOT_OWNED"
 	LeasesUnavailable    = "LEASES_UNAVAILABLE"
 	PermissionDenied     = "PERMISSION_DENIED"
+	Unidentified         = "UNAUTHENTICATED"
+	TokenExpired         = "TOKEN_EXPIRED"
+	TokenRevoked         = "TOKEN_REVOKED"
+	TokenNotFound        = "TOKEN_NOT_FOUND"
+	TokenExists          = "TOKEN_EXISTS"
+	RateLimited          = "RATE_LIMITED"
 )
 
 // Field is one wrong part of a request.
@@ -137,6 +143,12 @@ func (f *Fault) WithFact(name, value string) *Fault {
 func (f *Fault) WithRetry(d time.Duration) *Fault {
 	f.RetryAfter = d
 	return f
+}
+
+// NoProject is the fault of a project that does not exist. Whoever has no role in one that does is answered the same, so that
+// nobody learns which projects there are.
+func NoProject(name string) *Fault {
+	return New(NotFound, ProjectNotFound, "project %q does not exist: `signalbox project list` shows those that do", name)
 }
 
 // From returns the fault in err's chain, if there is one.

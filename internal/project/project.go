@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
@@ -64,9 +65,28 @@ func (s *Service) Get(ctx context.Context, name string) (Project, error) {
 	return s.store.GetProject(ctx, name)
 }
 
-// List returns up to limit projects after the given name.
+// List returns up to limit projects after the given name: those in which the actor of ctx has a role, all where nobody acts.
 func (s *Service) List(ctx context.Context, after string, limit int) ([]Project, error) {
-	return s.store.ListProjects(ctx, after, limit)
+	actor, acts := auth.ActorFrom(ctx)
+	names, all := actor.Visible()
+	if all || !acts {
+		return s.store.ListProjects(ctx, after, limit)
+	}
+	var found []Project
+	for _, name := range names {
+		if name <= after || len(found) == limit {
+			continue
+		}
+		p, err := s.store.GetProject(ctx, name)
+		if fault.Is(err, fault.ProjectNotFound) {
+			continue // a role outlives its project
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, p)
+	}
+	return found, nil
 }
 
 // CheckName tells whether a name may be a project's: it becomes part of Temporal's task queue and dispatcher IDs.

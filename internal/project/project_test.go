@@ -52,7 +52,7 @@ func TestProjectsAreMadeOnceAndFound(t *testing.T) {
 	t.Parallel()
 	kept := open(t)
 	s := project.NewService(kept, moment)
-	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"})
+	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada", Roles: auth.Local().Roles})
 
 	made, err := s.Create(ctx, "team-7", "the seventh")
 	require.NoError(t, err)
@@ -85,4 +85,30 @@ func TestProjectsAreMadeOnceAndFound(t *testing.T) {
 	first, err := s.List(ctx, "", 1)
 	require.NoError(t, err)
 	require.Len(t, first, 1)
+}
+
+func TestOnlyProjectsWithARoleAreListed(t *testing.T) {
+	t.Parallel()
+	s := project.NewService(open(t), moment)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		_, err := s.Create(t.Context(), name, "")
+		require.NoError(t, err)
+	}
+	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindToken, Roles: map[string]auth.Role{
+		"d": auth.Viewer, "b": auth.Admin, "a": auth.Operator, "gone": auth.Viewer,
+	}})
+	names := func(after string, limit int) (names []string) {
+		list, err := s.List(ctx, after, limit)
+		require.NoError(t, err)
+		for _, p := range list {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a", "b", "d"}, names("", 10))
+	require.Equal(t, []string{"a", "b"}, names("", 2))
+	require.Equal(t, []string{"d"}, names("b", 2))
+	all, err := s.List(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Len(t, all, 5, "Signalbox itself sees all")
 }

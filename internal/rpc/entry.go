@@ -10,17 +10,22 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
 )
 
 // entry is what every request passes first.
 func (s *Server) entry(loopback bool) http.Handler {
-	inner := actor(s.routes)
-	if loopback {
-		inner = guard(inner)
+	access := s.opts.Access
+	options := gate.Options{Rate: access.Rate, Burst: access.Burst, Refused: access.Refused}
+	if access.Authenticator != nil {
+		options.Tokens = access.Authenticator
+	}
+	inner := gate.New(options).Wrap(s.routes)
+	if loopback && access.Authenticator == nil {
+		inner = guard(inner) // no page has a token, so with tokens there is nothing that a page could borrow
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(1)
@@ -49,16 +54,6 @@ func recovered(r *http.Request) {
 			"path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
-}
-
-// actor names who calls: without authentication, whoever can reach the listener is its local administrator.
-func actor(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := auth.WithActor(r.Context(), auth.Actor{
-			Kind: auth.KindLocal, Name: "local", Roles: map[string]auth.Role{auth.Everywhere: auth.Admin},
-		})
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
 }
 
 // timedWriter gives every write its own deadline, so that a client that stopped reading does not hold a stream open. There

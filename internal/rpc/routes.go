@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
@@ -17,7 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
 const welcome = `Signalbox
@@ -77,7 +80,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
-		connect.WithInterceptors(append(append([]connect.Interceptor{}, o.Interceptors...), &calls{timeout: o.CallTimeout, stopping: stop})...),
+		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permits())...),
 	)
 	var services []rest.Service
 	add := func(path string, h http.Handler) {
@@ -86,6 +89,9 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System, o.Platform), options))
 	if o.Runs == nil {
 		return services
+	}
+	if o.Tokens != nil {
+		add(signalboxv1connect.NewTokenServiceHandler(tokenhandler.New(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue}
 	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), options))
@@ -100,6 +106,15 @@ func (o Options) services(stop *stopping) []rest.Service {
 		add(signalboxv1connect.NewWorkerServiceHandler(dispatchhandler.NewWorkers(o.Dispatchers, o.Projects), options))
 	}
 	return services
+}
+
+// permits asks whether the caller may.
+func (o Options) permits() connect.Interceptor {
+	options := permit.Options{Denied: o.Access.Denied}
+	if o.Access.Authenticator != nil {
+		options.Standing = o.Access.Authenticator.Standing
+	}
+	return permit.New(options)
 }
 
 // compressFrom is the size from which an answer is compressed for a client that accepts it.

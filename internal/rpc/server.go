@@ -8,16 +8,17 @@
 // Who talks to it: Connect's handlers answer gRPC (also without TLS, as h2c), gRPC-Web and Connect; Vanguard answers
 // the REST paths of the protos by calling the same handlers. JSON is package jsoncodec's throughout.
 //
-// Every call passes, from the outside in: the connection limit, deadlines for reading and writing, the check of host and
-// origin (a listener that is open to this machine alone must not be open to web pages as well), the size limit, the
-// completion of errors, the interceptors that are passed in, and then the one that sets a default deadline, maps
-// errors, and recovers from panics.
+// Every call passes, from the outside in: the connection limit, TLS, deadlines for reading and writing, package gate, which tells who
+// calls (or, where there are no tokens, the check of host and origin: a listener that is open to this machine alone must not be open
+// to web pages as well), the size limit, the completion of errors, the interceptors that are passed in, the one that sets a default
+// deadline, maps errors, and recovers from panics, and at last package permit, which tells whether the caller may.
 //
 // The package decides nothing about workflows or runs; package handler translates, the domain decides.
 package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,7 +35,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
 // Options say what the server serves, and its bounds. Zero bounds have the defaults named.
@@ -64,6 +68,12 @@ type Options struct {
 	Metrics http.Handler
 	Livez   http.Handler
 	Readyz  http.Handler
+	// Tokens is served where it is not nil.
+	Tokens tokenhandler.Service
+	// Access says who may call.
+	Access Access
+	// TLS is how the listener speaks; nil: in plain text.
+	TLS *tls.Config
 	// Serving is what grpc.health.v1.Health answers while the server is not stopping; nil: always.
 	Serving func(ctx context.Context) bool
 	// Interceptors see every call that reaches a method, outermost first.
@@ -77,6 +87,25 @@ type Options struct {
 	StallTimeout time.Duration
 	// MaxConnections bounds open connections (4096); the next ones wait in the kernel.
 	MaxConnections int
+}
+
+// Access says who may call, how often, and who hears of what was refused.
+type Access struct {
+	// Authenticator is nil where every caller is the local administrator.
+	Authenticator Authenticator
+	// Rate and Burst bound the requests per second of one token; a rate of 0 does not.
+	Rate  float64
+	Burst int
+	// Refused hears why a caller was not let in, Denied what a caller may not; nil: nobody.
+	Refused func(ctx context.Context, reason string)
+	Denied  func(ctx context.Context, d permit.Denial)
+}
+
+// Authenticator tells who has which token.
+type Authenticator interface {
+	gate.Tokens
+	// Standing returns an error when the token of this ID is valid no more.
+	Standing(ctx context.Context, id string) error
 }
 
 const (
@@ -151,7 +180,8 @@ func (s *Server) Start(ctx context.Context) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(s.opts.TLS == nil)
 	s.http = &http.Server{
 		Handler:           s.entry(isLoopback(listener.Addr())),
 		Protocols:         protocols,
@@ -164,6 +194,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)
 	limited := netutil.LimitListener(listener, s.opts.MaxConnections)
+	if s.opts.TLS != nil {
+		s.http.TLSConfig = s.opts.TLS
+		go func() { s.served <- s.http.ServeTLS(limited, "", "") }()
+		return nil
+	}
 	go func() { s.served <- s.http.Serve(limited) }()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -41,6 +42,7 @@ type Store struct {
 	migrator    *schema.Migrator
 	autoMigrate bool
 	events      *events.Store
+	tokens      *tokens.Store
 }
 
 var (
@@ -65,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db)}, nil
+	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db)}, nil
 }
 
 // Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
@@ -94,6 +96,9 @@ func (s *Store) Stop(ctx context.Context) error {
 
 // Events is the part of the store that keeps events and what becomes of them.
 func (s *Store) Events() *events.Store { return s.events }
+
+// Tokens is the part of the store that keeps the tokens of the API.
+func (s *Store) Tokens() *tokens.Store { return s.tokens }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

@@ -15,6 +15,7 @@ import (
 // handlers. Calls of procedures that do not exist never reach an interceptor, so the labels stay bounded.
 type API struct {
 	duration metric.Float64Histogram
+	refusals metric.Int64Counter
 	now      func() time.Time
 }
 
@@ -27,7 +28,17 @@ func newAPI(meter metric.Meter) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{duration: duration, now: time.Now}, nil
+	refusals, err := meter.Int64Counter("signalbox.api.refusals",
+		metric.WithDescription("Requests whose caller was not let in, or had not the role, by reason."))
+	if err != nil {
+		return nil, err
+	}
+	return &API{duration: duration, refusals: refusals, now: time.Now}, nil
+}
+
+// Refused adds a request that was refused for this reason, one of the API's reference (signalbox_api_refusals_total).
+func (a *API) Refused(ctx context.Context, reason string) {
+	a.refusals.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))
 }
 
 // WrapUnary measures a unary call.

@@ -13,6 +13,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
@@ -41,7 +42,7 @@ func NewDispatchers(service Service, projects message.ProjectFinder) *Dispatcher
 	return &Dispatchers{service: service, projects: projects}
 }
 
-// ListDispatchers lists the dispatchers of all projects.
+// ListDispatchers lists the dispatchers of all projects in which the caller has a role.
 func (h *Dispatchers) ListDispatchers(
 	ctx context.Context, req *connect.Request[signalboxv1.ListDispatchersRequest],
 ) (*connect.Response[signalboxv1.ListDispatchersResponse], error) {
@@ -56,7 +57,7 @@ func (h *Dispatchers) ListDispatchers(
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
 			all, err := h.service.List(ctx)
 			return some(all, limit, func(d dispatcher.Dispatcher) bool {
-				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.State))
+				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.State)) && auth.Sees(ctx, d.Name.Project)
 			}), err
 		},
 		func(d dispatcher.Dispatcher) inbox.Name { return d.Name })

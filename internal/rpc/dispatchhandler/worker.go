@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -23,7 +24,7 @@ func NewWorkers(service Service, projects message.ProjectFinder) *Workers {
 	return &Workers{service: service, projects: projects}
 }
 
-// ListWorkers lists the workers by server ID.
+// ListWorkers lists the workers by server ID: those that work for a project in which the caller has a role, without what they do for others.
 func (h *Workers) ListWorkers(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkersRequest],
 ) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
@@ -43,13 +44,13 @@ func (h *Workers) ListWorkers(
 			all, err := h.service.Workers(ctx)
 			res.Errors = all.Errors
 			return some(all.Workers, limit, func(w dispatcher.Worker) bool {
-				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.State)) && worksFor(w, m.GetProject())
+				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.State)) && worksFor(w, m.GetProject()) && visible(ctx, w)
 			}), err
 		},
 		func(w dispatcher.Worker) string { return w.ServerID })
 	res.NextPageToken = next
 	for _, w := range workers {
-		res.Workers = append(res.Workers, workerMessage(w))
+		res.Workers = append(res.Workers, workerMessage(seen(ctx, w)))
 	}
 	return message.Reply(res, err)
 }
@@ -58,6 +59,21 @@ func (h *Workers) ListWorkers(
 func worksFor(w dispatcher.Worker, project string) bool {
 	return project == "" || slices.Contains(w.Projects, project) || len(w.Projects) == 0 && w.State != dispatcher.Silent && w.State != dispatcher.Unsure ||
 		slices.ContainsFunc(w.Registrations, func(r dispatcher.Registration) bool { return r.Name.Project == project })
+}
+
+// visible tells whether a worker works for a project in which the caller has a role.
+func visible(ctx context.Context, w dispatcher.Worker) bool {
+	actor, _ := auth.ActorFrom(ctx)
+	projects, all := actor.Visible()
+	return all || slices.ContainsFunc(projects, func(name string) bool { return worksFor(w, name) })
+}
+
+// seen is what the caller may see of a worker.
+func seen(ctx context.Context, w dispatcher.Worker) dispatcher.Worker {
+	w.Projects = slices.DeleteFunc(slices.Clone(w.Projects), func(name string) bool { return !auth.Sees(ctx, name) })
+	w.Registrations = slices.DeleteFunc(slices.Clone(w.Registrations),
+		func(r dispatcher.Registration) bool { return !auth.Sees(ctx, r.Name.Project) })
+	return w
 }
 
 func workerMessage(w dispatcher.Worker) *signalboxv1.WorkerProcess {

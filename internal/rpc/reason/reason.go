@@ -89,6 +89,12 @@ func callers() []Reason {
 		{Canceled, only(connect.CodeCanceled), "The caller went away before the answer was there.", "Nothing; what the call had begun may have been done."},
 		{DeadlineExceeded, only(connect.CodeDeadlineExceeded), "The call took longer than the caller's deadline, or the server's own.", "Try again; the same request ID makes starting a run safe to repeat."},
 		{Unimplemented, only(connect.CodeUnimplemented), "There is no such method, path or encoding.", "Check the address against the reference of the API."},
+		{fault.Unidentified, only(connect.CodeUnauthenticated), "The request has no token, or what it has is none that this server knows.", "Send `Authorization: Bearer …`; the command line takes a token from `--token`, `SIGNALBOX_TOKEN` or its context."},
+		{fault.TokenExpired, only(connect.CodeUnauthenticated), "The token has expired.", "Use another one; an admin makes it with `signalbox token create`."},
+		{fault.TokenRevoked, only(connect.CodeUnauthenticated), "The token was revoked.", "Use another one; an admin makes it with `signalbox token create`."},
+		{fault.TokenNotFound, only(notFound), "There is no token of this ID that the caller may see.", "Check it with `signalbox token list`."},
+		{fault.TokenExists, only(exists), "A token that is not revoked has this name; or, at the first one, there is a token of an admin already.", "Choose another name, or revoke the other one first."},
+		{fault.RateLimited, only(exhausted), "The token makes more requests than `api.rate_limit` allows, or too many without a valid token came from the address.", "Try again after the time given, and make fewer."},
 		{ForeignHost, only(connect.CodePermissionDenied), "The listener is open to this machine alone, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
 		{CrossOrigin, only(connect.CodePermissionDenied), "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
 	}

@@ -37,7 +37,4 @@ func NeedProject(ctx context.Context, c sqldb.Conn, name string) error {
 }
 
 // NoProject is the fault of a project that does not exist.
-func NoProject(name string) error {
-	return fault.New(fault.NotFound, fault.ProjectNotFound,
-		"project %q does not exist: `signalbox project list` shows those that do", name)
-}
+func NoProject(name string) error { return fault.NoProject(name) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -170,6 +171,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ('r2', 'r1', '', '', 0)`},
 			want:   map[string]string{`SELECT run_id FROM run_links WHERE replay_of = 'r1'`: "r2"},
 		},
+		11: {
+			insert: []string{`INSERT INTO tokens (id, name, hash, roles, creator, created_at, expires_at) VALUES ('t1', 'ci', 'aa', '{"*":"admin"}', 'ada', 5, 9)`},
+			want:   map[string]string{`SELECT name FROM tokens WHERE id = 't1' AND revoked_at IS NULL`: "ci"},
+		},
 	}
 }
 
@@ -178,7 +183,7 @@ func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
 		_, m := open(t, o)
-		for from := int64(1); from <= m.Latest(); from++ {
+		for _, from := range versions(t, m) {
 			t.Run(fmt.Sprintf("from %d", from), func(t *testing.T) {
 				own := o
 				if own.Driver == sqldb.SQLite {
@@ -192,12 +197,24 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
+// versions lists the migrations that this binary knows.
+func versions(t *testing.T, m *schema.Migrator) (all []int64) {
+	t.Helper()
+	list, err := m.Status(t.Context())
+	require.NoError(t, err)
+	for _, k := range list {
+		all = append(all, k.Version)
+	}
+	return all
+}
+
 func upgrade(t *testing.T, o sqldb.Options, from int64) {
 	db, m := open(t, o)
 	applied, err := m.UpTo(t.Context(), from)
 	require.NoError(t, err)
-	require.Len(t, applied, int(from))
-	for v := int64(1); v <= from; v++ {
+	done := slices.DeleteFunc(versions(t, m), func(v int64) bool { return v > from })
+	require.Len(t, applied, len(done))
+	for _, v := range done {
 		require.NotEmpty(t, fixtures()[v].insert, "migration %d has no data to upgrade: add a fixture", v)
 		for _, statement := range fixtures()[v].insert {
 			exec(t, db, statement)
@@ -205,9 +222,9 @@ func upgrade(t *testing.T, o sqldb.Options, from int64) {
 	}
 	applied, err = m.Up(t.Context())
 	require.NoError(t, err)
-	require.Len(t, applied, int(m.Latest()-from))
+	require.Len(t, applied, len(versions(t, m))-len(done))
 	require.NoError(t, m.Check(t.Context()))
-	for v := int64(1); v <= from; v++ {
+	for _, v := range done {
 		for query, want := range fixtures()[v].want {
 			require.Equal(t, want, text(t, db, query), query)
 		}
@@ -221,9 +238,11 @@ func TestStatus(t *testing.T) {
 		_, m := open(t, o)
 		list, err := m.Status(t.Context())
 		require.NoError(t, err)
-		require.Len(t, list, int(m.Latest()))
-		for i, k := range list {
-			require.Equal(t, int64(i+1), k.Version, "numbers have no gaps")
+		require.Equal(t, m.Latest(), list[len(list)-1].Version)
+		before := int64(0)
+		for _, k := range list {
+			require.Greater(t, k.Version, before, "numbers grow")
+			before = k.Version
 			require.NotEmpty(t, k.Name)
 			require.Zero(t, k.AppliedAt)
 		}
@@ -308,8 +327,8 @@ func TestManyAtOnce(t *testing.T) {
 			require.NoError(t, errs[i])
 			total += len(applied[i])
 		}
-		require.Equal(t, int(m.Latest()), total, "each migration was applied once")
-		require.Equal(t, fmt.Sprint(m.Latest()), text(t, db, `SELECT COUNT(*) FROM schema_compat`), "each says what it allows")
+		require.Equal(t, len(versions(t, m)), total, "each migration was applied once")
+		require.Equal(t, fmt.Sprint(total), text(t, db, `SELECT COUNT(*) FROM schema_compat`), "each says what it allows")
 	})
 }
 
@@ -334,7 +353,7 @@ func TestFailedMigrationKeepsNothingHalf(t *testing.T) {
 		exec(t, db, `DROP TABLE steps`)
 		applied, err := m.Up(t.Context())
 		require.NoError(t, err)
-		require.Len(t, applied, int(m.Latest()-1))
+		require.Len(t, applied, len(versions(t, m))-1)
 	})
 }
 

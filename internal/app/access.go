@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
+	"github.com/signalbox-dev/signalbox/internal/rpc/limit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/token"
+)
+
+// listener makes the API's server, with the tokens that say who may call it.
+func (a *App) listener(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Server, error) {
+	tokens := token.NewService(a.store.Tokens(), a.store, token.Options{Now: time.Now, Log: a.log})
+	a.then(step{tokens, false})
+	if a.cfg.HasRole(config.RoleAPI) {
+		options.Tokens = tokens
+	}
+	d := &denials{store: a.store, log: a.log, metrics: tel.API, limit: limit.New(limit.Options{Rate: deniedRate, Burst: deniedBurst, Now: time.Now})}
+	options.Access = rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: tel.API.Refused, Denied: d.denied}
+	if a.cfg.Auth.Mode == config.ModeTokens {
+		options.Access.Authenticator = tokens
+	}
+	if t := a.cfg.ListenTLS; t.Enabled() {
+		keeper, err := certificate.Open(certificate.Files{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile})
+		if err != nil {
+			return nil, err
+		}
+		options.TLS = keeper.Config()
+	}
+	return rpc.NewServer(options)
+}
+
+const (
+	// deniedRate and deniedBurst bound the audit entries of what one actor may not do: somebody who tries all day fills no database.
+	deniedRate  = 1.0 / 60
+	deniedBurst = 10
+)
+
+// denials are told wherever somebody may not do what they want to.
+type denials struct {
+	store   *store.Store
+	log     *slog.Logger
+	metrics *telemetry.API
+	limit   *limit.Limiter
+}
+
+func (d *denials) denied(ctx context.Context, n permit.Denial) {
+	reason := ""
+	if f, ok := fault.From(n.Err); ok {
+		reason = f.Reason
+	}
+	d.metrics.Refused(ctx, reason)
+	actor, _ := auth.ActorFrom(ctx)
+	d.log.WarnContext(ctx, "A call was denied", "method", n.Method, "actor", actor.Name, "token", actor.ID, "project", n.Project, "role", string(n.Role))
+	if !n.Changes || d.limit.Take(actor.ID) > 0 {
+		return
+	}
+	// The entry is no project's: what a caller names may not exist.
+	entry := audit.NewEntry(ctx, time.Now(), audit.AccessDenied, "", n.Method, "")
+	entry.Detail, _ = json.Marshal(map[string]string{"project": bounded(n.Project), "role": string(n.Role), "token": actor.ID}) //nolint:errchkjson // texts always encode
+	if err := d.store.WriteAudit(ctx, entry); err != nil {
+		d.log.WarnContext(ctx, "A denial could not be written to the audit log", "error", err)
+	}
+}
+
+// bounded cuts what a caller wrote to what a name may be.
+func bounded(name string) string {
+	const most = 100
+	if len(name) > most {
+		return name[:most]
+	}
+	return name
+}

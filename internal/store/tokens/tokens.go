@@ -1,0 +1,135 @@
+// Package tokens keeps the tokens of the API in the store's database. It implements [token.Store], whose comments are the contract;
+// package store opens it:
+//
+//	s, err := store.Open(ctx, …)
+//	t, hash, err := s.Tokens().GetToken(ctx, id)
+//
+// It sees hashes alone: what a token's text is stays with who has it.
+package tokens
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/token"
+)
+
+// Store keeps tokens. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct{ db *sqldb.DB }
+
+var _ token.Store = (*Store)(nil)
+
+// New returns a store on an open database, whose schema is for package store to bring up.
+func New(db *sqldb.DB) *Store { return &Store{db: db} }
+
+const columns = `id, name, hash, roles, creator, created_at, expires_at, last_used_at, revoked_at`
+
+// kept is one row.
+type kept struct {
+	token token.Token
+	hash  []byte
+}
+
+// CreateToken implements [token.Store].
+func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry) error {
+	roles, err := sqlrow.AsJSON(t.Roles, false)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
+		made, err := sqlrow.Affected(ctx, c, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)
+ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING`,
+			t.ID, t.Name, hex.EncodeToString(hash), roles, t.Creator, t.CreatedAt.UnixMicro(), sqlrow.Micros(t.ExpiresAt))
+		if err != nil {
+			return err
+		}
+		if !made {
+			return fault.New(fault.Exists, fault.TokenExists,
+				"there is a token with the name %q; choose another one, so that the audit log tells them apart, or revoke that one first", t.Name)
+		}
+		return ledger.Add(ctx, c, e)
+	})
+}
+
+// GetToken implements [token.Store].
+func (s *Store) GetToken(ctx context.Context, id string) (token.Token, []byte, error) {
+	var k kept
+	err := s.db.Read(ctx, "get token", func(ctx context.Context, c sqldb.Conn) (err error) {
+		k, err = get(ctx, c, id, "")
+		return err
+	})
+	return k.token, k.hash, err
+}
+
+func get(ctx context.Context, c sqldb.Conn, id, lock string) (kept, error) {
+	return sqlrow.One(ctx, c, `SELECT `+columns+` FROM tokens WHERE id = $1`+lock, []any{id}, scan, func() error {
+		return fault.New(fault.NotFound, fault.TokenNotFound, "there is no token %q", id)
+	})
+}
+
+// ListTokens implements [token.Store].
+func (s *Store) ListTokens(ctx context.Context, after *token.Cursor, limit int) (list []token.Token, err error) {
+	var w sqlrow.Where
+	if after != nil {
+		at, id := w.Arg(after.CreatedAt.UnixMicro()), w.Arg(after.ID)
+		w.Conditions = append(w.Conditions, "(created_at, id) < ("+at+", "+id+")")
+	}
+	query := `SELECT ` + columns + ` FROM tokens` + w.String() + ` ORDER BY created_at DESC, id DESC` + sqlrow.Limit(limit)
+	err = s.db.Read(ctx, "list tokens", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, query, w.Args, func(row sqlrow.Scanner) (token.Token, error) {
+			k, err := scan(row)
+			return k.token, err
+		})
+		return err
+	})
+	return list, err
+}
+
+// RevokeToken implements [token.Store].
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, e audit.Entry) (t token.Token, err error) {
+	err = s.db.Write(ctx, "revoke token", func(ctx context.Context, c sqldb.Conn) error {
+		k, err := get(ctx, c, id, s.db.Dialect().LockRows)
+		if t = k.token; err != nil || !t.RevokedAt.IsZero() {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, `UPDATE tokens SET revoked_at = $1 WHERE id = $2`, at.UnixMicro(), id); err != nil {
+			return err
+		}
+		t.RevokedAt = sqlrow.Kept(at)
+		return ledger.Add(ctx, c, e)
+	})
+	return t, err
+}
+
+// TouchToken implements [token.Store]. A time before the one that is there, of a process whose clock is behind, changes nothing.
+func (s *Store) TouchToken(ctx context.Context, id string, at time.Time) error {
+	return s.db.Exec(ctx, "note the use of a token", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx,
+			`UPDATE tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)`, at.UnixMicro(), id)
+		return err
+	})
+}
+
+var errHash = errors.New("the hash is not hexadecimal")
+
+func scan(row sqlrow.Scanner) (k kept, err error) {
+	var hash string
+	t := &k.token
+	err = row.Scan(&t.ID, &t.Name, &hash, sqlrow.JSONInto(&t.Roles), &t.Creator, sqlrow.TimeInto(&t.CreatedAt),
+		sqlrow.TimeInto(&t.ExpiresAt), sqlrow.TimeInto(&t.LastUsedAt), sqlrow.TimeInto(&t.RevokedAt))
+	if err != nil {
+		return k, err
+	}
+	if k.hash, err = hex.DecodeString(hash); err != nil {
+		return k, fmt.Errorf("read token %q: %w", t.ID, errHash)
+	}
+	return k, nil
+}

@@ -1,0 +1,99 @@
+package token
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// freshFor is how long what the store said counts, and staleFor how long it counts while somebody asks again.
+	freshFor = time.Second
+	staleFor = 2 * time.Second
+	// mostKnown bounds the memory. Over it everything is asked again.
+	mostKnown = 10_000
+)
+
+// known is what the store said of a token.
+type known struct {
+	token Token
+	hash  []byte
+	at    time.Time
+
+	mu     sync.Mutex
+	used   time.Time // the last use that was, or will be, written
+	asking bool
+}
+
+// isUsed notes a use, and tells whether it is to be written.
+func (k *known) isUsed(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Sub(k.used) < usedEvery {
+		return false
+	}
+	k.used = now
+	return true
+}
+
+// cache is what is known of tokens that were used a moment ago.
+type cache struct {
+	mu     sync.Mutex
+	tokens map[string]*known
+	// epoch counts what was forgotten: what was read from the store before must not be kept after.
+	epoch int64
+}
+
+func newCache() *cache { return &cache{tokens: map[string]*known{}} }
+
+// get returns what is known of a token, nil for nothing, and whether it counts. For one caller at a time it does not, so that
+// the others do not wait.
+func (c *cache) get(id string, now time.Time) (*known, bool) {
+	c.mu.Lock()
+	k := c.tokens[id]
+	c.mu.Unlock()
+	if k == nil {
+		return nil, false
+	}
+	age := now.Sub(k.at)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if age < freshFor || age < staleFor && k.asking {
+		return k, true
+	}
+	k.asking = true
+	return k, false
+}
+
+func (c *cache) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch
+}
+
+// put keeps what the store said, unless something was forgotten since the epoch, and returns it.
+func (c *cache) put(k *known, epoch int64) *known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch != epoch {
+		return k
+	}
+	if len(c.tokens) >= mostKnown {
+		clear(c.tokens)
+	}
+	if old := c.tokens[k.token.ID]; old != nil {
+		old.mu.Lock()
+		if old.used.After(k.used) {
+			k.used = old.used
+		}
+		old.mu.Unlock()
+	}
+	c.tokens[k.token.ID] = k
+	return k
+}
+
+func (c *cache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	delete(c.tokens, id)
+}

@@ -1,0 +1,272 @@
+// Package token is who may call the API from elsewhere: tokens, made by whoever is an admin, shown once, and held by programs and
+// people.
+//
+//	tokens := token.NewService(store, projects, token.Options{Now: time.Now, Log: log})
+//	made, secret, err := tokens.Create(ctx, token.Request{Name: "ci", Roles: map[string]auth.Role{"shop": auth.Operator}})
+//	actor, err := tokens.Authenticate(ctx, secret, 0)
+//	_, err = tokens.Revoke(ctx, made.ID, "the laptop is lost")
+//
+// A token is "sbx_", its ID, "_", a secret of 256 random bits, and a checksum by which scanners of sources tell a token from text that
+// looks like one, and by which a mistyped one is refused without a look into the store. The store keeps the SHA-256 of the whole.
+// That is enough, and a slow hash would be worse: slow hashes make guessing dear where secrets are few, as passwords are;
+// 256 random bits cannot be guessed however fast the hash is, and each call of the API would pay for the slowness.
+//
+// What is known of a token is kept for a second, so a token that another process revokes is refused within two; one that this
+// process revokes, at once. When the store cannot be asked, nobody is let in, but for who asks for less (see [Service.Authenticate]).
+// The time of the last use is written beside the calls, at most once a minute.
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+)
+
+// Token is what is known of one. The secret is not.
+type Token struct {
+	ID   string
+	Name string
+	// Roles by project; [auth.Everywhere] is all of them.
+	Roles   map[string]auth.Role
+	Creator string
+	// Times; zero is never.
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	LastUsedAt time.Time
+	RevokedAt  time.Time
+}
+
+// Actor is who acts with the token.
+func (t Token) Actor() auth.Actor {
+	return auth.Actor{Kind: auth.KindToken, Name: t.Name, ID: t.ID, Roles: t.Roles}
+}
+
+// Cursor is a place in the list, newest first.
+type Cursor struct {
+	CreatedAt time.Time `json:"t"`
+	ID        string    `json:"id"`
+}
+
+// Store keeps tokens.
+type Store interface {
+	// CreateToken adds t with the hash of its text, or returns [fault.TokenExists] when another one that is not revoked has the name.
+	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry) error
+	// GetToken returns [fault.TokenNotFound] for an unknown ID.
+	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)
+	// ListTokens returns up to limit tokens, newest first, from the first one after the place.
+	ListTokens(ctx context.Context, after *Cursor, limit int) ([]Token, error)
+	// RevokeToken marks a token as revoked, unless it is already, and returns it.
+	RevokeToken(ctx context.Context, id string, at time.Time, e audit.Entry) (Token, error)
+	// TouchToken notes a use.
+	TouchToken(ctx context.Context, id string, at time.Time) error
+}
+
+// Projects tells which projects there are.
+type Projects interface {
+	GetProject(ctx context.Context, name string) (project.Project, error)
+}
+
+// Request is what a new token is to be.
+type Request struct {
+	Name  string
+	Roles map[string]auth.Role
+	// ExpiresAt is zero for one that does not expire.
+	ExpiresAt time.Time
+}
+
+// maxRoles bounds the projects that one token names.
+const maxRoles = 100
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._@-]{0,61}[A-Za-z0-9])?$`)
+
+// Create makes a token and returns it with its text, which is not kept. The actor of ctx has to be an admin of all that the token is
+// for: nobody gives more than they have.
+func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) {
+	for _, name := range slices.Sorted(maps.Keys(r.Roles)) {
+		if err := auth.Require(ctx, name, auth.Admin); err != nil {
+			return Token{}, "", err
+		}
+	}
+	return s.create(ctx, r, nil)
+}
+
+// Bootstrap makes the first token, for who has the store itself: "signalbox token create --bootstrap". Where a token that is an
+// admin's everywhere can be used, it is refused unless forced, which is for when that one is lost.
+func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, string, error) {
+	for list := s.pages(ctx); ; {
+		t, more, err := list()
+		if err != nil {
+			return Token{}, "", err
+		}
+		if !more {
+			break
+		}
+		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.refusal(s.opts.Now()) == nil {
+			return Token{}, "", fault.New(fault.Exists, fault.TokenExists,
+				"there is a token of an admin already, %q (%s); make others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
+		}
+	}
+	ctx = auth.WithActor(ctx, auth.Local())
+	return s.create(ctx, r, map[string]any{"bootstrap": true, "force": force})
+}
+
+func (s *Service) create(ctx context.Context, r Request, detail map[string]any) (Token, string, error) {
+	now := s.opts.Now()
+	if err := s.check(ctx, r, now); err != nil {
+		return Token{}, "", err
+	}
+	id, text := generate()
+	actor, _ := auth.ActorFrom(ctx)
+	t := Token{ID: id, Name: r.Name, Roles: maps.Clone(r.Roles), Creator: actor.Name, CreatedAt: now, ExpiresAt: r.ExpiresAt}
+	if detail == nil {
+		detail = map[string]any{}
+	}
+	detail["name"], detail["roles"] = t.Name, t.Roles
+	if !t.ExpiresAt.IsZero() {
+		detail["expires"] = t.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	entry := audit.NewEntry(ctx, now, audit.TokenCreate, t.home(), id, "")
+	var err error
+	if entry.Detail, err = json.Marshal(detail); err != nil {
+		return Token{}, "", fmt.Errorf("describe token %q: %w", id, err)
+	}
+	if err := s.store.CreateToken(ctx, t, hashOf(text), entry); err != nil {
+		return Token{}, "", err
+	}
+	return t, text, nil
+}
+
+// home is the project whose audit log tells of the token: the only one that it is for, or else none.
+func (t Token) home() string {
+	for name := range t.Roles {
+		if len(t.Roles) == 1 && name != auth.Everywhere {
+			return name
+		}
+	}
+	return ""
+}
+
+// check finds all that is wrong with a request.
+func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
+	var fields []fault.Field
+	add := func(path, format string, args ...any) {
+		fields = append(fields, fault.Field{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if !namePattern.MatchString(r.Name) {
+		add("name", "%q: use 1 to 63 letters, digits, dots, hyphens, underscores and @, with a letter or digit at both ends", r.Name)
+	}
+	switch {
+	case len(r.Roles) == 0:
+		add("roles", "are missing: give at least one project and a role in it")
+	case len(r.Roles) > maxRoles:
+		add("roles", "name %d projects, and %d is the most; use %q for all", len(r.Roles), maxRoles, auth.Everywhere)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Roles)) {
+		if role := r.Roles[name]; !role.Known() {
+			add("roles", "%q is not a role: use viewer, operator, publisher or admin", role)
+		}
+	}
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now) {
+		add("expireTime", "has passed")
+	}
+	if len(fields) > 0 {
+		f := fault.New(fault.Invalid, fault.InvalidArgument, "token: %s %s", fields[0].Path, fields[0].Message)
+		f.Fields = fields
+		return f
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Roles)) {
+		if name == auth.Everywhere {
+			continue
+		}
+		if _, err := s.projects.GetProject(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List returns up to limit tokens that the actor of ctx may see, newest first: those that are for no project that the actor is not an
+// admin of.
+func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Token, error) {
+	actor, _ := auth.ActorFrom(ctx)
+	var found []Token
+	for list := s.pagesAfter(ctx, after); len(found) < limit; {
+		t, more, err := list()
+		if err != nil || !more {
+			return found, err
+		}
+		if keeps(actor, t) {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
+// keeps tells whether a token is the actor's to look at and to revoke.
+func keeps(a auth.Actor, t Token) bool {
+	for name := range t.Roles {
+		if !a.May(name, auth.Admin) {
+			return false
+		}
+	}
+	return true
+}
+
+// Revoke makes a token invalid for good. Once more changes nothing. Who has it may revoke it too.
+func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) {
+	missing := fault.New(fault.NotFound, fault.TokenNotFound, "there is no token %q: `signalbox token list` shows those that there are", id)
+	t, _, err := s.store.GetToken(ctx, id)
+	if fault.Is(err, fault.TokenNotFound) {
+		return Token{}, missing
+	}
+	if err != nil {
+		return Token{}, err
+	}
+	actor, _ := auth.ActorFrom(ctx)
+	if own := actor.Kind == auth.KindToken && actor.ID == id; !own && !keeps(actor, t) {
+		return Token{}, missing
+	}
+	now := s.opts.Now()
+	entry := audit.NewEntry(ctx, now, audit.TokenRevoke, t.home(), id, reason)
+	if entry.Detail, err = json.Marshal(map[string]string{"name": t.Name}); err != nil {
+		return Token{}, fmt.Errorf("describe token %q: %w", id, err)
+	}
+	t, err = s.store.RevokeToken(ctx, id, now, entry)
+	s.known.forget(id)
+	return t, err
+}
+
+// pages walks through all tokens, one at a time.
+func (s *Service) pages(ctx context.Context) func() (Token, bool, error) {
+	return s.pagesAfter(ctx, nil)
+}
+
+func (s *Service) pagesAfter(ctx context.Context, after *Cursor) func() (Token, bool, error) {
+	const size = 200
+	var page []Token
+	done := false
+	return func() (Token, bool, error) {
+		if len(page) == 0 && !done {
+			var err error
+			if page, err = s.store.ListTokens(ctx, after, size); err != nil {
+				return Token{}, false, err
+			}
+			done = len(page) < size
+		}
+		if len(page) == 0 {
+			return Token{}, false, nil
+		}
+		t := page[0]
+		page, after = page[1:], &Cursor{CreatedAt: t.CreatedAt, ID: t.ID}
+		return t, true, nil
+	}
+}
