@@ -1,0 +1,248 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
+)
+
+// put makes a run that is in a state of the table.
+func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
+	t.Helper()
+	v, err := b.workflows.GetVersion(b.ctx, here, "examples/hello", "1.0.0")
+	require.NoError(t, err)
+	r := run.Run{
+		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: v.Hash, Status: run.Queued, QueuedReason: run.QueuedWorker,
+		StatusAt: b.clock(), CreatedAt: b.clock(), RequestID: id, Trigger: run.TriggerAPI, Actor: "ada", Input: []byte(`{"name":"Ada"}`),
+		Interpreter: run.PausableSince,
+	}
+	switch {
+	case s.Imported:
+		r.Trigger = run.TriggerImport
+	case s.Old:
+		r.Interpreter = run.PausableSince - 1
+	}
+	if s.Status == run.Queued {
+		r.QueuedReason = s.QueuedReason
+	}
+	if r.QueuedReason == run.QueuedEngine {
+		r.ExpiresAt = b.clock().Add(time.Hour)
+	}
+	_, made, err := b.store.InsertRun(b.ctx, r, entry(b, id))
+	require.NoError(t, err)
+	require.True(t, made)
+	if s.Status != run.Queued {
+		u := run.Update{RunID: id, Position: 3, State: &run.State{Status: s.Status, WaitingKind: s.WaitingKind, Since: b.clock(), StartedAt: b.clock()}}
+		if s.Status.Terminal() {
+			u.State.EndedAt = b.clock()
+		}
+		_, err := b.store.ApplyUpdates(b.ctx, []run.Update{u})
+		require.NoError(t, err)
+	}
+	if s.CancelRequested {
+		_, err := b.store.MarkCancelRequested(b.ctx, here, id, "earlier", entry(b, id))
+		require.NoError(t, err)
+	}
+	r = b.row(t, id)
+	require.Equal(t, s, control.StateOf(r))
+	return r
+}
+
+// use does a control, as its method does.
+func (b *bench) use(c control.Control, id string) (run.Run, error) {
+	switch c {
+	case control.Cancel:
+		return b.Cancel(b.ctx, here, id, "why")
+	case control.Terminate:
+		return b.Terminate(b.ctx, here, id, "why")
+	case control.Pause:
+		return b.Pause(b.ctx, here, id, "why")
+	case control.Unpause:
+		return b.Unpause(b.ctx, here, id, "why")
+	case control.ResumeQuota:
+		return b.ResumeQuota(b.ctx, here, id, "why")
+	case control.Replay:
+		r, _, err := b.Replay(b.ctx, control.ReplayRequest{Project: here, RunID: id, Reason: "why"})
+		return r, err
+	default:
+		return b.Get(b.ctx, here, id)
+	}
+}
+
+// TestEveryControlInEveryState holds the service against the table, with an engine that takes everything and does what it is asked.
+func TestEveryControlInEveryState(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.publish(t, "examples/hello", "1.0.0")
+		ended := map[string]run.Status{}
+		b.engine.end = func(_ context.Context, r run.Run) error {
+			ended[r.ID] = run.Terminated
+			return nil
+		}
+		b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
+			if ended[r.ID] != "" {
+				b.bring(t, r.ID, 9, ended[r.ID])
+			}
+			return ended[r.ID] != "", nil
+		}
+		b.engine.control = func(_ context.Context, r run.Run, op string) error {
+			state := &run.State{Status: run.Running, Since: b.clock(), StartedAt: b.clock()}
+			if op == string(control.Pause) {
+				state.Status, state.WaitingKind = run.Waiting, run.WaitingPaused
+			}
+			if control.Of(control.Control(op), control.StateOf(r)).Effect == control.Done {
+				_, err := b.store.ApplyUpdates(b.ctx, []run.Update{{RunID: r.ID, Position: 8, State: state}})
+				return err
+			}
+			return nil
+		}
+		for i, s := range control.States() {
+			for j, c := range control.Controls() {
+				b.checkPair(t, fmt.Sprintf("%02d-%d", i, j), s, c)
+			}
+		}
+	})
+}
+
+func (b *bench) checkPair(t *testing.T, id string, s control.State, c control.Control) {
+	t.Helper()
+	name := fmt.Sprintf("%s of a run that is %s", c, s)
+	before := b.put(t, id, s)
+	b.engine.called()
+	entries := len(b.audited(t))
+	r, err := b.use(c, id)
+	after := b.row(t, id)
+	a := control.Of(c, s)
+	switch a.Effect {
+	case control.Refused:
+		requireFault(t, err, fault.Refused, a.Reason, id)
+		require.Equal(t, before, after, name)
+		require.Empty(t, b.engine.called(), name)
+		require.Len(t, b.audited(t), entries, name)
+	case control.Nothing:
+		require.NoError(t, err, name)
+		require.Equal(t, before, after, name)
+		require.Equal(t, before, r, name)
+	case control.Done:
+		require.NoError(t, err, name)
+		require.Equal(t, c == control.Export || c == control.ResumeQuota && s.Status != run.Waiting, len(b.audited(t)) == entries, name)
+		b.requireDone(t, name, c, before, after, r)
+	}
+}
+
+func (b *bench) requireDone(t *testing.T, name string, c control.Control, before, after, r run.Run) {
+	t.Helper()
+	switch c {
+	case control.Cancel:
+		require.True(t, after.CancelRequested, name)
+		require.Equal(t, "why", after.CancelReason, name)
+		require.Equal(t, before.QueuedReason == run.QueuedEngine || before.QueuedReason == run.QueuedAdmission, after.Status == run.Canceled, name)
+	case control.Terminate:
+		require.Equal(t, run.Terminated, after.Status, name)
+		require.Equal(t, after, r, name)
+	case control.Pause:
+		require.Equal(t, run.WaitingPaused, r.WaitingKind, name)
+	case control.Unpause, control.ResumeQuota:
+		require.Equal(t, run.Running, after.Status, name)
+	case control.Replay:
+		require.Equal(t, before.ID, r.ReplayOf, name)
+		require.Equal(t, []string{r.ID}, after.Replays, name)
+		after.Replays = nil
+		require.Equal(t, before, after, name)
+	case control.Export:
+		require.Equal(t, before, after, name)
+	}
+}
+
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	for _, none := range []string{"", " \t\n"} {
+		_, err := b.Terminate(b.ctx, here, r.ID, none)
+		requireFault(t, err, fault.Invalid, fault.InvalidArgument, "no reason given")
+	}
+	require.Empty(t, b.engine.called())
+
+	// Temporal does not know it: it is ended here.
+	b.pass(startTimeout)
+	b.engine.end = func(context.Context, run.Run) error { return run.ErrNotKnown }
+	got, err := b.Terminate(b.ctx, here, r.ID, "runaway")
+	require.NoError(t, err)
+	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, got.TerminateReason(), got.Error.Title, got.EndedAt})
+	require.Equal(t, []string{"run.start", "run.terminate runaway"}, b.audited(t))
+	_, err = b.Terminate(b.ctx, here, r.ID, "again")
+	requireFault(t, err, fault.Refused, fault.RunEnded, "it is terminated")
+
+	// It ended in this moment: its own end is what stays.
+	r = b.begin(t)
+	b.engine.end = func(context.Context, run.Run) error { return run.ErrClosed }
+	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
+		b.bring(t, r.ID, 9, run.Completed)
+		return true, nil
+	}
+	_, err = b.Terminate(b.ctx, here, r.ID, "late")
+	requireFault(t, err, fault.Refused, fault.RunEnded, "it is completed")
+	require.Equal(t, run.Completed, b.row(t, r.ID).Status)
+
+	// Temporal is away: nothing is changed.
+	r = b.begin(t)
+	b.engine.end = func(context.Context, run.Run) error { return unavailable() }
+	_, err = b.Terminate(b.ctx, here, r.ID, "away")
+	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	require.Equal(t, r, b.row(t, r.ID))
+	require.NotContains(t, b.audited(t), "run.terminate away")
+
+	// The row cannot be read from Temporal now: the reconciler does it, and the answer is no error.
+	b.engine.end, b.engine.repair = nil, func(context.Context, run.Run) (bool, error) { return false, unavailable() }
+	got, err = b.Terminate(b.ctx, here, r.ID, "blind")
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+	require.Contains(t, b.audited(t), "run.terminate blind")
+}
+
+func TestControlsThatTemporalDoesNotTake(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	r := b.put(t, "r", control.State{Status: run.Running})
+	b.engine.control = func(context.Context, run.Run, string) error { return unavailable() }
+	for _, c := range []control.Control{control.Pause, control.Unpause, control.ResumeQuota} {
+		_, err := b.use(c, r.ID)
+		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	}
+	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrNotKnown }
+	_, err := b.use(control.Pause, r.ID)
+	requireFault(t, err, fault.Refused, fault.ExecutionMissing, "cancel it to end it")
+	require.Equal(t, r, b.row(t, r.ID))
+	require.Equal(t, []string{"run.start"}, b.audited(t))
+	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrClosed }
+	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
+		b.bring(t, r.ID, 9, run.Failed)
+		return true, nil
+	}
+	_, err = b.use(control.Pause, r.ID)
+	requireFault(t, err, fault.Refused, fault.RunEnded, "it is failed")
+}
+
+func TestReasonsThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	for says, reason := range map[string]string{"1001 bytes": string(make([]byte, 1001)), "no plain text": "a\x00b"} {
+		for _, do := range []func(context.Context, string, string, string) (run.Run, error){b.Cancel, b.Terminate, b.Pause} {
+			_, err := do(b.ctx, here, r.ID, reason)
+			requireFault(t, err, fault.Invalid, fault.InvalidArgument, says)
+		}
+	}
+	require.Empty(t, b.engine.called(), "Temporal is not asked for what could not be recorded")
+	require.Equal(t, []string{audit.RunStart}, b.audited(t))
+}
