@@ -1,4 +1,5 @@
-// Package runcmd is the noun "run" of the command line: start, list, show, steps, watch, cancel.
+// Package runcmd is the noun "run" of the command line: start, list, show, steps, watch. What is done to a
+// run that is there is package controlcmd's.
 //
 // It talks to the RunService only. Waiting and watching follow the server's stream and pick it up again where it
 // broke, so a server may restart meanwhile; a run never ends because its watcher does.
@@ -36,7 +37,8 @@ func statuses() []string {
 	}
 }
 
-func ended(status string) bool {
+// Ended tells whether a run with this status has ended.
+func Ended(status string) bool {
 	switch status {
 	case statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut:
 		return true
@@ -59,9 +61,10 @@ func outcome(status string) error {
 	}
 }
 
-// New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("run", "Start, watch and cancel runs", "")
-	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), stepsCommand(s), watchCommand(s), cancelCommand(s))
+// New returns the noun with the verbs of this package, and others beside them.
+func New(s *session.Session, others ...*cobra.Command) *cobra.Command {
+	noun := session.Noun("run", "Start, watch and control runs", "")
+	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), stepsCommand(s), watchCommand(s))
+	noun.AddCommand(others...)
 	return noun
 }

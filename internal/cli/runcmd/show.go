@@ -25,14 +25,15 @@ func showCommand(s *session.Session) *cobra.Command {
 			if err != nil {
 				return s.Failed(err, "show run %q", args[0])
 			}
-			return printRun(s, response.Msg.GetRun())
+			return Print(s, response.Msg.GetRun())
 		},
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func printRun(s *session.Session, run *signalboxv1.Run) error {
+// Print prints one run.
+func Print(s *session.Session, run *signalboxv1.Run) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), run)
 	}
@@ -56,6 +57,7 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 	if trigger := run.GetTrigger(); wide || trigger != "api" {
 		fields = append(fields, output.Field{Name: "trigger", Value: trigger})
 	}
+	fields = append(fields, linkFields(run)...)
 	if wide {
 		temporal := run.GetTemporal()
 		fields = append(fields,
@@ -66,6 +68,7 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 			output.Field{Name: "namespace", Value: temporal.GetNamespace()},
 			output.Field{Name: "task queue", Value: temporal.GetTaskQueue()},
 			output.Field{Name: "execution", Value: strings.Trim(temporal.GetWorkflowId()+" "+temporal.GetRunId(), " ")},
+			output.Field{Name: "controls", Value: strings.Join(run.GetControls(), ", ")},
 		)
 	}
 	if problem := run.GetError(); problem != nil {
@@ -73,6 +76,23 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 			output.Field{Name: "error type", Value: problem.GetType()})
 	}
 	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
+}
+
+// linkFields tell where a run came from, and what came from it.
+func linkFields(run *signalboxv1.Run) []output.Field {
+	const shown = 3
+	list := func(ids []string) string {
+		if len(ids) > shown {
+			return strings.Join(ids[:shown], ", ") + fmt.Sprintf(" and %d more", len(ids)-shown)
+		}
+		return strings.Join(ids, ", ")
+	}
+	return []output.Field{
+		{Name: "replay of", Value: run.GetReplayOf()},
+		{Name: "replays", Value: list(run.GetReplays())},
+		{Name: "parent", Value: run.GetParentRunId()},
+		{Name: "children", Value: list(run.GetChildren())},
+	}
 }
 
 // statusDetail says what a status is due to: why it is queued, what it waits for, that it is being canceled.

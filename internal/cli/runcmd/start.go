@@ -72,30 +72,38 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	defer cancel()
 	response, err := s.Runs().StartRun(call, connect.NewRequest(request))
 	if err != nil {
-		hint := ""
-		if session.UnknownOutcome(ctx, err) {
-			hint = "whether the run was started is not known: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
-		}
-		return s.FailedHint(err, hint, "start a run of %q", name)
+		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", name)
 	}
-	run := response.Msg.GetRun()
-	if !response.Msg.GetCreated() {
-		s.Note("request %s had started this run before", request.GetRequestId())
+	return Started(patience, s, response.Msg.GetRun(), response.Msg.GetCreated(), flags.wait)
+}
+
+// StartedOnce says how to repeat a start of which nobody knows whether it arrived.
+func StartedOnce(ctx context.Context, err error, requestID string) string {
+	if !session.UnknownOutcome(ctx, err) {
+		return ""
+	}
+	return "whether the run was started is not known: repeated with --request-id " + requestID + ", the command starts it once"
+}
+
+// Started prints a run that was asked for, at once or when it has ended.
+func Started(ctx context.Context, s *session.Session, run *signalboxv1.Run, created, wait bool) error {
+	if !created {
+		s.Note("request %s had started this run before", run.GetRequestId())
 	}
 	noteQueued(s, run)
-	if !flags.wait {
+	if !wait {
 		if s.Format() == output.Table {
 			s.Note("watch it: signalbox run watch %s", run.GetId())
 		}
-		return printRun(s, run)
+		return Print(s, run)
 	}
 	s.Note("waiting for the end of run %s", run.GetId())
 	follow := newFollower(s, run.GetProject(), run.GetId(), newLines(s.Err, s.ErrStyle()))
-	finished, err := follow.untilEnd(patience)
+	finished, err := follow.untilEnd(ctx)
 	if err != nil {
 		return err
 	}
-	if err := printRun(s, finished); err != nil {
+	if err := Print(s, finished); err != nil {
 		return err
 	}
 	return outcome(finished.GetStatus())

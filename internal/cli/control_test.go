@@ -1,0 +1,71 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+func TestControlsOfARun(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	c := shell.run(t, "run", "pause", "run-1", "--reason", "look at it")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "paused")
+	require.Empty(t, c.err.String())
+	c = shell.run(t, "run", "unpause", "run-1", "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), `"status": "running"`)
+	c = shell.run(t, "run", "pause", "run-1", "--reason", "nobody is there")
+	require.Zero(t, c.code)
+	require.Contains(t, c.err.String(), "asked for; the run shows it once a worker has taken it")
+
+	requireRefusal(t, shell.run(t, "run", "terminate", "run-1"), exit.Usage, "--reason is required")
+	c = shell.run(t, "run", "terminate", "run-1", "--reason", "runaway", "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), `"terminateReason": "runaway"`)
+	for _, args := range [][]string{{"cancel", "run-1"}, {"terminate", "run-1", "--reason", "x"}, {"pause", "run-1"}, {"unpause", "run-1"}} {
+		requireRefusal(t, shell.run(t, append([]string{"run"}, args...)...), exit.Refused, args[0]+` run "run-1"`, "[RUN_ENDED]")
+		args[1] = "none"
+		requireRefusal(t, shell.run(t, append([]string{"run"}, args...)...), exit.NotFound, "[RUN_NOT_FOUND]")
+	}
+}
+
+func TestReplayCommand(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	requireRefusal(t, shell.run(t, "run", "replay", "run-1"), exit.Usage, "--reason is required")
+	requireRefusal(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--input", "{}", "--patch", "[]"), exit.Usage, "both given")
+	requireRefusal(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--patch", "nowhere.json"), exit.Usage, "--patch")
+	requireRefusal(t, shell.run(t, "run", "replay", "none", "--reason", "x"), exit.NotFound, "[RUN_NOT_FOUND]")
+
+	c := shell.run(t, "run", "replay", "run-1", "--reason", "once more", "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), `"replayOf": "run-1"`)
+	request := last[*signalboxv1.ReplayRunRequest](t, a)
+	require.Nil(t, request.GetInput(), "unedited sends nothing")
+	require.Nil(t, request.GetPatch())
+	require.Empty(t, request.GetVersion())
+	require.NotEmpty(t, request.GetRequestId(), "a repeated attempt must be recognisable")
+	require.Equal(t, "once more", request.GetReason())
+
+	shell.stdin = `[{"op": "remove", "path": "/a"}]`
+	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--patch", "-", "--version", "latest", "--request-id", "q").code)
+	request = last[*signalboxv1.ReplayRunRequest](t, a)
+	require.Equal(t, []string{shell.stdin, "latest", "q"}, []string{request.GetPatch().GetJson(), request.GetVersion(), request.GetRequestId()})
+	require.Contains(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--request-id", "q").err.String(), "request q had started this run before")
+	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--input", "{}").code)
+	require.Equal(t, "{}", last[*signalboxv1.ReplayRunRequest](t, a).GetInput().GetJson())
+	require.Contains(t, shell.run(t, "run", "show", "run-1").out.String(), "replays")
+
+	waiting := shell.start(t.Context(), "run", "replay", "run-1", "--reason", "x", "--request-id", "w", "--wait")
+	eventually(t, waiting, "run running")
+	a.end(t, "run-5", "failed", nil)
+	<-waiting.done
+	require.Equal(t, exit.RunFailed, waiting.code, waiting.err.String())
+}

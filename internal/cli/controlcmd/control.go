@@ -1,0 +1,142 @@
+// Package controlcmd is what the noun "run" of the command line does to a run that is there: cancel, terminate, pause, unpause,
+// replay, export. Package runcmd starts and shows runs.
+package controlcmd
+
+import (
+	"context"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the verbs.
+func New(s *session.Session) []*cobra.Command {
+	return append(controlCommands(s), replayCommand(s))
+}
+
+// waitingPaused is what a paused run waits for.
+const waitingPaused = "paused"
+
+// a control is a verb that does one thing to one run.
+type control struct {
+	verb, short, long string
+	// needsReason: the server refuses to do it without one.
+	needsReason bool
+	call        func(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error)
+	// note says what follows, to people.
+	note func(s *session.Session, run *signalboxv1.Run)
+}
+
+func controlCommands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{
+		controlCommand(s, control{
+			verb: "cancel", short: "Ask for a run's cancellation", call: cancelRun,
+			long: `Ask for a run's cancellation. The run ends once it has cleaned up; "run watch" tells when. A run that has ended
+already is left as it is, and the command says so.`,
+		}),
+		controlCommand(s, control{
+			verb: "terminate", short: "End a run at once, without cleanup", call: terminateRun, needsReason: true,
+			long: `End a run at once. Nothing of it runs any more, cleanup included: prefer "run cancel" while the run still answers. A run
+that has ended already is left as it is, and the command says so.`,
+		}),
+		controlCommand(s, control{
+			verb: "pause", short: "Let a run enter no further task", call: pauseRun, note: notePaused,
+			long: `Let a run enter no further task until it is unpaused. What is in flight ends, and timers go on. Pausing a run that is
+paused changes nothing.`,
+		}),
+		controlCommand(s, control{
+			verb: "unpause", short: "Let a paused run go on", call: unpauseRun,
+			long: `Let a paused run go on where it stopped. A run that is not paused is left as it is.`,
+		}),
+	}
+}
+
+func controlCommand(s *session.Session, c control) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:               c.verb + " ID",
+		Short:             c.short,
+		Long:              c.long,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := reasonGiven(c.needsReason, reason); err != nil {
+				return err
+			}
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			run, err := c.call(ctx, s, args[0], reason)
+			if err != nil {
+				return s.Failed(err, "%s run %q", c.verb, args[0])
+			}
+			if c.note != nil {
+				c.note(s, run)
+			}
+			return runcmd.Print(s, run)
+		},
+	}
+	bindReason(cmd, &reason, c.needsReason)
+	s.BindClient(cmd)
+	return cmd
+}
+
+func bindReason(cmd *cobra.Command, reason *string, needed bool) {
+	usage := "why, for the audit log and whoever looks at the run"
+	if needed {
+		usage += "; required"
+	}
+	cmd.Flags().StringVar(reason, "reason", "", usage)
+}
+
+// reasonGiven tells what is missing before anything is sent.
+func reasonGiven(needed bool, reason string) error {
+	if needed && strings.TrimSpace(reason) == "" {
+		return exit.Usagef("--reason is required: say why, for the audit log and whoever looks at the run")
+	}
+	return nil
+}
+
+// notePaused tells of a run that has not noticed yet: nobody may be there to do so.
+func notePaused(s *session.Session, run *signalboxv1.Run) {
+	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
+		s.Note("asked for; the run shows it once a worker has taken it: signalbox run watch %s", run.GetId())
+	}
+}
+
+func cancelRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+	response, err := s.Runs().CancelRun(ctx, connect.NewRequest(&signalboxv1.CancelRunRequest{Project: s.Project(), Id: id, Reason: reason}))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg.GetRun(), nil
+}
+
+func terminateRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+	response, err := s.Runs().TerminateRun(ctx, connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: s.Project(), Id: id, Reason: reason}))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg.GetRun(), nil
+}
+
+func pauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+	response, err := s.Runs().PauseRun(ctx, connect.NewRequest(&signalboxv1.PauseRunRequest{Project: s.Project(), Id: id, Reason: reason}))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg.GetRun(), nil
+}
+
+func unpauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+	response, err := s.Runs().UnpauseRun(ctx, connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: s.Project(), Id: id, Reason: reason}))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg.GetRun(), nil
+}

@@ -1,0 +1,97 @@
+package controlcmd
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/input"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type replayFlags struct {
+	input, patch, version, reason, requestID string
+	wait                                     bool
+}
+
+func replayCommand(s *session.Session) *cobra.Command {
+	var flags replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay ID",
+		Short: "Start a new run with the input of an earlier one",
+		Long: `Start a new run with the input of an earlier one, of the same version, and print it. The input is the one that the earlier
+run was given, also where you see marks in it.
+
+With --patch the input is edited: a JSON patch (RFC 6902) against what "run show" prints, which the server applies to the
+original. With --input it is another one altogether; a mark that is left in it is refused.
+
+--wait, the exit codes with it, and the request ID are those of "run start".`,
+		Example: `  signalbox run replay 0199… --reason "the shop's database was down"
+  signalbox run replay 0199… --reason "wrong amount" --patch '[{"op": "replace", "path": "/amount", "value": 12}]' --wait
+  signalbox run replay 0199… --reason "fixed in 1.2.0" --version latest`,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return replay(cmd.Context(), s, args[0], flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.input, "input", "", "another input: a `file` of JSON, - for standard input, or JSON itself")
+	cmd.Flags().StringVar(&flags.patch, "patch", "", "a JSON patch of the input: a `file`, - for standard input, or JSON itself")
+	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run, or latest; that of the earlier run when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	bindReason(cmd, &flags.reason, true)
+	s.BindClient(cmd)
+	return cmd
+}
+
+func replay(ctx context.Context, s *session.Session, id string, flags replayFlags) error {
+	request, err := replayRequest(s, id, flags)
+	if err != nil {
+		return err
+	}
+	patience, stop := s.Patience(ctx)
+	defer stop()
+	call, cancel := s.Deadline(patience)
+	defer cancel()
+	response, err := s.Runs().ReplayRun(call, connect.NewRequest(request))
+	if err != nil {
+		return s.FailedHint(err, runcmd.StartedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
+	}
+	return runcmd.Started(patience, s, response.Msg.GetRun(), response.Msg.GetCreated(), flags.wait)
+}
+
+func replayRequest(s *session.Session, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {
+	if err := reasonGiven(true, flags.reason); err != nil {
+		return nil, err
+	}
+	if flags.input != "" && flags.patch != "" {
+		return nil, exit.Usagef("--input and --patch are both given: write another input, or what changes in the original one")
+	}
+	request := &signalboxv1.ReplayRunRequest{
+		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID,
+	}
+	if flags.input != "" {
+		given, err := input.JSON("input", flags.input, s.In)
+		if err != nil {
+			return nil, err
+		}
+		request.Input = &signalboxv1.JsonValue{Json: given}
+	}
+	if flags.patch != "" {
+		given, err := input.JSON("patch", flags.patch, s.In)
+		if err != nil {
+			return nil, err
+		}
+		request.Patch = &signalboxv1.JsonValue{Json: given}
+	}
+	if request.GetRequestId() == "" {
+		request.RequestId = uuid.NewString()
+	}
+	return request, nil
+}

@@ -1,0 +1,85 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+)
+
+// open finds a run that has not ended, to change it.
+func (a *api) open(id string, change func(*signalboxv1.Run)) (*signalboxv1.Run, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	run, err := a.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if run.GetEndTime() != nil {
+		return nil, refusal(connect.CodeFailedPrecondition, "RUN_ENDED", "run "+id+" has ended already: it is "+run.GetStatus())
+	}
+	a.seq++
+	run.Sequence = a.seq
+	change(run)
+	a.wake()
+	return proto.CloneOf(run), nil
+}
+
+func (a *api) TerminateRun(_ context.Context, request *connect.Request[signalboxv1.TerminateRunRequest]) (*connect.Response[signalboxv1.TerminateRunResponse], error) {
+	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) {
+		r.Status, r.TerminateReason = "terminated", request.Msg.GetReason()
+		r.EndTime = timestamppb.New(r.GetCreateTime().AsTime().Add(time.Second))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.TerminateRunResponse{Run: run}), nil
+}
+
+func (a *api) PauseRun(_ context.Context, request *connect.Request[signalboxv1.PauseRunRequest]) (*connect.Response[signalboxv1.PauseRunResponse], error) {
+	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) {
+		if request.Msg.GetReason() != "nobody is there" {
+			r.Status, r.WaitingKind = "waiting", "paused"
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.PauseRunResponse{Run: run}), nil
+}
+
+func (a *api) UnpauseRun(_ context.Context, request *connect.Request[signalboxv1.UnpauseRunRequest]) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
+	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) { r.Status, r.WaitingKind = "running", "" })
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.UnpauseRunResponse{Run: run}), nil
+}
+
+func (a *api) ReplayRun(_ context.Context, request *connect.Request[signalboxv1.ReplayRunRequest]) (*connect.Response[signalboxv1.ReplayRunResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	of, err := a.find(request.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range a.runs {
+		if run.GetRequestId() == request.Msg.GetRequestId() {
+			return connect.NewResponse(&signalboxv1.ReplayRunResponse{Run: proto.CloneOf(run)}), nil
+		}
+	}
+	run := proto.CloneOf(of)
+	a.seq++
+	run.Id, run.RequestId, run.ReplayOf, run.Trigger, run.Sequence = fmt.Sprintf("run-%d", len(a.runs)+1), request.Msg.GetRequestId(), of.GetId(), "replay", a.seq
+	run.Status, run.EndTime, run.Replays = "running", nil, nil
+	of.Replays = append(of.Replays, run.GetId())
+	a.runs = append(a.runs, run)
+	a.wake()
+	return connect.NewResponse(&signalboxv1.ReplayRunResponse{Run: proto.CloneOf(run), Created: true}), nil
+}
