@@ -25,6 +25,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
@@ -148,6 +149,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
+	batches := a.batching(manager, workflows, runs)
 	waiting := queue.New(runs.Service, a.store, a.engine, changes, options)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
@@ -177,11 +179,11 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules}))
+		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service}))
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{events.schedules, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{batches.runner, false}, step{events.schedules, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})
@@ -199,6 +201,7 @@ type services struct {
 
 	dispatchers *dispatcher.Service
 	clock       handler.Clock
+	batches     *batch.Service
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -215,7 +218,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 	if a.cfg.HasRole(config.RoleAPI) {
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
-		options.Clock = s.clock
+		options.Clock, options.Batches = s.clock, s.batches
 	}
 	return options
 }

@@ -39,6 +39,10 @@ const (
 	RunReopened         = "run.reopened_in_temporal"
 	RunAdopt            = "run.adopt"
 	EventRedeliver      = "event.redeliver"
+	BatchStart          = "batch.start"
+	BatchPause          = "batch.pause"
+	BatchUnpause        = "batch.unpause"
+	BatchRetry          = "batch.retry"
 	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"

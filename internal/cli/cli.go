@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-dev/signalbox/internal/cli/batchcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/controlcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
@@ -70,7 +71,7 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.SetErr(options.Stderr)
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
+		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		projectCommand(s), auditCommand(s), contextCommand(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)

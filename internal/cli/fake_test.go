@@ -45,12 +45,13 @@ type api struct {
 	platform platform
 	events   events
 	dispatch dispatchers
+	batches  batches
 	drop     chan struct{} // closed: watches end without the run
 }
 
 func newAPI() *api {
 	a := &api{steps: map[string][]*signalboxv1.Step{}, changed: make(chan struct{}), drop: make(chan struct{})}
-	a.events.api, a.dispatch.api = a, a
+	a.events.api, a.dispatch.api, a.batches.api = a, a, a
 	return a
 }
 
@@ -291,6 +292,7 @@ func (a *api) handler() http.Handler {
 	mux.Handle(signalboxv1connect.NewAuditServiceHandler(a))
 	mux.Handle(signalboxv1connect.NewSystemServiceHandler(a))
 	mux.Handle(signalboxv1connect.NewEventServiceHandler(&a.events))
+	mux.Handle(signalboxv1connect.NewBatchServiceHandler(&a.batches))
 	mux.Handle(signalboxv1connect.NewDispatcherServiceHandler(&a.dispatch))
 	mux.Handle(signalboxv1connect.NewWorkerServiceHandler(&a.dispatch))
 	return mux

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/binding"
 	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
@@ -100,6 +101,9 @@ func (o Options) services(stop *stopping) []rest.Service {
 	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
 	if o.Events != nil {
 		add(signalboxv1connect.NewEventServiceHandler(eventhandler.New(o.Events), options))
+	}
+	if o.Batches != nil {
+		add(signalboxv1connect.NewBatchServiceHandler(batchhandler.New(o.Batches), options))
 	}
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(dispatchhandler.NewDispatchers(o.Dispatchers, o.Projects), options))

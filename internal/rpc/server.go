@@ -33,6 +33,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
@@ -55,6 +56,8 @@ type Options struct {
 	Events      eventhandler.Service
 	EventLimits event.Limits
 	Dispatchers dispatchhandler.Service
+	// Batches are served where they are not nil.
+	Batches batchhandler.Service
 	// Clock tells of timers of workflows, where it is not nil.
 	Clock handler.Clock
 	// System is what every process says of itself, Platform what it knows of the whole.

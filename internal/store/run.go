@@ -243,7 +243,7 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 
 // ListRuns implements [run.Store].
 func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
-	query, args := listQuery(f)
+	query, args := listQuery(f, runHead)
 	err = s.db.Read(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
@@ -256,7 +256,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 
 // listQuery reads each status from its own stretch of an index, already in order and no further than the page, and
 // merges them: a plain IN would make the database choose between sorting all matches and walking past all others.
-func listQuery(f run.Filter) (string, []any) {
+func listQuery(f run.Filter, columns string) (string, []any) {
 	statuses := f.Statuses
 	if f.Workflow != "" && len(statuses) == 0 {
 		// The index by workflow has the status before the time.
@@ -270,7 +270,7 @@ func listQuery(f run.Filter) (string, []any) {
 	conditions(&w, f)
 	page := order + sqlrow.Limit(f.Limit)
 	if len(statuses) == 0 {
-		return `SELECT ` + runHead + ` FROM runs` + w.String() + page, w.Args
+		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
 	}
 	parts := make([]string, len(statuses))
 	for i, status := range statuses {
@@ -280,7 +280,7 @@ func listQuery(f run.Filter) (string, []any) {
 		w.Args = part.Args
 		parts[i] = `SELECT id AS hit FROM (SELECT id FROM runs` + part.String() + page + `) AS s`
 	}
-	return `SELECT ` + runHead + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
+	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
 }
 
 func conditions(w *sqlrow.Where, f run.Filter) {

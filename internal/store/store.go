@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -43,6 +44,7 @@ type Store struct {
 	autoMigrate bool
 	events      *events.Store
 	tokens      *tokens.Store
+	batches     *batches.Store
 }
 
 var (
@@ -67,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db)}, nil
+	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db), batches: batches.New(db, listQuery)}, nil
 }
 
 // Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
@@ -99,6 +101,9 @@ func (s *Store) Events() *events.Store { return s.events }
 
 // Tokens is the part of the store that keeps the tokens of the API.
 func (s *Store) Tokens() *tokens.Store { return s.tokens }
+
+// Batches is the part of the store that keeps what is done to many runs at once.
+func (s *Store) Batches() *batches.Store { return s.batches }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

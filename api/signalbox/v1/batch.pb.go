@@ -47,7 +47,11 @@ type Batch struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	EndTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// The filter that selected the runs; absent when they were named.
-	Filter        *BatchFilter `protobuf:"bytes,16,opt,name=filter,proto3" json:"filter,omitempty"`
+	Filter *BatchFilter `protobuf:"bytes,16,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Why nothing moves at present, such as Temporal being away; empty otherwise.
+	Waiting string `protobuf:"bytes,17,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// For a replay: empty for each run's own version, or "latest".
+	Version       string `protobuf:"bytes,18,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +196,20 @@ func (x *Batch) GetFilter() *BatchFilter {
 		return x.Filter
 	}
 	return nil
+}
+
+func (x *Batch) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
+	}
+	return ""
+}
+
+func (x *Batch) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 // BatchFilter selects runs as ListRuns does, at the time of StartBatch.
@@ -372,12 +390,12 @@ type StartBatchRequest struct {
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// cancel, terminate or replay.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// The runs by ID, at most 10,000; or else the filter.
+	// The runs by ID, at most 10,000; or else the filter, of which one without conditions selects every run.
 	RunIds []string     `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	Filter *BatchFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Required.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Items per second; 0 means 50, at most 500.
+	// Items per second, from 0.1 to 500; 0 means 50.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
 	// Unique per project; made by the server when empty.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1167,7 +1185,7 @@ var File_signalbox_v1_batch_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
-	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x03\n" +
+	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x16\n" +
@@ -1187,7 +1205,9 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\vcreate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
-	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\"\xf9\x01\n" +
+	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
+	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\"\xf9\x01\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +

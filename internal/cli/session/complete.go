@@ -73,6 +73,20 @@ func (s *Session) CompleteEvents(cmd *cobra.Command, args []string, _ string) ([
 	})
 }
 
+// CompleteBatches proposes the newest batches' IDs for the first argument.
+func (s *Session) CompleteBatches(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return s.complete(cmd, args, func(ctx context.Context) (ids []cobra.Completion, err error) {
+		response, err := s.Batches().ListBatches(ctx, connect.NewRequest(&signalboxv1.ListBatchesRequest{Project: s.Project(), PageSize: completionLimit}))
+		if err != nil {
+			return nil, err
+		}
+		for _, batch := range response.Msg.GetBatches() {
+			ids = append(ids, cobra.CompletionWithDesc(batch.GetId(), batch.GetAction()+" "+batch.GetStatus()))
+		}
+		return ids, nil
+	})
+}
+
 // CompleteProjects proposes the projects' names for the first argument.
 func (s *Session) CompleteProjects(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return s.complete(cmd, args, func(ctx context.Context) (names []cobra.Completion, err error) {

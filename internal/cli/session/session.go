@@ -239,6 +239,11 @@ func (s *Session) Events() signalboxv1connect.EventServiceClient {
 	return signalboxv1connect.NewEventServiceClient(s.client, s.url())
 }
 
+// Batches returns the client of the BatchService.
+func (s *Session) Batches() signalboxv1connect.BatchServiceClient {
+	return signalboxv1connect.NewBatchServiceClient(s.client, s.url())
+}
+
 // Dispatchers returns the client of the DispatcherService.
 func (s *Session) Dispatchers() signalboxv1connect.DispatcherServiceClient {
 	return signalboxv1connect.NewDispatcherServiceClient(s.client, s.url())

@@ -171,6 +171,15 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ('r2', 'r1', '', '', 0)`},
 			want:   map[string]string{`SELECT run_id FROM run_links WHERE replay_of = 'r1'`: "r2"},
 		},
+		10: {
+			insert: []string{
+				`INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind, actor_name, created_at, paused,
+				selected, selected_run, total, succeeded, refused, failed, waiting) VALUES ('b', 'shop', 'q', 'f', 'cancel', '', 'why', 0.5, 'local', 'ada',
+				5, FALSE, TRUE, '', 1, 0, 0, 0, '')`,
+				`INSERT INTO batch_items (batch, number, run_id, status, begun, new_run_id, error) VALUES ('b', 1, 'r1', 'pending', FALSE, '', '')`,
+			},
+			want: map[string]string{`SELECT i.run_id FROM batches b JOIN batch_items i ON i.batch = b.id WHERE b.rate = 0.5`: "r1"},
+		},
 		11: {
 			insert: []string{`INSERT INTO tokens (id, name, hash, roles, creator, created_at, expires_at) VALUES ('t1', 'ci', 'aa', '{"*":"admin"}', 'ada', 5, 9)`},
 			want:   map[string]string{`SELECT name FROM tokens WHERE id = 't1' AND revoked_at IS NULL`: "ci"},

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -37,6 +38,7 @@ type Store interface {
 	audit.Store
 	worker.Store
 	Events() *events.Store
+	Batches() *batches.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -120,6 +122,11 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"timers", testTimers},
 		{"owners", testOwners},
 		{"events not found", testEventsNotFound},
+		{"batches", testBatches},
+		{"pause a batch", testBatchPause},
+		{"select the runs of a batch", testBatchSelection},
+		{"batches not found", testBatchesNotFound},
+		{"batches from many sides", testBatchesFromManySides},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,231 @@
+package batch_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func away() error {
+	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be used").WithRetry(time.Second)
+}
+
+func TestEveryRunIsDoneOnceAndToldOf(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	p.controls.set(func() { p.controls.status["r0002"] = run.Completed })
+	p.controls.answer = func(c call) error {
+		switch c.run {
+		case "r0003":
+			return fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist", c.run)
+		case "r0004":
+			return fault.New(fault.Invalid, fault.InvalidArgument, "odd")
+		}
+		return nil
+	}
+	b := p.start(t, batch.StartRequest{Action: batch.Terminate, RunIDs: names(40), Rate: batch.MaxRate})
+	b = p.await(t, b.ID, completed)
+	require.Equal(t, []int64{40, 37, 2, 1, 0}, []int64{b.Total, b.Succeeded, b.Refused, b.Failed, b.Pending()})
+	calls := p.controls.done()
+	require.Len(t, calls, 40)
+	for _, c := range calls {
+		require.Equal(t, "token ada", c.actor, "whoever began the batch does what it does")
+		require.Equal(t, "stale (batch "+b.ID+")", c.reason)
+	}
+	refused := p.items(t, b.ID, batch.Refused)
+	require.Equal(t, "r0002", refused[0].RunID)
+	require.Equal(t, "run r0002 has ended already: it is completed", refused[0].Error)
+	require.Contains(t, refused[1].Error, "does not exist")
+	require.Equal(t, "odd", p.items(t, b.ID, batch.Failed)[0].Error)
+	require.False(t, p.items(t, b.ID, batch.Succeeded)[0].EndedAt.IsZero())
+}
+
+func TestReplaysAreFoundAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	// The first worker dies with some in its hands: it has done them, and told nobody.
+	b := p.start(t, batch.StartRequest{Action: batch.Replay, RunIDs: names(30), Rate: batch.MaxRate, Version: "latest"})
+	died, kill := context.WithCancel(p.ctx)
+	var done atomic.Int32
+	p.controls.answer = func(call) error {
+		if done.Add(1) == 10 {
+			kill()
+		}
+		return nil
+	}
+	first := batch.NewRunner(dying{p.store.Batches(), died}, p.controls, time.Now)
+	require.NoError(t, first.Start(p.ctx))
+	<-died.Done()
+	require.NoError(t, first.Stop(p.ctx))
+	got, err := p.Get(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 30, got.Pending(), "nothing was told")
+
+	p.run(t)
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 30, b.Succeeded)
+	require.Greater(t, len(p.controls.done()), 30, "some were tried again")
+	require.Len(t, p.controls.made, 30, "and made no second run")
+	for _, i := range p.items(t, b.ID, "") {
+		require.True(t, strings.HasPrefix(i.NewRunID, "new-"+i.RunID+"-"), i.NewRunID)
+	}
+}
+
+// dying tells nothing any more once ctx has ended.
+type dying struct {
+	batch.WorkStore
+
+	dead context.Context //nolint:containedctx // a switch
+}
+
+func (d dying) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+	if d.dead.Err() != nil {
+		return d.dead.Err()
+	}
+	return d.WorkStore.SettleItems(ctx, id, items, at)
+}
+
+func TestWhatWasCanceledBeforeACrashCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(3), Rate: batch.MaxRate})
+	_, _, err := p.store.Batches().ClaimItems(p.ctx, b.ID, 0, 2)
+	require.NoError(t, err)
+	// Two were in the hands of the worker that died: one ended canceled, the other one by itself. So did a third that nobody began with.
+	p.controls.set(func() {
+		p.controls.status["r0001"], p.controls.status["r0002"], p.controls.status["r0003"] = run.Canceled, run.Completed, run.Canceled
+	})
+	p.run(t)
+	p.await(t, b.ID, completed)
+	list := p.items(t, b.ID, "")
+	require.Equal(t, []batch.ItemStatus{batch.Succeeded, batch.Refused, batch.Refused}, []batch.ItemStatus{list[0].Status, list[1].Status, list[2].Status})
+}
+
+func TestABatchWaitsForTemporal(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	p.controls.set(func() { p.controls.ready = away() })
+	p.controls.answer = func(c call) error {
+		if c.action == "cancel" {
+			return away()
+		}
+		return nil
+	}
+	replay := p.start(t, batch.StartRequest{Action: batch.Replay, RunIDs: names(5), Rate: batch.MaxRate})
+	cancel := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(5), Rate: batch.MaxRate})
+	for _, id := range []string{replay.ID, cancel.ID} {
+		b := p.await(t, id, func(b batch.Batch) bool { return b.Waiting != "" })
+		require.Equal(t, "temporal cannot be used", b.Waiting)
+		require.Equal(t, batch.Running, b.Status)
+		require.EqualValues(t, 5, b.Pending(), "no item was used up")
+	}
+	p.controls.set(func() { p.controls.ready, p.controls.answer = nil, nil })
+	for _, id := range []string{replay.ID, cancel.ID} {
+		b := p.await(t, id, completed)
+		require.EqualValues(t, 5, b.Succeeded)
+		require.Empty(t, b.Waiting)
+	}
+	require.Len(t, p.controls.made, 5)
+}
+
+func TestARunThatTemporalNeverTakesHoldsUpNoOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	p.controls.answer = func(c call) error {
+		if c.run == "r0001" {
+			return away()
+		}
+		return nil
+	}
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(6), Rate: 8})
+	p.await(t, b.ID, func(b batch.Batch) bool { return b.Succeeded == 5 })
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 1, b.Failed, "it was tried often enough while Temporal could be used")
+	require.Equal(t, "r0001", p.items(t, b.ID, batch.Failed)[0].RunID)
+}
+
+func TestPauseHoldsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(100), Rate: 20})
+	p.await(t, b.ID, func(b batch.Batch) bool { return b.Succeeded >= 5 })
+	b, err := p.Pause(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	require.Equal(t, batch.Paused, b.Status)
+	require.Less(t, b.Succeeded, int64(50))
+	// A round of five may have been in flight.
+	require.Never(t, func() bool { return len(p.controls.done()) > int(b.Succeeded)+5 }, 700*time.Millisecond, 50*time.Millisecond)
+	_, err = p.Unpause(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	before := len(p.controls.done())
+	require.Eventually(t, func() bool { return len(p.controls.done()) > before }, soon, 10*time.Millisecond)
+	_, err = p.Pause(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	entries, err := p.store.ListAudit(p.ctx, audit.Filter{Subject: b.ID, Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, []string{audit.BatchPause, audit.BatchUnpause, audit.BatchPause, audit.BatchStart},
+		[]string{entries[0].Action, entries[1].Action, entries[2].Action, entries[3].Action})
+}
+
+func TestRetryDoesWhatFailedAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	p.controls.answer = func(c call) error {
+		if c.run <= "r0003" {
+			return fault.New(fault.Refused, fault.WorkflowPaused, "the workflow is paused")
+		}
+		return nil
+	}
+	b := p.start(t, batch.StartRequest{Action: batch.Replay, RunIDs: names(10), Rate: batch.MaxRate})
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 3, b.Failed, "a workflow can be let go on, so this is no refusal of the run's")
+	p.controls.set(func() { p.controls.answer = nil })
+	before := len(p.controls.done())
+	b, err := p.Retry(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, b.Pending())
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 10, b.Succeeded)
+	require.Len(t, p.controls.done()[before:], 3)
+	_, err = p.Retry(p.ctx, here, b.ID)
+	require.True(t, fault.Is(err, fault.BatchNothingFailed))
+}
+
+// Two runners on one store: one works, and the other one takes over.
+func TestAnotherProcessTakesOver(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	stop := p.run(t)
+	p.run(t)
+	b := p.start(t, batch.StartRequest{Action: batch.Replay, RunIDs: names(60), Rate: 100})
+	p.await(t, b.ID, func(b batch.Batch) bool { return b.Succeeded > 0 })
+	stop()
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 60, b.Succeeded)
+	require.Len(t, p.controls.done(), 60, "what was stopped in good order leaves nothing to do again")
+}
+
+func TestTheRateHolds(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.run(t)
+	begun := time.Now()
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(60), Rate: 40})
+	p.await(t, b.ID, completed)
+	// The first quarter of a second's worth goes at once.
+	require.GreaterOrEqual(t, time.Since(begun), 1200*time.Millisecond)
+}

@@ -1,0 +1,245 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const (
+	maxRequestID = 200
+	// maxReason leaves room for the batch's ID under the limit of controls.
+	maxReason = 900
+	maxRunID  = 200
+)
+
+// StartRequest asks for a batch.
+type StartRequest struct {
+	Project string
+	Action  Action
+	// RunIDs are the runs, or else Filter selects them. One that is named twice is meant once.
+	RunIDs []string
+	Filter *Filter
+	Reason string
+	// Rate may be zero: [DefaultRate].
+	Rate float64
+	// RequestID may be empty: one is made.
+	RequestID string
+	// Version is for replays alone.
+	Version string
+	// DryRun counts what is meant and starts nothing.
+	DryRun bool
+}
+
+// Workflows know the full names of workflows.
+type Workflows interface {
+	Resolve(ctx context.Context, project, name string) (string, error)
+}
+
+// Service starts, finds and steers batches.
+type Service struct {
+	store     Store
+	workflows Workflows
+	wake      func()
+	now       func() time.Time
+}
+
+// NewService wires the service. wake is called when there may be something to do.
+func NewService(store Store, workflows Workflows, wake func(), now func() time.Time) *Service {
+	return &Service{store: store, workflows: workflows, wake: wake, now: now}
+}
+
+// Start takes down which runs are meant, and begins. It returns the batch and false when the request ID had made it before. A
+// dry run returns a batch without ID.
+func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, error) {
+	if err := check(req); err != nil {
+		return Batch{}, false, err
+	}
+	ids := distinct(req.RunIDs)
+	b := Batch{
+		Project: req.Project, Action: req.Action, Reason: req.Reason, Rate: cmp.Or(req.Rate, DefaultRate), Version: req.Version,
+		RequestID: req.RequestID, CreatedAt: s.now(),
+	}
+	b.Actor, _ = auth.ActorFrom(ctx)
+	if req.Filter != nil {
+		f := *req.Filter
+		if f.Workflow != "" {
+			full, err := s.workflows.Resolve(ctx, req.Project, f.Workflow)
+			if err != nil {
+				return Batch{}, false, err
+			}
+			f.Workflow = full
+		}
+		b.Filter = &f
+	}
+	if req.DryRun {
+		total, err := s.store.CountRuns(ctx, b, ids)
+		b.Total = total
+		return b, false, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Batch{}, false, fmt.Errorf("making the ID of a batch: %w", err)
+	}
+	b.ID, b.Fingerprint = id.String(), fingerprint(b, ids)
+	b.RequestID = cmp.Or(b.RequestID, b.ID)
+	entry := audit.NewEntry(ctx, b.CreatedAt, audit.BatchStart, b.Project, b.ID, b.Reason)
+	entry.Detail = detail(b, ids)
+	stored, created, err := s.store.StartBatch(ctx, b, ids, Page, entry)
+	if err != nil {
+		return Batch{}, false, err
+	}
+	if stored.Fingerprint != b.Fingerprint {
+		return Batch{}, false, fault.New(fault.Exists, fault.RequestIDReused,
+			"request ID %q was used before, for batch %s, which does something else; use a new one", b.RequestID, stored.ID).
+			WithField("requestId", "belongs to another request")
+	}
+	s.wake()
+	return stored, created, nil
+}
+
+// Get returns one batch.
+func (s *Service) Get(ctx context.Context, project, id string) (Batch, error) {
+	return s.store.GetBatch(ctx, project, id)
+}
+
+// List lists batches, newest first.
+func (s *Service) List(ctx context.Context, f ListFilter) ([]Batch, error) {
+	return s.store.ListBatches(ctx, f)
+}
+
+// Items lists the runs of a batch and what became of each.
+func (s *Service) Items(ctx context.Context, f ItemFilter) ([]Item, error) {
+	if f.Status != "" && !slices.Contains(ItemStatuses(), f.Status) {
+		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "item status %q is none of %v", f.Status, ItemStatuses()).
+			WithField("status", "unknown status %q", f.Status)
+	}
+	return s.store.ListBatchItems(ctx, f)
+}
+
+// Pause stops a batch after what is in flight. One that is paused stays so.
+func (s *Service) Pause(ctx context.Context, project, id string) (Batch, error) {
+	return s.store.PauseBatch(ctx, project, id, true, audit.NewEntry(ctx, s.now(), audit.BatchPause, project, id, ""))
+}
+
+// Unpause lets a batch go on.
+func (s *Service) Unpause(ctx context.Context, project, id string) (Batch, error) {
+	b, err := s.store.PauseBatch(ctx, project, id, false, audit.NewEntry(ctx, s.now(), audit.BatchUnpause, project, id, ""))
+	s.wake()
+	return b, err
+}
+
+// Retry does the items again that failed, and those alone.
+func (s *Service) Retry(ctx context.Context, project, id string) (Batch, error) {
+	b, err := s.store.RetryBatch(ctx, project, id, audit.NewEntry(ctx, s.now(), audit.BatchRetry, project, id, ""))
+	s.wake()
+	return b, err
+}
+
+// check finds everything that is wrong with a request.
+func check(req StartRequest) error {
+	var found []fault.Field
+	add := func(path, format string, args ...any) {
+		found = append(found, fault.Field{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if !slices.Contains(Actions(), req.Action) {
+		add("action", "is %q, none of %v", req.Action, Actions())
+	}
+	switch named := len(req.RunIDs); {
+	case named == 0 && req.Filter == nil:
+		add("runIds", "or filter is required; a filter without conditions selects every run")
+	case named > 0 && req.Filter != nil:
+		add("filter", "is given together with runIds; one of them says which runs are meant")
+	case named > MaxIDs:
+		add("runIds", "are %d, more than %d; use a filter or several batches", named, MaxIDs)
+	}
+	if i := slices.IndexFunc(req.RunIDs, func(id string) bool { return id == "" || len(id) > maxRunID }); i >= 0 {
+		add(fmt.Sprintf("runIds[%d]", i), "is no ID of a run: it is empty or longer than %d bytes", maxRunID)
+	}
+	switch {
+	case strings.TrimSpace(req.Reason) == "":
+		add("reason", "is required: it goes into the audit log with every run")
+	case len(req.Reason) > maxReason:
+		add("reason", "has %d bytes, more than %d", len(req.Reason), maxReason)
+	}
+	if req.Rate != 0 && !(req.Rate >= MinRate && req.Rate <= MaxRate) || math.IsNaN(req.Rate) {
+		add("rate", "is %v, not between %v and %v items per second; 0 means %v", req.Rate, MinRate, MaxRate, DefaultRate)
+	}
+	if len(req.RequestID) > maxRequestID {
+		add("requestId", "has %d bytes, more than %d", len(req.RequestID), maxRequestID)
+	}
+	switch {
+	case req.Version != "" && req.Action != Replay:
+		add("version", "is for replays alone")
+	case req.Version != "" && req.Version != Latest:
+		add("version", "is %q; give %q for the newest published one, or nothing for each run's own", req.Version, Latest)
+	}
+	if req.Filter != nil {
+		checkFilter(*req.Filter, add)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	f := fault.New(fault.Invalid, fault.InvalidArgument, "the batch was not started: %s %s", found[0].Path, found[0].Message)
+	f.Fields = found
+	return f
+}
+
+func checkFilter(f Filter, add func(path, format string, args ...any)) {
+	for _, status := range f.Statuses {
+		if !status.Known() {
+			add("filter.statuses", "has %q, none of %v", status, run.Statuses())
+		}
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		add("filter.until", "is not after filter.since, so no run is between them")
+	}
+}
+
+// distinct returns each ID once, in the order given.
+func distinct(ids []string) []string {
+	seen := make(map[string]struct{}, len(ids))
+	var out []string
+	for _, id := range ids {
+		if _, twice := seen[id]; !twice {
+			seen[id] = struct{}{}
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// fingerprint is the same for the same request. Its reason and its rate are not what it does.
+func fingerprint(b Batch, ids []string) string {
+	text, _ := json.Marshal([]any{b.Action, b.Version, b.Filter, ids}) //nolint:errchkjson // texts and times always encode
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func detail(b Batch, ids []string) json.RawMessage {
+	facts := map[string]any{"action": b.Action, "rate": b.Rate, "requestId": b.RequestID}
+	if b.Version != "" {
+		facts["version"] = b.Version
+	}
+	if b.Filter != nil {
+		facts["filter"] = b.Filter
+	} else {
+		facts["runs"] = len(ids)
+	}
+	text, _ := json.Marshal(facts) //nolint:errchkjson // as above; the rate is finite
+	return text
+}

@@ -1,0 +1,102 @@
+package cli_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+)
+
+func TestStartABatch(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--rate", "2.5", "--request-id", "q", "r1", "r2")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "batch-1")
+	require.Contains(t, c.out.String(), "2: 2 pending")
+	require.Contains(t, c.err.String(), "signalbox batch show batch-1")
+	sent := last[*signalboxv1.StartBatchRequest](t, a)
+	require.Equal(t, []string{"r1", "r2"}, sent.GetRunIds())
+	require.Nil(t, sent.GetFilter())
+	require.Equal(t, []string{"default", "cancel", "stale", "q", ""}, []string{sent.GetProject(), sent.GetAction(), sent.GetReason(), sent.GetRequestId(), sent.GetVersion()})
+	require.InDelta(t, 2.5, sent.GetRate(), 0)
+
+	c = shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--request-id", "q", "r1", "r2")
+	require.Contains(t, c.err.String(), "request q had started this batch before")
+
+	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
+		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--dry-run")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, "nothing was started: to replay would be 2 runs\n", c.err.String())
+	sent = last[*signalboxv1.StartBatchRequest](t, a)
+	f := sent.GetFilter()
+	require.Equal(t, []string{"failed", "timed_out"}, f.GetStatuses())
+	require.Equal(t, []string{"shop/order", "1.0.0", "latest"}, []string{f.GetWorkflow(), f.GetVersion(), sent.GetVersion()})
+	require.Equal(t, 24*time.Hour, f.GetUntil().AsTime().Sub(f.GetSince().AsTime()))
+	require.True(t, sent.GetDryRun())
+
+	c = shell.run(t, "batch", "start", "--action", "terminate", "--reason", "all of it", "--all")
+	require.Zero(t, c.code, c.err.String())
+	require.NotNil(t, last[*signalboxv1.StartBatchRequest](t, a).GetFilter())
+	require.Contains(t, c.out.String(), "all runs")
+}
+
+func TestBatchesThatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	for _, test := range []struct {
+		args []string
+		part string
+	}{
+		{[]string{"--reason", "x", "r1"}, "--action"},
+		{[]string{"--action", "stop", "--reason", "x", "r1"}, `"stop" is not one of cancel, terminate, replay`},
+		{[]string{"--action", "cancel", "r1"}, "--reason is missing"},
+		{[]string{"--action", "cancel", "--reason", "x"}, "which runs?"},
+		{[]string{"--action", "cancel", "--reason", "x", "--all", "r1"}, "leave out either these or --all"},
+		{[]string{"--action", "cancel", "--reason", "x", "--all", "--status", "failed"}, "--all"},
+		{[]string{"--action", "cancel", "--reason", "x", "--status", "open"}, `"open" is not one of`},
+		{[]string{"--action", "cancel", "--reason", "x", "--since", "soon"}, `"soon" is no time`},
+	} {
+		requireRefusal(t, shell.run(t, append([]string{"batch", "start"}, test.args...)...), exit.Usage, test.part)
+	}
+	requireRefusal(t, shell.run(t, "batch", "show", "b", "--status", "failed"), exit.Usage, "--items")
+	requireRefusal(t, shell.run(t, "batch", "show", "b", "--items", "--status", "open"), exit.Usage, `"open"`)
+	requireRefusal(t, shell.run(t, "batch", "show", "b"), exit.NotFound, "BATCH_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "batch", "pause"), exit.Usage, "ID")
+}
+
+func TestWaitForABatch(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.batches.why = "Temporal is away"
+	c := shell.run(t, "batch", "start", "--action", "replay", "--reason", "x", "--wait", "r1", "bad")
+	require.Equal(t, exit.Failed, c.code)
+	require.Contains(t, c.err.String(), "the batch waits: Temporal is away")
+	require.Contains(t, c.err.String(), "1 of 2 runs failed: signalbox batch show batch-1 --items --status failed tells why")
+	require.Contains(t, c.out.String(), "2: 1 succeeded, 1 failed")
+
+	c = shell.run(t, "batch", "show", "batch-1", "--items")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "bad  failed")
+	c = shell.run(t, "batch", "show", "batch-1", "--items", "--status", "failed", "-o", "json")
+	require.JSONEq(t, `[{"runId":"bad","status":"failed","error":"odd"}]`, c.out.String())
+	c = shell.run(t, "batch", "list", "-o", "wide")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "batch-1")
+	require.Contains(t, c.out.String(), "replay")
+}
+
+func TestSteerABatch(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	require.Zero(t, shell.run(t, "batch", "start", "--action", "cancel", "--reason", "x", "r1").code)
+	for verb, status := range map[string]string{"pause": "paused", "unpause": "running", "retry": "running"} {
+		c := shell.run(t, "batch", verb, "batch-1")
+		require.Zero(t, c.code, c.err.String())
+		require.Contains(t, c.out.String(), status)
+	}
+	requireRefusal(t, shell.run(t, "batch", "retry", "no-such"), exit.NotFound, "BATCH_NOT_FOUND")
+}

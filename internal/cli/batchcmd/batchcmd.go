@@ -1,0 +1,104 @@
+// Package batchcmd is the noun "batch": do one thing to many runs, and see what became of each.
+//
+//	root.AddCommand(batchcmd.New(s))
+package batchcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// completed is a batch that has nothing left to do, as the API spells it; paused one that somebody stopped.
+const (
+	completed = "completed"
+	paused    = "paused"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("batch", "Cancel, terminate or replay many runs as one job", "")
+	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), pauseCommand(s), unpauseCommand(s), retryCommand(s))
+	return noun
+}
+
+func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.Batch, error) {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	response, err := s.Batches().GetBatch(ctx, connect.NewRequest(&signalboxv1.GetBatchRequest{Project: s.Project(), Id: id}))
+	if err != nil {
+		return nil, s.Failed(err, "show batch %q", id)
+	}
+	return response.Msg.GetBatch(), nil
+}
+
+func show(s *session.Session, b *signalboxv1.Batch) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), b)
+	}
+	return output.Card(s.Out, s.Style(), []output.Field{
+		{Name: "id", Value: b.GetId()},
+		{Name: "action", Value: action(b)},
+		{Name: "status", Value: s.Style().Status(b.GetStatus())},
+		{Name: "waiting", Value: b.GetWaiting()},
+		{Name: "runs", Value: counts(b)},
+		{Name: "filter", Value: filterLine(b.GetFilter())},
+		{Name: "reason", Value: b.GetReason()},
+		{Name: "rate", Value: fmt.Sprintf("%g/s", b.GetRate())},
+		{Name: "actor", Value: b.GetActor()},
+		{Name: "request", Value: b.GetRequestId()},
+		{Name: "created", Value: output.Moment(b.GetCreateTime())},
+		{Name: "ended", Value: output.Moment(b.GetEndTime())},
+	})
+}
+
+func action(b *signalboxv1.Batch) string {
+	return strings.TrimSpace(b.GetAction() + " " + b.GetVersion())
+}
+
+// counts tells how far a batch has come: nothing of what is none.
+func counts(b *signalboxv1.Batch) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		word string
+	}{{b.GetSucceeded(), "succeeded"}, {b.GetRefused(), "refused"}, {b.GetFailed(), "failed"}, {b.GetPending(), "pending"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	line := fmt.Sprint(b.GetTotal())
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
+	}
+	return line
+}
+
+// filterLine is the filter in the words of the flags.
+func filterLine(f *signalboxv1.BatchFilter) string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("status", strings.Join(f.GetStatuses(), ","))
+	add("workflow", f.GetWorkflow())
+	add("version", f.GetVersion())
+	add("since", output.Moment(f.GetSince()))
+	add("until", output.Moment(f.GetUntil()))
+	if len(parts) == 0 {
+		return "all runs"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,144 @@
+package batchcmd
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func itemStatuses() []string { return []string{"pending", "succeeded", "refused", "failed"} }
+
+func listCommand(s *session.Session) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List batches, newest first",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return list(cmd.Context(), s, limit)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, limit int) error {
+	if err := session.Limit(limit); err != nil {
+		return err
+	}
+	batches, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Batches().ListBatches(ctx, connect.NewRequest(&signalboxv1.ListBatchesRequest{
+			Project: s.Project(), PageSize: size, PageToken: token,
+		}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list batches")
+		}
+		return response.Msg.GetBatches(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), batches)
+	}
+	if len(batches) == 0 {
+		s.Note("no batches")
+		return nil
+	}
+	if more {
+		s.Note("%d batches; there are more, --limit 0 lists all", len(batches))
+	}
+	rows := make([][]string, len(batches))
+	for i, b := range batches {
+		rows[i] = []string{
+			b.GetId(), action(b), b.GetStatus(), counts(b), s.Age(b.GetCreateTime().AsTime()), output.Moment(b.GetCreateTime()),
+			output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"), rows)
+}
+
+func showCommand(s *session.Session) *cobra.Command {
+	var items bool
+	var status string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show how far a batch is, or with --items what became of each run",
+		Example: `  signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --status failed
+  signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --limit 0 -o json | jq -r '.[].newRunId'`,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteBatches,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if items {
+				return listItems(cmd.Context(), s, args[0], status, limit)
+			}
+			for _, name := range []string{"status", "limit"} {
+				if cmd.Flags().Changed(name) {
+					return exit.Usagef("--%s: it is about the runs of the batch; give --items too", name)
+				}
+			}
+			b, err := get(cmd.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			return show(s, b)
+		},
+	}
+	cmd.Flags().BoolVar(&items, "items", false, "list the runs and what became of each")
+	cmd.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, succeeded, refused or failed")
+	cmd.Flags().IntVar(&limit, "limit", 200, "at most this many runs; 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	s.BindClient(cmd)
+	return cmd
+}
+
+func listItems(ctx context.Context, s *session.Session, id, status string, limit int) error {
+	if status != "" {
+		if _, err := session.Words("status", []string{status}, itemStatuses()); err != nil {
+			return err
+		}
+	}
+	if err := session.Limit(limit); err != nil {
+		return err
+	}
+	items, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Batches().ListBatchItems(ctx, connect.NewRequest(&signalboxv1.ListBatchItemsRequest{
+			Project: s.Project(), Id: id, Status: status, PageSize: size, PageToken: token,
+		}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list the runs of batch %q", id)
+		}
+		return response.Msg.GetItems(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), items)
+	}
+	if len(items) == 0 {
+		s.Note("no runs")
+		return nil
+	}
+	if more {
+		s.Note("%d runs; there are more, --limit 0 lists all", len(items))
+	}
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		rows[i] = []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "BECAUSE"), rows)
+}

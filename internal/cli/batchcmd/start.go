@@ -1,0 +1,222 @@
+package batchcmd
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// askEvery is how often a batch is looked at that is waited for.
+const askEvery = 500 * time.Millisecond
+
+type startFlags struct {
+	action, workflow, version, since, until string
+	reason, requestID                       string
+	statuses                                []string
+	rate                                    float64
+	all, latest, dryRun, wait               bool
+}
+
+// filters are the flags that select runs.
+func filters() []string { return []string{"status", "workflow", "version", "since", "until", "all"} }
+
+func actions() []string { return []string{"cancel", "terminate", "replay"} }
+
+func statuses() []string {
+	return []string{"queued", "running", "waiting", "completed", "failed", "canceled", "terminated", "timed_out"}
+}
+
+func startCommand(s *session.Session) *cobra.Command {
+	var flags startFlags
+	cmd := &cobra.Command{
+		Use:   "start [ID…]",
+		Short: "Cancel, terminate or replay many runs",
+		Long: `Cancel, terminate or replay many runs, named by their IDs, or selected as "run list" does it by --status, --workflow, --version,
+--since and --until. Every run of the project is meant only where --all says so.
+
+The runs are taken down when the command is given, and then worked through by the servers, at --rate runs per second; what became of
+each is told by "batch show ID --items". A batch goes on when this command has ended, and when a server dies; while Temporal is
+away it waits. No run is done twice.
+
+With --wait the command returns when the batch has ended, with exit code 1 when an item failed. Ctrl-C ends the waiting, not the batch.`,
+		Example: `  signalbox batch start --action cancel --workflow shop/order --status running,waiting --reason "wrong prices"
+  signalbox batch start --action replay --latest --status failed --since 24h --reason "bug is fixed" --dry-run
+  signalbox batch start --action terminate --reason "test data" --wait $(cat ids.txt)`,
+		Args: session.Args(0, -1, "[ID…]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := flags.request(cmd, s, args)
+			if err != nil {
+				return err
+			}
+			return start(cmd.Context(), s, request, flags.wait)
+		},
+	}
+	cmd.Flags().StringVar(&flags.action, "action", "", "what to do to each run: cancel, terminate or replay")
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and whoever looks at the runs")
+	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "runs with these `statuses`, separated by commas")
+	cmd.Flags().StringVar(&flags.workflow, "workflow", "", "runs of this workflow, by `name`")
+	cmd.Flags().StringVar(&flags.version, "version", "", "runs of this `version`")
+	cmd.Flags().StringVar(&flags.since, "since", "", "runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&flags.until, "until", "", "runs created before this `time`")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
+	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
+	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs and start nothing")
+	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the batch has ended")
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp))  // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // as above
+	s.BindClient(cmd)
+	return cmd
+}
+
+// request is what the flags ask for.
+func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []string) (*signalboxv1.StartBatchRequest, error) {
+	if f.action == "" {
+		return nil, exit.Usagef("%s: what is to be done? Give --action cancel, terminate or replay", cmd.CommandPath())
+	}
+	if _, err := session.Words("action", []string{f.action}, actions()); err != nil {
+		return nil, err
+	}
+	if f.reason == "" {
+		return nil, exit.Usagef("%s: --reason is missing; it goes into the audit log with every run", cmd.CommandPath())
+	}
+	request := &signalboxv1.StartBatchRequest{
+		Project: s.Project(), Action: f.action, RunIds: ids, Reason: f.reason, Rate: f.rate, RequestId: f.requestID, DryRun: f.dryRun,
+	}
+	if request.GetRequestId() == "" {
+		request.RequestId = uuid.NewString()
+	}
+	if f.latest {
+		request.Version = "latest"
+	}
+	selects := ""
+	for _, name := range filters() {
+		if cmd.Flags().Changed(name) {
+			selects = name
+		}
+	}
+	switch {
+	case len(ids) > 0 && selects != "":
+		return nil, exit.Usagef("--%s: the runs are named by their IDs; leave out either these or --%s", selects, selects)
+	case len(ids) > 0:
+		return request, nil
+	case selects == "":
+		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, or --all for every run", cmd.CommandPath())
+	}
+	filter, err := f.filter(s)
+	request.Filter = filter
+	return request, err
+}
+
+func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error) {
+	if f.all && (len(f.statuses) > 0 || f.workflow != "" || f.version != "" || f.since != "" || f.until != "") {
+		return nil, exit.Usagef("--all: every run is meant, and yet only some are selected; leave out either --all or the others")
+	}
+	wanted, err := session.Words("status", f.statuses, statuses())
+	if err != nil {
+		return nil, err
+	}
+	since, err := s.Time("since", f.since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.Time("until", f.until)
+	if err != nil {
+		return nil, err
+	}
+	return &signalboxv1.BatchFilter{
+		Statuses: wanted, Workflow: f.workflow, Version: f.version, Since: session.Timestamp(since), Until: session.Timestamp(until),
+	}, nil
+}
+
+func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest, wait bool) error {
+	patience, stop := s.Patience(ctx)
+	defer stop()
+	call, cancel := s.Deadline(patience)
+	defer cancel()
+	response, err := s.Batches().StartBatch(call, connect.NewRequest(request))
+	if err != nil {
+		hint := ""
+		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
+			hint = "whether the batch was started is not known: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
+		}
+		return s.FailedHint(err, hint, "start a batch")
+	}
+	b := response.Msg.GetBatch()
+	if request.GetDryRun() {
+		s.Note("nothing was started: to %s would be %s", b.GetAction(), output.Count(b.GetTotal(), "run"))
+		if s.Format().Structured() {
+			return output.Message(s.Out, s.Format(), b)
+		}
+		return nil
+	}
+	if !response.Msg.GetCreated() {
+		s.Note("request %s had started this batch before", request.GetRequestId())
+	}
+	if !wait {
+		if s.Format() == output.Table {
+			s.Note("see how far it is: signalbox batch show %s", b.GetId())
+		}
+		return show(s, b)
+	}
+	b, err = untilEnd(patience, s, b)
+	if err != nil {
+		return err
+	}
+	if err := show(s, b); err != nil {
+		return err
+	}
+	if b.GetFailed() > 0 {
+		s.Note("%d of %s failed: signalbox batch show %s --items --status failed tells why", b.GetFailed(), output.Count(b.GetTotal(), "run"), b.GetId())
+		return exit.Silently(exit.Failed)
+	}
+	return nil
+}
+
+// untilEnd asks for a batch until it has ended. A server that goes away meanwhile is waited for.
+func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*signalboxv1.Batch, error) {
+	s.Note("waiting for the end of batch %s", b.GetId())
+	id, told, lost := b.GetId(), "", false
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	for b.GetStatus() != completed {
+		why := b.GetWaiting()
+		if b.GetStatus() == paused {
+			why = "it is paused"
+		}
+		if why != "" && why != told {
+			s.Note("the batch waits: %s", why)
+		}
+		told = why
+		select {
+		case <-ctx.Done():
+			return nil, s.Failed(ctx.Err(), "wait for batch %s, which goes on", id)
+		case <-ticker.C:
+		}
+		next, err := get(ctx, s, id)
+		switch {
+		case err == nil:
+			if lost {
+				s.Note("connected again")
+			}
+			b, lost = next, false
+		case ctx.Err() == nil && connect.CodeOf(err) == connect.CodeUnavailable:
+			if !lost {
+				s.Note("connection lost; waiting for Signalbox at %s (the batch goes on)", s.Address())
+			}
+			lost = true
+		default:
+			return nil, err
+		}
+	}
+	return b, nil
+}

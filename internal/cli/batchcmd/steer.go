@@ -1,0 +1,65 @@
+package batchcmd
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// steering is a command that changes one batch.
+func steering(
+	s *session.Session, verb, short, long string, act func(ctx context.Context, id string) (*signalboxv1.Batch, error),
+) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " ID", Short: short, Long: long,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteBatches,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			b, err := act(ctx, args[0])
+			if err != nil {
+				return s.Failed(err, "%s batch %q", verb, args[0])
+			}
+			return show(s, b)
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func pauseCommand(s *session.Session) *cobra.Command {
+	return steering(s, "pause", "Stop a batch after what is in flight", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+		response, err := s.Batches().PauseBatch(ctx, connect.NewRequest(&signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}))
+		if err != nil {
+			return nil, err
+		}
+		return response.Msg.GetBatch(), nil
+	})
+}
+
+func unpauseCommand(s *session.Session) *cobra.Command {
+	return steering(s, "unpause", "Let a paused batch go on", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+		response, err := s.Batches().UnpauseBatch(ctx, connect.NewRequest(&signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}))
+		if err != nil {
+			return nil, err
+		}
+		return response.Msg.GetBatch(), nil
+	})
+}
+
+func retryCommand(s *session.Session) *cobra.Command {
+	return steering(s, "retry", "Do the runs of a batch again that failed, and those alone",
+		`Do the runs of a batch again that failed, and those alone. What was refused stays so: such a run was in no state for it.`,
+		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+			response, err := s.Batches().RetryBatch(ctx, connect.NewRequest(&signalboxv1.RetryBatchRequest{Project: s.Project(), Id: id}))
+			if err != nil {
+				return nil, err
+			}
+			return response.Msg.GetBatch(), nil
+		})
+}

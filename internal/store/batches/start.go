@@ -1,0 +1,182 @@
+package batches
+
+import (
+	"context"
+	"math"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// StartBatch implements [batch.Store].
+func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, page int, e audit.Entry) (batch.Batch, bool, error) {
+	if err := storable(b, ids); err != nil {
+		return batch.Batch{}, false, err
+	}
+	filter, err := sqlrow.AsJSON(b.Filter, b.Filter == nil)
+	if err != nil {
+		return batch.Batch{}, false, err
+	}
+	var r row
+	var made bool
+	err = s.db.Write(ctx, "start batch", func(ctx context.Context, c sqldb.Conn) error {
+		if err := ledger.NeedProject(ctx, c, b.Project); err != nil {
+			return err
+		}
+		made, err = sqlrow.Affected(ctx, c, `INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind,
+actor_name, created_at, paused, selected, selected_run, total, succeeded, refused, failed, waiting, filter)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0, '', $13) ON CONFLICT (project, request_id) DO NOTHING`,
+			b.ID, b.Project, b.RequestID, b.Fingerprint, b.Action, b.Version, b.Reason, b.Rate, b.Actor.Kind, b.Actor.Name,
+			b.CreatedAt.UnixMicro(), b.Filter == nil, filter)
+		if err != nil {
+			return err
+		}
+		if !made {
+			r, err = sqlrow.One(ctx, c, selectBatch+` WHERE project = $1 AND request_id = $2`, []any{b.Project, b.RequestID}, scanBatch,
+				func() error { return noBatch(b.RequestID) })
+			return err
+		}
+		if r, err = s.lock(ctx, c, b.ID); err != nil {
+			return err
+		}
+		if b.Filter == nil {
+			err = s.name(ctx, c, &r, ids)
+		} else {
+			err = s.takeDown(ctx, c, &r, page)
+		}
+		if err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
+	return r.Batch, made && err == nil, err
+}
+
+func storable(b batch.Batch, ids []string) error {
+	if err := sqlrow.Storable("requestId", b.RequestID); err != nil {
+		return err
+	}
+	if err := sqlrow.Storable("version", b.Version); err != nil {
+		return err
+	}
+	if b.Filter != nil {
+		if err := sqlrow.Storable("filter.version", b.Filter.Version); err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if err := sqlrow.Storable("runIds", id); err != nil {
+			return err
+		}
+	}
+	return sqlrow.Storable("reason", b.Reason)
+}
+
+// name adds the runs that were named.
+func (s *Store) name(ctx context.Context, c sqldb.Conn, r *row, ids []string) error {
+	number := int64(0)
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "batch_items", "batch, number, run_id, status, begun, new_run_id, error", "", ids,
+		func(id string) ([]any, error) {
+			number++
+			return []any{r.ID, number, id, batch.Pending, false, "", ""}, nil
+		})
+	if err != nil {
+		return err
+	}
+	r.Total = number
+	return s.keep(ctx, c, r)
+}
+
+// takeDown adds the next page of the runs that the filter selects. What is less than a page is the last one.
+func (s *Store) takeDown(ctx context.Context, c sqldb.Conn, r *row, page int) error {
+	f := r.Filter.Runs(r.Project, r.CreatedAt)
+	f.Limit = page
+	if r.last != "" {
+		f.After = &run.Cursor{CreatedAt: r.at, ID: r.last}
+	}
+	query, args := s.runs(f, "id, created_at")
+	w := sqlrow.Where{Args: args}
+	res, err := c.ExecContext(ctx, `INSERT INTO batch_items (batch, number, run_id, status, begun, new_run_id, error)
+SELECT CAST(`+w.Arg(r.ID)+` AS TEXT), CAST(`+w.Arg(r.Total)+` AS BIGINT) + ROW_NUMBER() OVER (ORDER BY s.created_at, s.id), s.id, 'pending', FALSE, '', ''
+FROM (`+query+`) AS s`, w.Args...)
+	if err != nil {
+		return err
+	}
+	added, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	r.Total += added
+	r.selected = added < int64(page)
+	if r.selected {
+		return s.keep(ctx, c, r)
+	}
+	err = c.QueryRowContext(ctx, `SELECT r.created_at, r.id FROM batch_items i JOIN runs r ON r.id = i.run_id WHERE i.batch = $1 AND i.number = $2`,
+		r.ID, r.Total).Scan(sqlrow.TimeInto(&r.at), &r.last)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, c, r)
+}
+
+// keep writes what was taken down. A batch of no runs has ended.
+func (s *Store) keep(ctx context.Context, c sqldb.Conn, r *row) error {
+	if r.selected && r.Pending() == 0 {
+		r.EndedAt = r.CreatedAt
+	}
+	_, err := c.ExecContext(ctx, `UPDATE batches SET total = $2, selected = $3, selected_at = $4, selected_run = $5, ended_at = $6 WHERE id = $1`,
+		r.ID, r.Total, r.selected, sqlrow.Micros(r.at), r.last, sqlrow.Micros(r.EndedAt))
+	if err != nil {
+		return err
+	}
+	*r, err = s.lock(ctx, c, r.ID)
+	return err
+}
+
+// SelectMore implements [batch.WorkStore].
+func (s *Store) SelectMore(ctx context.Context, id string, page int) (more bool, err error) {
+	err = s.db.Write(ctx, "select runs of a batch", func(ctx context.Context, c sqldb.Conn) error {
+		r, err := s.lock(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		if r.open() && !r.selected {
+			if err := s.takeDown(ctx, c, &r, page); err != nil {
+				return err
+			}
+		}
+		more = r.open() && !r.selected
+		return nil
+	})
+	return more && err == nil, err
+}
+
+// CountRuns implements [batch.Store].
+func (s *Store) CountRuns(ctx context.Context, b batch.Batch, ids []string) (total int64, err error) {
+	if err := storable(b, ids); err != nil {
+		return 0, err
+	}
+	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
+		total = 0
+		if err := ledger.NeedProject(ctx, c, b.Project); err != nil {
+			return err
+		}
+		if b.Filter != nil {
+			f := b.Filter.Runs(b.Project, b.CreatedAt)
+			f.Limit = math.MaxInt
+			query, args := s.runs(f, "id")
+			total, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (`+query+`) AS s`, args...)
+			return err
+		}
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{b.Project}, func(ctx context.Context, marks string, args []any) error {
+			n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND id IN `+marks, args...)
+			total += n
+			return err
+		})
+	})
+	return total, err
+}

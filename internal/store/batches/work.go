@@ -1,0 +1,118 @@
+package batches
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// ActiveBatches implements [batch.WorkStore].
+func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, error) {
+	var list []row
+	err := s.db.Read(ctx, "list active batches", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, selectBatch+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
+		return err
+	})
+	return bare(list), err
+}
+
+// ClaimItems implements [batch.WorkStore].
+func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit int) (list []batch.Item, active bool, err error) {
+	err = s.db.Write(ctx, "claim items of a batch", func(ctx context.Context, c sqldb.Conn) error {
+		r, err := s.lock(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		list, active = nil, r.open() && r.selected
+		if !active {
+			return nil
+		}
+		list, err = sqlrow.Collect(ctx, c, selectItem+` WHERE batch = $1 AND status = 'pending' AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
+			[]any{id, after}, scanItem)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		_, err = c.ExecContext(ctx, `UPDATE batch_items SET begun = TRUE WHERE batch = $1 AND status = 'pending' AND number > $2 AND number <= $3 AND NOT begun`,
+			id, after, list[len(list)-1].Number)
+		return err
+	})
+	return list, active && err == nil, err
+}
+
+// SettleItems implements [batch.WorkStore].
+func (s *Store) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+	return s.db.Write(ctx, "settle items of a batch", func(ctx context.Context, c sqldb.Conn) error {
+		r, err := s.lock(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		open, err := s.pending(ctx, c, id, items)
+		if err != nil {
+			return err
+		}
+		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, itemColumns(), open, func(i batch.Item) ([]any, error) { //nolint:mnd // the keys
+			return []any{id, i.Number, i.Status, sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
+		})
+		if err != nil {
+			return err
+		}
+		counts := map[batch.ItemStatus]int64{}
+		for _, i := range open {
+			counts[i.Status]++
+		}
+		r.Succeeded += counts[batch.Succeeded]
+		r.Refused += counts[batch.Refused]
+		r.Failed += counts[batch.Failed]
+		if r.Pending() == 0 && r.selected {
+			r.EndedAt = at
+		}
+		_, err = c.ExecContext(ctx, `UPDATE batches SET succeeded = $2, refused = $3, failed = $4, ended_at = $5, waiting = '' WHERE id = $1`,
+			id, r.Succeeded, r.Refused, r.Failed, sqlrow.Micros(r.EndedAt))
+		return err
+	})
+}
+
+func itemColumns() []sqlrow.Column {
+	return []sqlrow.Column{
+		{Name: "batch", Kind: sqlrow.Text}, {Name: "number", Kind: sqlrow.Number}, {Name: "status", Kind: sqlrow.Text}, {Name: "error", Kind: sqlrow.Text},
+		{Name: "new_run_id", Kind: sqlrow.Text}, {Name: "ended_at", Kind: sqlrow.Number},
+	}
+}
+
+// pending are those of the items that nobody has settled. Whoever settles holds the batch, so they stay so.
+func (s *Store) pending(ctx context.Context, c sqldb.Conn, id string, items []batch.Item) ([]batch.Item, error) {
+	still := map[int64]bool{}
+	for part := range sqlrow.Chunks(items) {
+		args := []any{id}
+		for _, i := range part {
+			args = append(args, i.Number)
+		}
+		_, err := sqlrow.Collect(ctx, c, `SELECT number FROM batch_items WHERE batch = $1 AND status = 'pending' AND number IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part)), args, func(from sqlrow.Scanner) (n int64, err error) {
+			err = from.Scan(&n)
+			still[n] = true
+			return n, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var open []batch.Item
+	for _, i := range items {
+		if still[i.Number] {
+			open = append(open, i)
+		}
+	}
+	return open, nil
+}
+
+// NoteWaiting implements [batch.WorkStore].
+func (s *Store) NoteWaiting(ctx context.Context, id, why string) error {
+	return s.db.Exec(ctx, "note why a batch waits", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE batches SET waiting = $2 WHERE id = $1 AND ended_at IS NULL AND NOT paused AND waiting <> $2`, id, sqlrow.Mended(why))
+		return err
+	})
+}

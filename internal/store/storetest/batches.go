@@ -1,0 +1,305 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// wholePage is more than any test selects.
+const wholePage = 1000
+
+func newBatch(id string, n int) batch.Batch {
+	return batch.Batch{
+		ID: id, Project: here, Action: batch.Cancel, Status: batch.Running, Reason: "stale", Rate: 12.5, RequestID: "request-" + id,
+		Actor: auth.Actor{Kind: auth.KindToken, Name: "ada"}, Fingerprint: "f", CreatedAt: at(n),
+	}
+}
+
+func startBatch(t testing.TB, s Store, b batch.Batch, page int, ids ...string) batch.Batch {
+	t.Helper()
+	stored, made, err := s.Batches().StartBatch(t.Context(), b, ids, page, entry(audit.BatchStart, b.Project, b.ID))
+	require.NoError(t, err)
+	require.True(t, made)
+	return stored
+}
+
+func getBatch(t testing.TB, s Store, id string) batch.Batch {
+	t.Helper()
+	b, err := s.Batches().GetBatch(t.Context(), here, id)
+	require.NoError(t, err)
+	return b
+}
+
+func items(t testing.TB, s Store, id string, status batch.ItemStatus) []batch.Item {
+	t.Helper()
+	list, err := s.Batches().ListBatchItems(t.Context(), batch.ItemFilter{Project: here, Batch: id, Status: status, Limit: wholePage})
+	require.NoError(t, err)
+	return list
+}
+
+func runsOf(list []batch.Item) (ids []string) {
+	for _, i := range list {
+		ids = append(ids, i.RunID)
+	}
+	return ids
+}
+
+func claim(t testing.TB, s Store, id string, after int64, limit int) []batch.Item {
+	t.Helper()
+	list, active, err := s.Batches().ClaimItems(t.Context(), id, after, limit)
+	require.NoError(t, err)
+	require.True(t, active)
+	return list
+}
+
+func settleItems(t testing.TB, s Store, id string, n int, list ...batch.Item) {
+	t.Helper()
+	require.NoError(t, s.Batches().SettleItems(t.Context(), id, list, at(n)))
+}
+
+func testBatches(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	b := newBatch("b1", 1)
+	stored := startBatch(t, s, b, wholePage, "r3", "r1", "r2", "r4")
+	want := b
+	want.Total = 4
+	require.Equal(t, want, stored)
+	require.Equal(t, want, getBatch(t, s, "b1"))
+	require.EqualValues(t, 4, stored.Pending())
+	require.Equal(t, []string{"r3", "r1", "r2", "r4"}, runsOf(items(t, s, "b1", "")), "in the order given")
+
+	again, made, err := s.Batches().StartBatch(ctx, func() batch.Batch { b := newBatch("b2", 2); b.RequestID = "request-b1"; return b }(), []string{"r9"}, wholePage,
+		entry(audit.BatchStart, here, "b2"))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, want, again)
+	require.Empty(t, audited(t, s, "b2"))
+	require.Len(t, audited(t, s, "b1"), 1)
+
+	first := claim(t, s, "b1", 0, 2)
+	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
+	require.True(t, claim(t, s, "b1", 0, 1)[0].Begun, "whoever comes next knows that somebody was at it")
+	require.Equal(t, "r2", claim(t, s, "b1", 2, 1)[0].RunID)
+	first[0].Status, first[0].NewRunID = batch.Succeeded, "new"
+	first[1].Status, first[1].Error = batch.Failed, "odd \x00 text"
+	settleItems(t, s, "b1", 5, first...)
+	settleItems(t, s, "b1", 6, first...)
+	got := getBatch(t, s, "b1")
+	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()}, "each counts once")
+	require.Equal(t, batch.Running, got.Status)
+	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, "b1", batch.Succeeded))
+	require.Equal(t, "odd \uFFFD text", items(t, s, "b1", batch.Failed)[0].Error)
+
+	require.NoError(t, s.Batches().NoteWaiting(ctx, "b1", "temporal is away"))
+	require.Equal(t, "temporal is away", getBatch(t, s, "b1").Waiting)
+	rest := claim(t, s, "b1", 0, 10)
+	require.Equal(t, []string{"r2", "r4"}, runsOf(rest))
+	rest[0].Status, rest[1].Status = batch.Refused, batch.Succeeded
+	settleItems(t, s, "b1", 7, rest...)
+	got = getBatch(t, s, "b1")
+	require.Equal(t, batch.Completed, got.Status)
+	require.Equal(t, at(7), got.EndedAt)
+	require.Empty(t, got.Waiting)
+	_, active, err := s.Batches().ClaimItems(ctx, "b1", 0, 10)
+	require.NoError(t, err)
+	require.False(t, active)
+	_, err = s.Batches().PauseBatch(ctx, here, "b1", true, entry(audit.BatchPause, here, "b1"))
+	requireFault(t, err, fault.Refused, fault.BatchEnded, "b1")
+
+	// What failed is done again, and nothing else.
+	got, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
+	require.NoError(t, err)
+	require.Equal(t, batch.Running, got.Status)
+	require.Equal(t, []int64{4, 2, 1, 0, 1}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()})
+	retried := claim(t, s, "b1", 0, 10)
+	require.Equal(t, []batch.Item{{Number: 2, RunID: "r1", Status: batch.Pending, Begun: true}}, retried)
+	retried[0].Status = batch.Succeeded
+	settleItems(t, s, "b1", 8, retried...)
+	require.Equal(t, at(8), getBatch(t, s, "b1").EndedAt)
+	_, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
+	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b1")
+	require.Len(t, audited(t, s, "b1"), 2)
+}
+
+func testBatchPause(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	pause := func(paused bool) batch.Batch {
+		t.Helper()
+		b, err := s.Batches().PauseBatch(ctx, here, "b1", paused, entry(audit.BatchPause, here, "b1"))
+		require.NoError(t, err)
+		return b
+	}
+	active := func() (ids []string) {
+		t.Helper()
+		list, err := s.Batches().ActiveBatches(ctx, 10)
+		require.NoError(t, err)
+		for _, b := range list {
+			ids = append(ids, b.ID)
+		}
+		return ids
+	}
+	startBatch(t, s, newBatch("b1", 1), wholePage, "r1", "r2")
+	startBatch(t, s, newBatch("b2", 2), wholePage, "r1")
+	require.Equal(t, []string{"b1", "b2"}, active())
+	held := claim(t, s, "b1", 0, 1)
+	require.Equal(t, batch.Paused, pause(true).Status)
+	require.Equal(t, batch.Paused, pause(true).Status)
+	require.Len(t, audited(t, s, "b1"), 2, "the second pause changed nothing")
+	require.Equal(t, []string{"b2"}, active())
+	_, ok, err := s.Batches().ClaimItems(ctx, "b1", 0, 10)
+	require.NoError(t, err)
+	require.False(t, ok)
+	held[0].Status = batch.Succeeded
+	settleItems(t, s, "b1", 3, held...)
+	require.EqualValues(t, 1, getBatch(t, s, "b1").Succeeded, "what was in flight counts")
+	require.Equal(t, batch.Running, pause(false).Status)
+	require.Equal(t, []string{"r2"}, runsOf(claim(t, s, "b1", 0, 10)))
+
+	list, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: here, Limit: 1})
+	require.NoError(t, err)
+	require.Equal(t, "b2", list[0].ID)
+	list, err = s.Batches().ListBatches(ctx, batch.ListFilter{Project: here, Before: "b2", Limit: 5})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "b1", list[0].ID)
+}
+
+func testBatchSelection(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	createProject(t, s, "other")
+	var all []string
+	for n := range 25 {
+		r := newRun(fmt.Sprintf("r%02d", n), n)
+		insert(t, s, r)
+		if n%5 == 0 {
+			apply(t, s, state(r.ID, 1, run.Completed))
+		} else {
+			all = append(all, r.ID)
+		}
+	}
+	foreign := newRun("x", 3)
+	foreign.Project = "other"
+	insert(t, s, foreign)
+	filtered := func(id string, n int, f batch.Filter) batch.Batch {
+		b := newBatch(id, n)
+		b.Filter = &f
+		return b
+	}
+	queued := batch.Filter{Statuses: []run.Status{run.Queued, run.Waiting}}
+	total, err := s.Batches().CountRuns(ctx, filtered("", 100, queued), nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 20, total)
+	total, err = s.Batches().CountRuns(ctx, newBatch("", 1), []string{"r01", "x", "nothing"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, total)
+
+	// Page by page, nothing is done before all are taken down.
+	b := startBatch(t, s, filtered("b1", 100, queued), 8)
+	require.Equal(t, batch.Selecting, b.Status)
+	require.EqualValues(t, 8, b.Total)
+	require.Equal(t, queued, *b.Filter)
+	_, active, err := s.Batches().ClaimItems(ctx, "b1", 0, 10)
+	require.NoError(t, err)
+	require.False(t, active)
+	insert(t, s, newRun("late", 101))
+	for _, want := range []bool{true, false, false} {
+		more, err := s.Batches().SelectMore(ctx, "b1", 8)
+		require.NoError(t, err)
+		require.Equal(t, want, more)
+	}
+	b = getBatch(t, s, "b1")
+	require.Equal(t, batch.Running, b.Status)
+	require.EqualValues(t, 20, b.Total)
+	require.Equal(t, all, runsOf(items(t, s, "b1", "")), "the oldest first, and none that came later")
+
+	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", 100, batch.Filter{}), wholePage).Total)
+	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", 100, batch.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
+	none := startBatch(t, s, filtered("b4", 100, batch.Filter{Workflow: "no/such"}), wholePage)
+	require.Equal(t, batch.Completed, none.Status)
+	require.Zero(t, none.Total)
+
+	// A page that was full may have been the last one.
+	require.Equal(t, batch.Selecting, startBatch(t, s, filtered("b5", 100, queued), 20).Status)
+	more, err := s.Batches().SelectMore(ctx, "b5", 20)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.EqualValues(t, 20, getBatch(t, s, "b5").Total)
+}
+
+func testBatchesNotFound(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	createProject(t, s, "other")
+	startBatch(t, s, newBatch("b1", 1), wholePage, "r1")
+	e := entry(audit.BatchPause, here, "b1")
+	for _, project := range []string{"other", "no-such"} {
+		reason, subject := fault.BatchNotFound, "b1"
+		if project == "no-such" {
+			reason, subject = fault.ProjectNotFound, project
+		}
+		_, err := s.Batches().GetBatch(ctx, project, "b1")
+		requireFault(t, err, fault.NotFound, reason, subject)
+		_, err = s.Batches().ListBatchItems(ctx, batch.ItemFilter{Project: project, Batch: "b1", Limit: 1})
+		requireFault(t, err, fault.NotFound, reason, subject)
+		_, err = s.Batches().PauseBatch(ctx, project, "b1", true, e)
+		requireFault(t, err, fault.NotFound, reason, subject)
+		_, err = s.Batches().RetryBatch(ctx, project, "b1", e)
+		requireFault(t, err, fault.NotFound, reason, subject)
+	}
+	_, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: "no-such", Limit: 1})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "no-such")
+	b := newBatch("b2", 1)
+	b.Project = "no-such"
+	_, _, err = s.Batches().StartBatch(ctx, b, []string{"r"}, wholePage, e)
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "no-such")
+	_, _, err = s.Batches().ClaimItems(ctx, "b9", 0, 1)
+	requireFault(t, err, fault.NotFound, fault.BatchNotFound, "b9")
+	require.Len(t, audited(t, s, "b1"), 1)
+}
+
+// testBatchesFromManySides has several workers at one batch, which only one should be: every item counts once all the same.
+func testBatchesFromManySides(t *testing.T, open Opener) {
+	stores := []Store{open(t), open(t)}
+	var ids []string
+	for n := range 200 {
+		ids = append(ids, fmt.Sprintf("r%03d", n))
+	}
+	startBatch(t, stores[0], newBatch("b1", 1), wholePage, ids...)
+	var group sync.WaitGroup
+	failed := make(chan error, 8)
+	for w := range 4 {
+		group.Go(func() {
+			s := stores[w%2].Batches()
+			for {
+				list, active, err := s.ClaimItems(t.Context(), "b1", 0, 7)
+				if err != nil {
+					failed <- err
+				}
+				if err != nil || !active {
+					return
+				}
+				for i := range list {
+					list[i].Status = batch.Succeeded
+				}
+				if err := s.SettleItems(t.Context(), "b1", list, at(2)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(failed)
+	require.NoError(t, <-failed)
+	b := getBatch(t, stores[0], "b1")
+	require.Equal(t, batch.Completed, b.Status)
+	require.EqualValues(t, 200, b.Succeeded)
+}
