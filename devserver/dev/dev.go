@@ -123,6 +123,10 @@ func (d *dev) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	keys, err := d.keys(cfg.Encryption)
+	if err != nil {
+		return err
+	}
 	temporal := embedded.New(embedded.Options{
 		Port: d.flags.temporalPort, DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
 	})
@@ -140,7 +144,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	}()
 	cfg.Temporal = config.Temporal{Address: temporal.Address(), Namespace: namespace}
 	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
-	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log})
+	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log, Keys: keys})
 	if err != nil {
 		return command.Interrupted(ctx, err)
 	}

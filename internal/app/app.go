@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -43,6 +44,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -56,6 +58,8 @@ type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
+	// Keys seal sensitive values; nil: those that the configuration names.
+	Keys *seal.Ring
 }
 
 // giveUpWithin bounds the clean-up after a start that failed.
@@ -78,6 +82,7 @@ type step struct {
 type App struct {
 	cfg    *config.Config
 	log    *slog.Logger
+	keys   *seal.Ring
 	health *health.Health
 	store  *store.Store
 	engine *engine.Engine
@@ -91,7 +96,14 @@ type App struct {
 // New opens the store and wires everything. Nothing listens, polls or migrates before Start.
 func New(ctx context.Context, opts Options) (*App, error) {
 	cfg := opts.Config
-	a := &App{cfg: cfg, log: opts.Log}
+	a := &App{cfg: cfg, log: opts.Log, keys: opts.Keys}
+	if a.keys == nil {
+		keys, err := sealconfig.Ring(cfg.Encryption)
+		if err != nil {
+			return nil, err
+		}
+		a.keys = keys
+	}
 	tel, err := telemetry.New(telemetry.Options{ServiceName: cfg.Telemetry.ServiceName, Version: opts.Version, Log: opts.Log})
 	if err != nil {
 		return nil, err
@@ -132,7 +144,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
-		ServerID: serverID, Limits: flowLimits(cfg), Log: a.log, Now: now,
+		ServerID: serverID, Keys: a.keys, Limits: flowLimits(cfg), Log: a.log, Now: now,
 	}, a.store, documents, tap)
 	a.then(step{writer, false}, step{manager, false})
 

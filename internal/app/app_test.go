@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 // TestMain sees that whatever started has stopped, and that what failed to start left nothing behind.
@@ -42,6 +43,7 @@ func settings(t *testing.T, variables ...string) *config.Config {
 		"SIGNALBOX_LISTEN":           "127.0.0.1:0",
 		"SIGNALBOX_STORE_DSN":        filepath.Join(t.TempDir(), "signalbox.db"),
 		"SIGNALBOX_TEMPORAL_ADDRESS": nobody,
+		"SIGNALBOX_ENCRYPTION_KEYS":  "test=" + keyFile(t),
 	}
 	for i := 0; i < len(variables); i += 2 {
 		env["SIGNALBOX_"+variables[i]] = variables[i+1]
@@ -49,6 +51,14 @@ func settings(t *testing.T, variables ...string) *config.Config {
 	cfg, err := config.Load(config.Options{Env: env})
 	require.NoError(t, err)
 	return cfg
+}
+
+// keyFile is a new key.
+func keyFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.key")
+	require.NoError(t, os.WriteFile(path, seal.Generate(), 0o600))
+	return path
 }
 
 // platform is one app that serves, and clients of it.

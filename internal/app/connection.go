@@ -24,7 +24,7 @@ func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection
 	cfg := a.cfg.Temporal
 	complete := func(options client.Options) client.Options {
 		options.MetricsHandler = tel.Temporal()
-		return engine.ClientOptions(options, serverID, a.log, tap)
+		return engine.ClientOptions(options, serverID, a.keys, a.log, tap)
 	}
 	base, err := temporalconfig.Options(cfg)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
@@ -69,8 +70,9 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: serverID, Build: opts.Version, Client: manager.Client, Namespace: a.cfg.Temporal.Namespace,
-		Describe: func() map[string]string { return describe(manager) },
-		Leases:   leases, Inbox: e.inbox, Journal: journal{e.events, a.store},
+		Converter: payload.Converter(a.keys),
+		Describe:  func() map[string]string { return describe(manager) },
+		Leases:    leases, Inbox: e.inbox, Journal: journal{e.events, a.store},
 		Timing: timing(a.cfg), Supervisor: supervisor(a.cfg), Metrics: tel.Dispatch(), Log: a.log,
 	})
 	if err != nil {
@@ -78,7 +80,7 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	}
 	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
 		Client: manager.Client, Namespace: a.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(a.cfg),
-		LegacyIDs: a.cfg.Supervisor.LegacyIDs,
+		LegacyIDs: a.cfg.Supervisor.LegacyIDs, Converter: payload.Converter(a.keys),
 	})
 	if err != nil {
 		return nil, err

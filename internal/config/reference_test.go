@@ -25,6 +25,7 @@ func TestExampleLoadsAndNamesEveryKey(t *testing.T) {
 	require.NoError(t, err)
 	want := config.Default()
 	want.Store.Driver, want.Store.DSN = "postgres", "postgres://signalbox:x@127.0.0.1:5432/signalbox"
+	want.Encryption.Keys, want.Encryption.Active = []string{"2026-11=/etc/signalbox/2026-11.key"}, "2026-11"
 	want.Redis.URL = "redis://127.0.0.1:6379"
 	require.Equal(t, want, cfg)
 

@@ -27,6 +27,7 @@ func (c *Config) validate() Problems {
 		c.Redis.Validate().under("redis"),
 		c.Auth.Validate().under("auth"),
 		c.API.Validate().under("api"),
+		c.Encryption.Validate().under("encryption"),
 		c.Runs.Validate().under("runs"),
 		c.Workflows.Validate().under("workflows"),
 		c.Worker.Validate().under("worker"),

@@ -13,15 +13,19 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
-// ClientOptions completes the options of every client that the engine uses: who we are, where the SDK logs, the hook that
-// writes rows after Temporal has accepted what they show, and the watch on starts that were never sent.
-func ClientOptions(base client.Options, serverID string, log *slog.Logger, tap *projection.Tap) client.Options {
+// ClientOptions completes the options of every client that the engine uses: who we are, where the SDK logs, the keys that
+// seal what Temporal keeps, the hook that writes rows after Temporal has accepted what they show, and the watch on starts that were
+// never sent.
+func ClientOptions(base client.Options, serverID string, keys *seal.Ring, log *slog.Logger, tap *projection.Tap) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
+	base.DataConverter, base.FailureConverter = payload.Converter(keys), payload.FailureConverter(keys)
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		grpc.WithChainUnaryInterceptor(giveUpUnsent, tap.Intercept), grpc.WithStatsHandler(sendings{}))
 	return base

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 const (
@@ -42,6 +43,8 @@ type Options struct {
 	Address, Namespace string
 	// ServerID is this process start's identity.
 	ServerID string
+	// Keys seal what Temporal keeps.
+	Keys *seal.Ring
 	// Limits of the interpreter: workers and repairs must have the same.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -60,6 +63,7 @@ type Engine struct {
 	documents *Documents
 	tap       *projection.Tap
 	limits    flow.Limits
+	keys      *seal.Ring
 	log       *slog.Logger
 	now       func() time.Time
 
@@ -73,7 +77,7 @@ var _ run.Engine = (*Engine)(nil)
 func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
-		store: store, documents: documents, tap: tap, limits: opts.Limits, log: opts.Log, now: opts.Now, verified: map[string]verified{},
+		store: store, documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, log: opts.Log, now: opts.Now, verified: map[string]verified{},
 	}
 	e.Requests = steer.New(steer.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,

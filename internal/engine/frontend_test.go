@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
@@ -208,9 +209,10 @@ func reach(t *testing.T, address string, rows projection.Store, docs engine.Docu
 	t.Helper()
 	c := &clock{now: noon()}
 	log := slog.New(slog.DiscardHandler)
+	keys := seal.Random("test")
 	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
-		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", log, tap), Logger: log,
+		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, log, tap), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
 	})
 	require.NoError(t, err)
@@ -222,7 +224,7 @@ func reach(t *testing.T, address string, rows projection.Store, docs engine.Docu
 		require.NoError(t, m.Stop(stopping))
 	})
 	e := engine.New(engine.Options{
-		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Limits: flow.DefaultLimits(), Log: log, Now: c.look,
+		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.look,
 	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
 	return e, c, m
 }

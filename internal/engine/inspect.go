@@ -15,10 +15,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -272,7 +272,7 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 	}
 	started := event.GetWorkflowExecutionStartedEventAttributes()
 	var in flow.Input
-	if err := converter.GetDefaultDataConverter().FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
+	if err := payload.Converter(e.keys).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
 		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(in.Project) {
 		return run.Origin{}, run.ErrNotKnown
 	}

@@ -117,7 +117,7 @@ func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.Wor
 }
 
 func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History) (run.Update, error) {
-	return projection.Rebuild(history, execution, contract.RunWorkflow, logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
+	return projection.Rebuild(history, execution, contract.RunWorkflow, e.keys, logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
 		func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run })
 }
 

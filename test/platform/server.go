@@ -182,7 +182,7 @@ func LaunchServer(t T, o ServerOptions) *Server {
 	if len(o.Roles) > 0 {
 		args = append(args, "--roles", strings.Join(o.Roles, ","))
 	}
-	env := slices.Concat([]string{AllowLoopback}, o.redis(), o.Env)
+	env := slices.Concat([]string{AllowLoopback, WithKeys(t)}, o.redis(), o.Env)
 	binary := o.Binary
 	if binary == "" {
 		binary = ServerBinary(t)
@@ -205,7 +205,7 @@ func LaunchDev(t T, args ...string) *Server {
 	t.Helper()
 	address := Address(FreePort(t))
 	args = append([]string{"dev", "--listen", address, "--temporal-port", strconv.Itoa(FreePort(t))}, args...)
-	return newServer(StartProcess(t, "dev", Binary(t), []string{AllowLoopback}, args), address)
+	return newServer(StartProcess(t, "dev", Binary(t), []string{AllowLoopback, WithKeys(t)}, args), address)
 }
 
 func newServer(p *Process, address string) *Server {

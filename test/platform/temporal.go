@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 )
 
 // probe tells what keeps a Temporal from being usable: nothing when its default namespace answers.
@@ -72,7 +74,10 @@ func DialTemporal(t T, address string) client.Client {
 // DialNamespace is DialTemporal for another namespace than the default one.
 func DialNamespace(t T, address, namespace string) client.Client {
 	t.Helper()
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Namespace: namespace, Logger: silent{}})
+	c, err := client.DialContext(t.Context(), client.Options{
+		HostPort: address, Namespace: namespace, Logger: silent{},
+		DataConverter: payload.Converter(Keys(t)), FailureConverter: payload.FailureConverter(Keys(t)),
+	})
 	if err != nil {
 		t.Fatalf("connect to Temporal at %s: %v", address, err)
 	}
@@ -115,6 +120,7 @@ func execution(t T, c client.Client, workflowID, runID string) *historypb.Histor
 		}
 		out.Events = append(out.Events, event)
 	}
+	open(t, out)
 	return out
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -35,7 +36,7 @@ const stopMargin = 15 * time.Second
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
 	temporal := temporalconfig.Layer(time.Now)
-	layers := []config.Layer{temporal, redisconfig.Layer(time.Now)}
+	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer()}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
 		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},

@@ -132,6 +132,12 @@ func (f *fileLayer) assign(k Key, name, value *yaml.Node) {
 			items = append(items, item.Value)
 		}
 		text = strings.Join(items, ",")
+	case value.Kind == yaml.MappingNode && k.Kind == Pairs:
+		items := make([]string, 0, len(value.Content)/2)
+		for i := 0; i+1 < len(value.Content); i += 2 {
+			items = append(items, value.Content[i].Value+"="+target(value.Content[i+1]).Value)
+		}
+		text = strings.Join(items, ",")
 	case value.Kind != yaml.ScalarNode:
 		f.fault(value, k.Path, "is a %s where a %s belongs", nodeKind(value), k.TypeName())
 		return

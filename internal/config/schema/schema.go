@@ -5,8 +5,8 @@
 //	err := s.ByPath["store.dsn"].Set("signalbox.db")
 //	sources, problems := s.ReadFile("signalbox.yaml", content)
 //
-// The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ("file" for a path that must be readable). The
-// package knows nothing of what the keys mean.
+// The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ("file" for a path that must be readable,
+// [Pairs]). The package knows nothing of what the keys mean.
 package schema
 
 import (
@@ -17,12 +17,15 @@ import (
 // Prefix begins every variable of ours.
 const Prefix = "SIGNALBOX_"
 
+// Pairs is the kind of a list of NAME=VALUE, which a file may write as a mapping.
+const Pairs = "pairs"
+
 // Key is one setting: a leaf of the struct with its three spellings.
 type Key struct {
 	Path    string // temporal.tls.cert_file
 	Default string
 	Doc     string
-	Kind    string // "file" for a path that must be readable
+	Kind    string // "file" for a path that must be readable, Pairs, or empty
 	Value   reflect.Value
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 // recordings are the histories that every release keeps, see test/replay.
@@ -54,7 +55,7 @@ func scenarioDocument(t *testing.T, scenario string) shelf {
 
 func rebuild(t *testing.T, history *historypb.History, e flow.Execution, docs flow.Documents) (run.Update, error) {
 	t.Helper()
-	return projection.Rebuild(history, e, contract.RunWorkflow, logger.ForTemporal(slog.New(slog.DiscardHandler)),
+	return projection.Rebuild(history, e, contract.RunWorkflow, seal.Random("test"), logger.ForTemporal(slog.New(slog.DiscardHandler)),
 		func(sink flow.Sink) any { return flow.New(t.Context(), docs, sink, flow.DefaultLimits()).Run })
 }
 

@@ -1,0 +1,142 @@
+// Package seal keeps values from whoever can read a database, a backup or Temporal's histories, and from nobody who has the keys.
+//
+//	ring, err := seal.Open("2026-11", []seal.KeyFile{{ID: "2026-11", File: "/etc/signalbox/2026-11.key"}})
+//	sealed, err := ring.Seal(plain, "run", runID, "input")
+//	plain, err = ring.Open(sealed, "run", runID, "input")
+//
+// Each value is sealed with AES-256-GCM under a key of its own, derived (HKDF-SHA-256) from the ring's active key and a random salt:
+// so no number of values wears a key out. What a value is and whose is authenticated with it: moved to another place, it does not
+// open. The key's ID stands in front of it in the clear. Keys rotate by adding one and making it the active one: the others open what
+// they have sealed, for as long as they are there.
+//
+// The package reads the files of keys and nothing else; where sealed values are kept is not its affair.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// version begins every sealed value.
+	version = 1
+	// saltSize makes a second use of a derived key as good as impossible, as the nonce of GCM does once more.
+	saltSize = 16
+	// KeySize is the size of a key, in bytes.
+	KeySize = 32
+)
+
+// ErrForged means that a sealed value is damaged, was made with another key of the same ID, or belongs somewhere else.
+var ErrForged = errors.New("the sealed value is damaged, belongs elsewhere, or was sealed with another key of this ID")
+
+// MissingKeyError means that a value was sealed with a key that the ring does not have.
+type MissingKeyError struct{ ID string }
+
+// Error says which key, and where it belongs.
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("it was sealed with the key %q, which is not in encryption.keys; put that key back to open it", e.ID)
+}
+
+// Ring seals with one key and opens with all of its keys. It is safe for concurrent use.
+type Ring struct {
+	active string
+	keys   map[string][]byte
+}
+
+// New makes a ring of keys by ID, each of [KeySize] bytes.
+func New(active string, keys map[string][]byte) (*Ring, error) {
+	for id, key := range keys {
+		if len(key) != KeySize {
+			return nil, fmt.Errorf("key %q has %d bytes, not %d", id, len(key), KeySize)
+		}
+		if id == "" || len(id) > maxID {
+			return nil, fmt.Errorf("key ID %q is empty or longer than %d bytes", id, maxID)
+		}
+	}
+	if _, ok := keys[active]; !ok {
+		return nil, fmt.Errorf("the active key %q is none of the keys", active)
+	}
+	return &Ring{active: active, keys: keys}, nil
+}
+
+// Active is the ID of the key that seals.
+func (r *Ring) Active() string { return r.active }
+
+// Seal seals a value. about says what it is and whose; whoever opens it must say the same.
+func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {
+	head := slices.Concat([]byte{version, byte(len(r.active))}, []byte(r.active))
+	salt := make([]byte, saltSize)
+	_, _ = rand.Read(salt) // never fails, says the package
+	box, err := r.box(r.active, salt)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(head)+saltSize+len(plain)+box.Overhead())
+	out = append(append(out, head...), salt...)
+	return box.Seal(out, nil, plain, context(head, about)), nil
+}
+
+// Open opens what Seal has made. Its errors are [*MissingKeyError], and [ErrForged].
+func (r *Ring) Open(sealed []byte, about ...string) ([]byte, error) {
+	id, err := KeyOf(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.keys[id]; !ok {
+		return nil, &MissingKeyError{ID: id}
+	}
+	head, rest := sealed[:2+len(id)], sealed[2+len(id):]
+	if len(rest) < saltSize {
+		return nil, ErrForged
+	}
+	box, err := r.box(id, rest[:saltSize])
+	if err != nil {
+		return nil, err
+	}
+	plain, err := box.Open(nil, nil, rest[saltSize:], context(head, about))
+	if err != nil {
+		return nil, ErrForged
+	}
+	return plain, nil
+}
+
+// KeyOf returns the ID of the key that a value was sealed with.
+func KeyOf(sealed []byte) (string, error) {
+	if len(sealed) < 2 || sealed[0] != version || len(sealed) < 2+int(sealed[1]) {
+		return "", ErrForged
+	}
+	return string(sealed[2 : 2+int(sealed[1])]), nil
+}
+
+func (r *Ring) box(id string, salt []byte) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, r.keys[id], salt, "signalbox", KeySize)
+	if err != nil {
+		return nil, fmt.Errorf("deriving a key from %q: %w", id, err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("deriving a key from %q: %w", id, err)
+	}
+	box, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("sealing with key %q: %w", id, err)
+	}
+	return box, nil
+}
+
+// context is what is authenticated beside the value. Lengths keep "a", "bc" apart from "ab", "c".
+func context(head []byte, about []string) []byte {
+	out := slices.Clone(head)
+	for _, text := range about {
+		out = binary.AppendUvarint(out, uint64(len(text)))
+		out = append(out, text...)
+	}
+	return out
+}
