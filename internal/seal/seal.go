@@ -48,6 +48,7 @@ func (e *MissingKeyError) Error() string {
 type Ring struct {
 	active string
 	keys   map[string][]byte
+	shut   bool
 }
 
 // New makes a ring of keys by ID, each of [KeySize] bytes.
@@ -65,6 +66,13 @@ func New(active string, keys map[string][]byte) (*Ring, error) {
 	}
 	return &Ring{active: active, keys: keys}, nil
 }
+
+// Opening returns a ring that opens and asks for nothing to be sealed: for the time in which older programs, which cannot open
+// anything, still read the same places.
+func (r *Ring) Opening() *Ring { return &Ring{active: r.active, keys: r.keys, shut: true} }
+
+// Seals tells whether values are to be sealed.
+func (r *Ring) Seals() bool { return !r.shut }
 
 // Active is the ID of the key that seals.
 func (r *Ring) Active() string { return r.active }

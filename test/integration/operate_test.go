@@ -20,7 +20,7 @@ import (
 // server runs `signalbox server` to its end, which is expected to be soon.
 func server(t *testing.T, store platform.Store, args ...string) platform.Result {
 	t.Helper()
-	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Env: platform.RedisFor(store), Args: append([]string{
+	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Env: append(platform.RedisFor(store), platform.WithKeys(t)), Args: append([]string{
 		"server", "--listen", platform.Address(platform.FreePort(t)), "--temporal-address", platform.Address(platform.FreePort(t)),
 		"--store-driver", store.Driver, "--store-dsn", store.DSN,
 	}, args...)})
@@ -90,7 +90,7 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	address := platform.Address(platform.FreePort(t))
 	dsn := "postgres://signalbox:planted-secret@" + address + "/signalbox?sslmode=disable"
 	command := platform.Command{
-		Binary: platform.ServerBinary(t), Env: append([]string{"SIGNALBOX_STORE_DSN=" + dsn}, platform.RedisFor(platform.Store{Driver: "postgres", DSN: dsn})...),
+		Binary: platform.ServerBinary(t), Env: append([]string{"SIGNALBOX_STORE_DSN=" + dsn, platform.WithKeys(t)}, platform.RedisFor(platform.Store{Driver: "postgres", DSN: dsn})...),
 		Args: []string{"server", "--listen", platform.Address(platform.FreePort(t)), "--store-driver", "postgres"},
 	}
 	began := time.Now()

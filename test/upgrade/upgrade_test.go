@@ -112,8 +112,11 @@ func TestThereAndBackAgain(t *testing.T) {
 	}
 	temporal := platform.StartTemporal(t)
 	f := &fleet{
-		options: platform.ServerOptions{Temporal: temporal.Address, Store: platform.Postgres(t)},
-		client:  platform.DialTemporal(t, temporal.Address), started: map[string]string{},
+		// The release before opens nothing that is sealed, so nothing is while it may serve.
+		options: platform.ServerOptions{
+			Temporal: temporal.Address, Store: platform.Postgres(t), Env: []string{"SIGNALBOX_ENCRYPTION_SEALING=false"},
+		},
+		client: platform.DialTemporal(t, temporal.Address), started: map[string]string{},
 	}
 	site := origin.New(t)
 	site.Answer("GET /item", http.StatusOK, `{"ok":true}`)

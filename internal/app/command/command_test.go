@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,8 +62,12 @@ func program(database string, out, problems io.Writer) cli.Options {
 		"SIGNALBOX_STORE_DSN": database, "SIGNALBOX_LISTEN": "127.0.0.1:0", "SIGNALBOX_TEMPORAL_ADDRESS": nobody,
 		"SIGNALBOX_WORKER_STOP_TIMEOUT": "1s",
 	}
+	key := filepath.Join(filepath.Dir(database), "test.key")
+	if err := os.WriteFile(key, seal.Generate(), 0o600); err == nil { // a test may ask for a folder that does not exist
+		options.Env["SIGNALBOX_ENCRYPTION_KEYS"] = "test=" + key
+	}
 	options.Commands = []*cobra.Command{
-		command.Server(options.Version, options.Env, options.ConfigLayers), command.Migrate(options.Env, options.ConfigLayers),
+		command.Server(options.Version, options.Env, options.ConfigLayers), command.Migrate(options.Env, options.ConfigLayers[:1]),
 	}
 	return options
 }

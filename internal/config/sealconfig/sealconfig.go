@@ -28,6 +28,9 @@ func Ring(e config.Encryption) (*seal.Ring, error) {
 	if err != nil {
 		return nil, config.Problems{{Path: "encryption.keys", Message: err.Error()}}
 	}
+	if !e.Sealing {
+		return ring.Opening(), nil
+	}
 	return ring, nil
 }
 

@@ -43,12 +43,15 @@ func Converter(ring *seal.Ring) converter.DataConverter {
 // FailureConverter seals the messages and stack traces of failures.
 func FailureConverter(ring *seal.Ring) converter.FailureConverter {
 	return temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
-		DataConverter: Converter(ring), EncodeCommonAttributes: true,
+		DataConverter: Converter(ring), EncodeCommonAttributes: ring.Seals(),
 	})
 }
 
 // Encode implements converter.PayloadCodec.
 func (c *Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	if !c.ring.Seals() {
+		return payloads, nil
+	}
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
 		plain, err := proto.Marshal(p)

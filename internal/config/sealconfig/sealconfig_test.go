@@ -1,0 +1,43 @@
+package sealconfig_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+)
+
+func TestAServerWithoutAKeyIsToldHowToMakeOne(t *testing.T) {
+	t.Parallel()
+	_, err := config.Load(config.Options{Layers: []config.Layer{sealconfig.Layer()}})
+	require.ErrorContains(t, err, "encryption.keys (default): names no key")
+	require.ErrorContains(t, err, "head -c 32 /dev/urandom | base64")
+	_, err = sealconfig.Ring(config.Encryption{})
+	require.ErrorContains(t, err, "head -c 32 /dev/urandom | base64")
+}
+
+func TestTheRingThatSettingsName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.key")
+	require.NoError(t, os.WriteFile(path, seal.Generate(), 0o600))
+	env := config.Environment{"SIGNALBOX_ENCRYPTION_KEYS": "a=" + path}
+	cfg, err := config.Load(config.Options{Env: env, Layers: []config.Layer{sealconfig.Layer()}})
+	require.NoError(t, err)
+	ring, err := sealconfig.Ring(cfg.Encryption)
+	require.NoError(t, err)
+	require.Equal(t, "a", ring.Active())
+	require.True(t, ring.Seals())
+	cfg.Encryption.Sealing = false
+	ring, err = sealconfig.Ring(cfg.Encryption)
+	require.NoError(t, err)
+	require.False(t, ring.Seals())
+
+	require.NoError(t, os.WriteFile(path, []byte("nonsense"), 0o600))
+	_, err = config.Load(config.Options{Env: env, Layers: []config.Layer{sealconfig.Layer()}})
+	require.ErrorContains(t, err, "encryption.keys (SIGNALBOX_ENCRYPTION_KEYS): key \"a\" in ")
+}

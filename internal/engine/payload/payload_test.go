@@ -1,0 +1,100 @@
+package payload_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+)
+
+const planted = "planted-secret"
+
+func text(t *testing.T, m proto.Message) string {
+	t.Helper()
+	wire, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return string(wire)
+}
+
+func TestPayloadsAreSealed(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	c := payload.Converter(ring)
+	sealed, err := c.ToPayloads(map[string]string{"password": planted}, nil, []byte(planted))
+	require.NoError(t, err)
+	require.Len(t, sealed.GetPayloads(), 3)
+	require.NotContains(t, text(t, sealed), planted)
+	for _, p := range sealed.GetPayloads() {
+		require.Equal(t, "binary/encrypted", string(p.GetMetadata()[converter.MetadataEncoding]))
+		require.Equal(t, "k1", string(p.GetMetadata()["encryption-key-id"]))
+	}
+	var value map[string]string
+	var none any
+	var raw []byte
+	require.NoError(t, c.FromPayloads(sealed, &value, &none, &raw))
+	require.Equal(t, map[string]string{"password": planted}, value)
+	require.Equal(t, planted, string(raw))
+
+	other := payload.Converter(seal.Random("k2"))
+	var missing *seal.MissingKeyError
+	require.ErrorAs(t, other.FromPayloads(sealed, &value), &missing)
+}
+
+// What was written before there were keys, or where nothing is to be sealed, is read as it is.
+func TestPayloadsThatAreNotSealed(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	for name, plain := range map[string]converter.DataConverter{
+		"before": converter.GetDefaultDataConverter(), "opening only": payload.Converter(ring.Opening()),
+	} {
+		p, err := plain.ToPayload("a text")
+		require.NoError(t, err)
+		require.Contains(t, text(t, p), "a text", name)
+		var read string
+		require.NoError(t, payload.Converter(ring).FromPayload(p, &read))
+		require.Equal(t, "a text", read)
+	}
+	p, err := payload.Converter(ring).ToPayload("a text")
+	require.NoError(t, err)
+	var read string
+	require.NoError(t, payload.Converter(ring.Opening()).FromPayload(p, &read), "sealed ones are opened all the same")
+	require.Equal(t, "a text", read)
+}
+
+func TestFailuresAreSealed(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	c := payload.FailureConverter(ring)
+	failure := c.ErrorToFailure(temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type", temporal.ApplicationErrorOptions{
+		Cause: errors.New("because of " + planted), Details: []any{planted},
+	}))
+	require.NotContains(t, text(t, failure), planted)
+	err := c.FailureToError(failure)
+	require.ErrorContains(t, err, "no: "+planted)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, "some.type", app.Type())
+	var detail string
+	require.NoError(t, app.Details(&detail))
+	require.Equal(t, planted, detail)
+
+	before := temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{})
+	require.ErrorContains(t, c.FailureToError(before.ErrorToFailure(errors.New("of before"))), "of before")
+}
+
+func TestDamagedPayloads(t *testing.T) {
+	t.Parallel()
+	codec := payload.NewCodec(seal.Random("k1"))
+	sealed, err := codec.Encode([]*commonpb.Payload{{Data: []byte("x")}})
+	require.NoError(t, err)
+	sealed[0].Data[len(sealed[0].GetData())-1] ^= 1
+	_, err = codec.Decode(sealed)
+	require.ErrorIs(t, err, seal.ErrForged)
+}
