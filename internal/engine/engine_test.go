@@ -13,11 +13,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -115,7 +115,7 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 	})
 	require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, got.GetWorkflowIdReusePolicy())
 	var input flow.Input
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(got.GetInput(), &input))
+	require.NoError(t, payload.Converter(testKeys(t)).FromPayloads(got.GetInput(), &input))
 	require.Equal(t, flow.Input{
 		RunID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
 		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,

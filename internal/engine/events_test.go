@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -23,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -56,7 +56,7 @@ func TestWakeAnswers(t *testing.T) {
 			f := serve(t)
 			var got flow.Wake
 			f.signal = func(r *workflowservice.SignalWorkflowExecutionRequest) error {
-				if err := converter.GetDefaultDataConverter().FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
+				if err := payload.Converter(testKeys(t)).FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
 					return serviceerror.NewInternal("wrong request")
 				}
 				return tt.answer

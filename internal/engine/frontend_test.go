@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -204,12 +205,20 @@ func connect(t *testing.T, address string, rows projection.Store, docs engine.Do
 	return e, c
 }
 
+// testKeys are what every engine of the tests has, so that the frontend's side reads what is sealed.
+func testKeys(t *testing.T) *seal.Ring {
+	t.Helper()
+	ring, err := seal.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), seal.KeySize)})
+	require.NoError(t, err)
+	return ring
+}
+
 // reach makes an engine over an address, where there may be nobody.
 func reach(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock, *conn.Manager) {
 	t.Helper()
 	c := &clock{now: noon()}
 	log := slog.New(slog.DiscardHandler)
-	keys := seal.Random("test")
+	keys := testKeys(t)
 	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
 		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, log, tap), Logger: log,
