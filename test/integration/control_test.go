@@ -1,0 +1,271 @@
+package integration_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/origin"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const (
+	hears  = "  - hear:\n      listen: {to: {one: {with: {type: never.comes}}}}\n"
+	begins = "timeout:\n  after:\n    milliseconds: 300\n"
+)
+
+// retries calls what fails, and waits for ten minutes before it tries again.
+func retries(url string) string {
+	return "  - attempt:\n      try:\n        - get: {call: http, with: {method: get, endpoint: " + url + "}}\n" +
+		"      catch:\n        retry: {delay: {minutes: 10}, limit: {attempt: {count: 5}}}\n"
+}
+
+// inState starts runs and brings them into a state of the table of controls.
+func inState(s *platform.Server, o *origin.Origin) map[string]func(t *testing.T) string {
+	ran := func(status, kind, tasks string, head ...string) func(t *testing.T) string {
+		return func(t *testing.T) string {
+			t.Helper()
+			id := s.Start(t, s.Publish(t, platform.Document("controlled", tasks, head...)), `{"sku":"A-1"}`).GetId()
+			platform.Eventually(t, soon, func() string {
+				if r := s.Run(t, id); r.GetStatus() != status || r.GetWaitingKind() != kind {
+					return "run " + id + " is " + r.GetStatus() + " " + r.GetWaitingKind() + ", not " + status + " " + kind
+				}
+				return ""
+			})
+			return id
+		}
+	}
+	then := func(control, status, kind string) func(t *testing.T) string {
+		return func(t *testing.T) string {
+			t.Helper()
+			id := ran("waiting", "timer", waits(600))(t)
+			_, err := s.Control(t.Context(), control, id, "to begin with")
+			require.NoError(t, err)
+			require.Equal(t, kind, s.Await(t, id, soon, status).GetWaitingKind())
+			return id
+		}
+	}
+	return map[string]func(t *testing.T) string{
+		"running":         ran("running", "", getStep("slow", o.URL+"/slow")),
+		"waiting: event":  ran("waiting", "event", hears),
+		"waiting: timer":  ran("waiting", "timer", waits(600)),
+		"waiting: retry":  ran("waiting", "retry", retries(o.URL+"/bad")),
+		"waiting: paused": then("pause", "waiting", "paused"),
+		"completed":       ran("completed", "", hello),
+		"failed":          ran("failed", "", fails),
+		"canceled":        then("cancel", "canceled", ""),
+		"terminated":      then("terminate", "terminated", ""),
+		"timed_out":       ran("timed_out", "", waits(600), begins),
+	}
+}
+
+// TestControlsDoWhatTheReferenceSays brings runs into each state and tries each control.
+func TestControlsDoWhatTheReferenceSays(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		o := origin.New(t)
+		o.Hold("GET /slow", 200, `{}`)
+		o.Answer("GET /bad", 503, `{}`)
+		table := platform.ReadControls(t)
+		for state, begin := range inState(s, o) {
+			row := table[state]
+			require.NotEmpty(t, row, "the reference does not tell of %q", state)
+			t.Run(state, func(t *testing.T) {
+				t.Parallel()
+				id := begin(t)
+				requireOffered(t, row, s.Run(t, id))
+				for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
+					if row[control] != "yes" {
+						requireUnmoved(t, s, control, id, row[control])
+					}
+				}
+				requireReplayed(t, s, id)
+				for _, control := range []string{"pause", "unpause", "cancel", "terminate"} {
+					if row[control] == "yes" {
+						requireMoved(t, s, control, begin(t))
+					}
+				}
+			})
+		}
+	})
+}
+
+// requireOffered holds what the API shows of a run against the table.
+func requireOffered(t *testing.T, row map[string]string, r *signalboxv1.Run) {
+	t.Helper()
+	for control, cell := range row {
+		require.Equal(t, cell == "yes" || cell == "yes ¹", slices.Contains(r.GetControls(), control), "%s: %s", control, cell)
+	}
+}
+
+// requireUnmoved does a control that is refused, or has no effect.
+func requireUnmoved(t *testing.T, s *platform.Server, control, id, cell string) {
+	t.Helper()
+	before := s.Run(t, id)
+	_, err := s.Control(t.Context(), control, id, "in vain")
+	if cell == "no effect" {
+		require.NoError(t, err, control)
+	} else {
+		reason, code := platform.Reason(err)
+		require.Equal(t, []any{cell, connect.CodeFailedPrecondition}, []any{reason, code}, control)
+	}
+	after := s.Run(t, id)
+	require.Equal(t, []any{before.GetStatus(), before.GetWaitingKind(), before.GetQueuedReason(), before.GetCancelRequested(), before.GetError(), before.GetControls()},
+		[]any{after.GetStatus(), after.GetWaitingKind(), after.GetQueuedReason(), after.GetCancelRequested(), after.GetError(), after.GetControls()}, control)
+}
+
+// requireMoved does a control that does what it says.
+func requireMoved(t *testing.T, s *platform.Server, control, id string) {
+	t.Helper()
+	r, err := s.Control(t.Context(), control, id, "because of "+control)
+	require.NoError(t, err, control)
+	switch control {
+	case "pause":
+		require.Equal(t, "paused", r.GetWaitingKind(), "it is shown at once")
+		requireMoved(t, s, "unpause", id)
+	case "unpause":
+		require.NotEqual(t, "paused", r.GetWaitingKind())
+		require.NotContains(t, platform.Ended(), r.GetStatus())
+		requireMoved(t, s, "cancel", id)
+	case "cancel":
+		r = s.Await(t, id, soon, "canceled")
+		require.Equal(t, "because of cancel", r.GetCancelReason())
+		for _, step := range s.Steps(t, id) {
+			require.Contains(t, []string{"canceled", "failed", "completed"}, step.GetStatus(), step.GetPath())
+		}
+	case "terminate":
+		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()}, "it is shown at once")
+		require.Equal(t, "Terminated by local", r.GetError().GetTitle())
+	}
+}
+
+// requireReplayed replays a run that was given an input, and ends what that made.
+func requireReplayed(t *testing.T, s *platform.Server, id string) {
+	t.Helper()
+	before := s.Run(t, id)
+	r, err := s.Control(t.Context(), "replay", id, "once more")
+	require.NoError(t, err)
+	made := s.Run(t, r.GetId())
+	require.Equal(t, []string{id, "replay", before.GetVersion(), before.GetDocumentHash(), before.GetInput().GetJson()},
+		[]string{made.GetReplayOf(), made.GetTrigger(), made.GetVersion(), made.GetDocumentHash(), made.GetInput().GetJson()})
+	after := s.Run(t, id)
+	require.Equal(t, []string{made.GetId()}, after.GetReplays())
+	require.Equal(t, before.GetStatus(), after.GetStatus())
+	_, _ = s.Control(t.Context(), "terminate", made.GetId(), "it was only a test") // it may have ended
+}
+
+// TestControlsOfARunThatNobodyTakes has Temporal and no worker: everything that can be done works without one.
+func TestControlsOfARunThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		s := platform.StartServer(t, platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Roles: []string{platform.API},
+		})
+		name := s.Publish(t, platform.Document("idle", hello))
+		table := platform.ReadControls(t)
+		var id string
+		platform.Eventually(t, soon, func() string { // until the server has connected
+			r, err := s.TryStart(t.Context(), name, "{}")
+			if err != nil {
+				return err.Error()
+			}
+			id = r.GetId()
+			return ""
+		})
+		requireOffered(t, table["queued: worker"], s.Run(t, id))
+		requireUnmoved(t, s, "unpause", id, "no effect")
+		requireReplayed(t, s, id)
+		r, err := s.Control(t.Context(), "pause", id, "for later")
+		require.NoError(t, err)
+		require.Equal(t, "worker", r.GetQueuedReason(), "nobody has taken it")
+		requireMoved(t, s, "terminate", s.Start(t, name, "{}").GetId())
+
+		r, err = s.Control(t.Context(), "cancel", id, "enough")
+		require.NoError(t, err)
+		require.True(t, r.GetCancelRequested())
+		row := table["queued: worker, cancel requested"]
+		requireOffered(t, row, s.Run(t, id))
+		for _, control := range []string{"cancel", "pause", "unpause"} {
+			requireUnmoved(t, s, control, id, row[control])
+		}
+		requireMoved(t, s, "terminate", id)
+	})
+}
+
+// TestCancelThatRacesCompletion answers what a run waits for in the moment in which it is cancelled: whatever wins, the row is what
+// Temporal has.
+func TestCancelThatRacesCompletion(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		w := newWorld(t, store)
+		o := origin.New(t)
+		cancels := make(chan string)
+		o.Handle("GET /race", func(c origin.Call) origin.Answer {
+			cancels <- strings.TrimPrefix(c.Query, "run=")
+			return origin.Answer{Status: 200, Body: `{}`}
+		})
+		name := w.Publish(t, platform.Document("race", "  - last: {call: http, with: {method: get, endpoint: '"+o.URL+"/race', query: {run: '${ $workflow.id }'}}}\n"))
+		const races = 200
+		var racing sync.WaitGroup
+		for range races {
+			racing.Go(func() {
+				id := <-cancels
+				_, err := w.Control(t.Context(), "cancel", id, "a race")
+				if reason, _ := platform.Reason(err); err != nil && reason != "RUN_ENDED" {
+					t.Errorf("cancel run %s: %v", id, err)
+				}
+			})
+		}
+		ids := make([]string, races)
+		for i := range ids {
+			ids[i] = w.Start(t, name, "").GetId()
+		}
+		racing.Wait()
+		won := map[string]int{}
+		for _, id := range ids {
+			r := w.Await(t, id, soon, "completed", "canceled")
+			now, err := w.client.DescribeWorkflowExecution(t.Context(), id, "")
+			require.NoError(t, err)
+			require.Equal(t, r.GetStatus(), strings.ToLower(now.GetWorkflowExecutionInfo().GetStatus().String()), id)
+			require.True(t, r.GetCancelRequested() || r.GetStatus() == "completed", id)
+			won[r.GetStatus()]++
+		}
+		t.Logf("%d races: %v", races, won)
+	})
+}
+
+// TestControlsOfARunThatTemporalHasLost deletes executions behind the platform's back.
+func TestControlsOfARunThatTemporalHasLost(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		w := newWorld(t, store)
+		name := w.Publish(t, platform.Document("lost", waits(600)))
+		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
+			id := w.Start(t, name, "").GetId()
+			w.Await(t, id, soon, "waiting")
+			_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+				Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+			})
+			require.NoError(t, err)
+			platform.Eventually(t, soon, func() string {
+				if _, err := w.client.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {
+					return "Temporal still has it"
+				}
+				return ""
+			})
+			r, err := w.Control(t.Context(), control, id, "it is gone")
+			if err == nil { // the reconciler may have been first
+				require.Equal(t, status, r.GetStatus())
+			}
+			require.Contains(t, []string{status, "failed"}, w.Run(t, id).GetStatus())
+			require.Equal(t, []string{"pause:canceled"}, platform.Statuses(w.Steps(t, id)))
+		}
+		requireOneLine(t, w.CLI(t, "run", "terminate", "none", "--reason", "x"), platform.ExitNotFound, `"none"`)
+	})
+}
