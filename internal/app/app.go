@@ -38,6 +38,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -161,6 +162,10 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
+	quotas, err := a.quotas(runs.Service, manager, changes, options, tel)
+	if err != nil {
+		return err
+	}
 	batches := a.batching(manager, workflows, runs)
 	waiting := queue.New(runs.Service, a.store, a.engine, changes, options)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
@@ -191,11 +196,11 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service}))
+		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service, quotas.service}))
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{batches.runner, false}, step{events.schedules, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{batches.runner, false}, step{events.schedules, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})
@@ -214,6 +219,7 @@ type services struct {
 	dispatchers *dispatcher.Service
 	clock       handler.Clock
 	batches     *batch.Service
+	quotas      *quota.Service
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -231,6 +237,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 		options.Clock, options.Batches = s.clock, s.batches
+		options.Quotas = s.quotas
 	}
 	return options
 }

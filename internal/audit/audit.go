@@ -43,6 +43,9 @@ const (
 	BatchPause          = "batch.pause"
 	BatchUnpause        = "batch.unpause"
 	BatchRetry          = "batch.retry"
+	// QuotaSet and QuotaResume have the project as their subject.
+	QuotaSet    = "quota.set"
+	QuotaResume = "quota.resume"
 	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"

@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
@@ -72,7 +73,7 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
-		projectCommand(s), auditCommand(s), contextCommand(s),
+		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
 	root.AddCommand(options.Commands...)

@@ -46,12 +46,13 @@ type api struct {
 	events   events
 	dispatch dispatchers
 	batches  batches
+	quotas   quotas
 	drop     chan struct{} // closed: watches end without the run
 }
 
 func newAPI() *api {
 	a := &api{steps: map[string][]*signalboxv1.Step{}, changed: make(chan struct{}), drop: make(chan struct{})}
-	a.events.api, a.dispatch.api, a.batches.api = a, a, a
+	a.events.api, a.dispatch.api, a.batches.api, a.quotas.api = a, a, a, a
 	return a
 }
 
@@ -294,6 +295,7 @@ func (a *api) handler() http.Handler {
 	mux.Handle(signalboxv1connect.NewEventServiceHandler(&a.events))
 	mux.Handle(signalboxv1connect.NewBatchServiceHandler(&a.batches))
 	mux.Handle(signalboxv1connect.NewDispatcherServiceHandler(&a.dispatch))
+	mux.Handle(signalboxv1connect.NewQuotaServiceHandler(&a.quotas))
 	mux.Handle(signalboxv1connect.NewWorkerServiceHandler(&a.dispatch))
 	return mux
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
@@ -108,6 +109,9 @@ func (o Options) services(stop *stopping) []rest.Service {
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(dispatchhandler.NewDispatchers(o.Dispatchers, o.Projects), options))
 		add(signalboxv1connect.NewWorkerServiceHandler(dispatchhandler.NewWorkers(o.Dispatchers, o.Projects), options))
+	}
+	if o.Quotas != nil {
+		add(signalboxv1connect.NewQuotaServiceHandler(quotahandler.New(o.Quotas), options))
 	}
 	return services
 }

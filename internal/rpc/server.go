@@ -39,6 +39,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	Dispatchers dispatchhandler.Service
 	// Batches are served where they are not nil.
 	Batches batchhandler.Service
+	// Quotas are served where they are not nil.
+	Quotas quotahandler.Service
 	// Clock tells of timers of workflows, where it is not nil.
 	Clock handler.Clock
 	// System is what every process says of itself, Platform what it knows of the whole.

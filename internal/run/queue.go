@@ -39,7 +39,7 @@ var ErrQueueFull = errors.New("the queue is full")
 
 // QueueStore keeps the runs that wait for Temporal, as part of a [Store].
 type QueueStore interface {
-	// EnqueueRun is InsertRun for a run that is queued for the engine, with its place in the queue. When the queue holds
+	// EnqueueRun is InsertRun for a run that is queued for the engine, with its place in the queue. When that queue holds
 	// limit runs already, it returns [ErrQueueFull] and changes nothing, also with many callers in many processes.
 	EnqueueRun(ctx context.Context, r Run, limit int, e audit.Entry) (Run, bool, error)
 	// TakeQueued turns `queued: engine` into `queued: starting`, and ReturnQueued turns a run that was taken back, to its

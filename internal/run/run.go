@@ -144,7 +144,8 @@ type Run struct {
 	Position int64
 	// Interpreter is the version of the interpreter that it started with.
 	Interpreter int
-	// QueuePosition is the place of a run that is queued for the engine, from 1; zero otherwise, and in lists.
+	// QueuePosition is the place of a run that is queued for the engine, or for admission in its project, from 1; zero otherwise,
+	// and in lists.
 	QueuePosition int64
 	// ExpiresAt is when a run that is queued for the engine fails instead of being started; zero otherwise.
 	ExpiresAt time.Time
@@ -153,6 +154,8 @@ type Run struct {
 
 	// What follows is not in lists.
 
+	// Metered tells that it asks for the steps that it enters: its project had a quota of steps when it was accepted.
+	Metered bool
 	// ReplayOf is the run whose input it began with, Replays are the newest of its own replays.
 	ReplayOf string
 	Replays  []string
@@ -283,8 +286,8 @@ type Filter struct {
 type Store interface {
 	QueueStore
 
-	// InsertRun adds a run that is queued. When the project has a run with the same request ID, it returns that one
-	// and false, and changes nothing.
+	// InsertRun adds a run that is queued, as `queued: admission` where its project has no place for it (see [AdmissionStore]).
+	// When the project has a run with the same request ID, it returns that one and false, and changes nothing.
 	InsertRun(ctx context.Context, r Run, e audit.Entry) (Run, bool, error)
 	// RemoveUnstarted deletes a run that is still `queued: starting` and of which nobody was told, and writes e; it
 	// returns false when the run is no longer that.

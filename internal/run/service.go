@@ -162,7 +162,7 @@ func (s *Service) Steps(ctx context.Context, project, id string, after int64, li
 // repair asks the engine to compare an open run with Temporal and tells whether the row changed. A failure is logged:
 // the row as it is remains the best answer there is.
 func (s *Service) repair(ctx context.Context, r Run) bool {
-	if r.Status.Terminal() || r.QueuedReason == QueuedEngine || s.opts.Now().Sub(r.StatusAt) < repairAfter {
+	if r.Status.Terminal() || r.QueuedReason == QueuedEngine || r.QueuedReason == QueuedAdmission || s.opts.Now().Sub(r.StatusAt) < repairAfter {
 		return false
 	}
 	changed, err := s.engine.Repair(ctx, r)

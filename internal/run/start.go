@@ -57,7 +57,8 @@ var errAgain = errors.New("the run was taken away")
 // leaves the outcome open, it returns the run as `queued: starting` and no error: the truth as far as it is known. The
 // hand-over goes on. A run that anybody was given this way is never taken away: refused after all, it fails.
 //
-// While Temporal is away it is refused without a trace, or, in queue mode, comes back as `queued: engine`.
+// While Temporal is away it is refused without a trace, or, in queue mode, comes back as `queued: engine`. Where its project has
+// no place for one more run it comes back as `queued: admission`.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
 	answer, cancel := context.WithTimeout(ctx, s.opts.AnswerWithin)
 	defer cancel()
@@ -85,16 +86,19 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 		return Run{}, false, cmp.Or(ctx.Err(), err)
 	}
 	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r, req.Reason))
-	if err != nil || !created {
+	if err != nil || !created || stored.QueuedReason == QueuedAdmission {
 		s.handOvers.Release()
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return Run{}, false, err
-	}
-	if !created {
+	case !created:
 		return s.same(ctx, answer, req, r, stored)
+	case stored.QueuedReason == QueuedAdmission:
+		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
+		return stored, true, nil
 	}
-	return s.launch(ctx, answer, req, r)
+	return s.launch(ctx, answer, req, stored)
 }
 
 // Ready tells why no run can be started now.

@@ -22,7 +22,17 @@ func (s *Store) ApplyUpdates(ctx context.Context, updates []run.Update) (transit
 	if err != nil {
 		return nil, err
 	}
+	s.ended(transitions)
 	return transitions, nil
+}
+
+// ended tells of the projects where runs have ended.
+func (s *Store) ended(transitions []run.Transition) {
+	for _, t := range transitions {
+		if t.To.Terminal() {
+			s.place(t.Project)
+		}
+	}
 }
 
 // applyUpdates returns what became of each known run, and the changes of status among it.

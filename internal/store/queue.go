@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -37,6 +38,9 @@ func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.En
 		if err != nil || !made {
 			return err
 		}
+		if stored.QueuedReason == run.QueuedAdmission {
+			return ledger.Add(ctx, c, e)
+		}
 		total, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
 		if err != nil {
 			return err
@@ -52,12 +56,16 @@ func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.En
 	if err != nil {
 		return run.Run{}, false, err
 	}
+	s.accepted(stored, made)
 	return stored, made, nil
 }
 
 // queuePosition counts from 1; it is 0 for a run that does not wait.
 func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) {
-	if r.Status != run.Queued || r.QueuedReason != run.QueuedEngine {
+	switch {
+	case r.Status == run.Queued && r.QueuedReason == run.QueuedAdmission:
+		return quotas.Position(ctx, c, r.Project, r.ID)
+	case r.Status != run.Queued || r.QueuedReason != run.QueuedEngine:
 		return 0, nil
 	}
 	return sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+waitsForEngine+` AND (created_at, id) <= ($1, $2)`,
@@ -106,6 +114,9 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), pro
 		}
 		return ledger.Add(ctx, c, e)
 	})
+	if finished && err == nil {
+		s.place(e.Project)
+	}
 	return finished && err == nil, err
 }
 

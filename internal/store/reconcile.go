@@ -56,9 +56,10 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 
 // CorrectRun implements [run.ReconcileStore].
 func (s *Store) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (changed bool, err error) {
-	err = s.db.Write(ctx, "correct run", func(ctx context.Context, c sqldb.Conn) error {
-		outcomes, _, err := s.applyUpdates(ctx, c, []run.Update{u})
-		if err != nil {
+	var transitions []run.Transition
+	err = s.db.Write(ctx, "correct run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		var outcomes []outcome
+		if outcomes, transitions, err = s.applyUpdates(ctx, c, []run.Update{u}); err != nil {
 			return err
 		}
 		changed = len(outcomes) > 0 && (outcomes[0].changed() || outcomes[0].after != outcomes[0].before)
@@ -67,11 +68,15 @@ func (s *Store) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (c
 		}
 		return ledger.Add(ctx, c, *e)
 	})
+	if err == nil {
+		s.ended(transitions)
+	}
 	return changed && err == nil, err
 }
 
 // FollowExecution implements [run.ReconcileStore].
 func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (followed bool, err error) {
+	var transitions []run.Transition
 	err = s.db.Write(ctx, "follow a reset run", func(ctx context.Context, c sqldb.Conn) error {
 		groups := []runUpdates{{id: u.RunID, updates: []run.Update{u}, steps: newestSteps([]run.Update{u})}}
 		rows, err := s.lockRuns(ctx, c, groups)
@@ -93,7 +98,7 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		o.after.status, o.after.executionID = u.State.Status, u.ExecutionID
 		o.after.position, o.after.statePosition = u.Position, u.Position
 		o.after.startedAt = earliest(row.startedAt, u.State.StartedAt)
-		if _, err := s.writeRuns(ctx, c, []outcome{o}); err != nil {
+		if transitions, err = s.writeRuns(ctx, c, []outcome{o}); err != nil {
 			return err
 		}
 		all := strings.Join(append(strings.Fields(row.left), left...), " ")
@@ -102,6 +107,9 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		}
 		return ledger.Add(ctx, c, e)
 	})
+	if err == nil {
+		s.ended(transitions)
+	}
 	return followed && err == nil, err
 }
 

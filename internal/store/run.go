@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -24,7 +25,7 @@ const (
 cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
 CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`
-	runAll = runHead + `, input, output`
+	runAll = runHead + `, metered, input, output`
 )
 
 func headInto(r *run.Run) []any {
@@ -42,16 +43,18 @@ func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 }
 
 func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(append(headInto(&r), sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output))...)
+	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output))...)
 	return r, err
 }
 
-const insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
+const (
+	insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
 status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18
-WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)
-ON CONFLICT (project, request_id) DO NOTHING`
+steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, told, admission, metered)
+SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18, $19, $20, ` + quotas.Metered + `
+WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`
+	insertOnce = ` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`
+)
 
 // InsertRun implements [run.Store].
 func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored run.Run, made bool, err error) {
@@ -69,7 +72,15 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 	if err != nil {
 		return run.Run{}, false, err
 	}
+	s.accepted(stored, made)
 	return stored, made, nil
+}
+
+// accepted tells of a run that waits for a place: one may have become free while it was being decided that there is none.
+func (s *Store) accepted(r run.Run, made bool) {
+	if made && r.QueuedReason == run.QueuedAdmission {
+		s.place(r.Project)
+	}
 }
 
 func storableRun(r run.Run) error {
@@ -79,17 +90,22 @@ func storableRun(r run.Run) error {
 	return sqlrow.Storable("request_id", r.RequestID)
 }
 
+// insertOrFind adds a run, or finds the one that its request made before. Without a limit of runs it is one statement; with one the
+// first adds nothing, and [quotas.Accept] says whether there is a place.
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
+	condition := ` AND ` + quotas.Unlimited
+	if quotas.Exempt(r) {
+		condition = ""
+	}
 	for {
-		made, err := sqlrow.Affected(ctx, c, insertRun, r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
-			r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
-			r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt))
-		if err != nil {
-			return r, false, err
+		made, err := insert(ctx, c, &r, condition, nil)
+		if err != nil || made {
+			return r, made, err
 		}
-		if made {
-			r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
-			return r, true, link(ctx, c, r)
+		if condition != "" {
+			if accepted, made, err := insertLimited(ctx, c, r); err != nil || made {
+				return accepted, made, err
+			}
 		}
 		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
 			[]any{r.Project, r.RequestID}, scanRun)
@@ -104,6 +120,42 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 		}
 		// The run with this request ID was removed between the two statements: the ID is free again.
 	}
+}
+
+// insertLimited adds a run in a project that has, or had, a limit of runs: in a place, or in the queue for one.
+func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
+	limited, place, number, err := quotas.Accept(ctx, c, r.Project)
+	if err != nil || !limited {
+		return r, false, err
+	}
+	if place {
+		made, err := insert(ctx, c, &r, "", nil)
+		return r, made, err
+	}
+	r.QueuedReason, r.ExpiresAt = run.QueuedAdmission, time.Time{}
+	made, err := insert(ctx, c, &r, "", number)
+	if err != nil || !made {
+		return r, false, err
+	}
+	r.QueuePosition, err = quotas.Position(ctx, c, r.Project, r.ID)
+	return r, true, err
+}
+
+// insert adds a run unless its request has made one before, or condition is not met; admission is its number where it waits for a
+// place: such a run is one that somebody was told of.
+func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, admission any) (bool, error) {
+	metered, err := sqlrow.Collect(ctx, c, insertRun+condition+insertOnce, []any{
+		r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
+		r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
+		r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt),
+		admission != nil, admission,
+	}, func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
+	if err != nil || len(metered) == 0 {
+		return false, err
+	}
+	r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
+	r.Metered = metered[0]
+	return true, link(ctx, c, *r)
 }
 
 // textOrNull keeps an empty text as NULL, of which a unique index takes any number.
@@ -131,6 +183,9 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 		}
 		return ledger.Add(ctx, c, e)
 	})
+	if removed && err == nil {
+		s.place(e.Project)
+	}
 	return removed && err == nil, err
 }
 
@@ -238,6 +293,9 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		}
 		return ledger.Add(ctx, c, e)
 	})
+	if finished && err == nil {
+		s.place(e.Project)
+	}
 	return finished && err == nil, err
 }
 

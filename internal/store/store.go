@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
@@ -45,6 +46,9 @@ type Store struct {
 	events      *events.Store
 	tokens      *tokens.Store
 	batches     *batches.Store
+	quotas      *quotas.Store
+	// placed is told of projects where a run may be admitted; may be nil.
+	placed func(project string)
 }
 
 var (
@@ -69,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db), batches: batches.New(db, listQuery)}, nil
+	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db), batches: batches.New(db, listQuery), quotas: quotas.New(db)}, nil
 }
 
 // Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
@@ -104,6 +108,20 @@ func (s *Store) Tokens() *tokens.Store { return s.tokens }
 
 // Batches is the part of the store that keeps what is done to many runs at once.
 func (s *Store) Batches() *batches.Store { return s.batches }
+
+// Quotas is the part of the store that keeps quotas, and gives out what they allow.
+func (s *Store) Quotas() *quotas.Store { return s.quotas }
+
+// OnPlaces has f told of each project in which a run may be admitted: one has ended or was taken away, or has begun to wait for a
+// place. It is told after the commit, in the process that wrote it, and must not block. It is set once, before Start.
+func (s *Store) OnPlaces(f func(project string)) { s.placed = f }
+
+// place tells of a project where a run may be admitted.
+func (s *Store) place(project string) {
+	if s.placed != nil {
+		s.placed(project)
+	}
+}
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

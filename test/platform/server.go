@@ -127,6 +127,7 @@ type Server struct {
 	Workers     signalboxv1connect.WorkerServiceClient
 	Projects    signalboxv1connect.ProjectServiceClient
 	Audit       signalboxv1connect.AuditServiceClient
+	Quotas      signalboxv1connect.QuotaServiceClient
 	System      signalboxv1connect.SystemServiceClient
 }
 
@@ -221,6 +222,7 @@ func newServer(p *Process, address string) *Server {
 	s.Workers = signalboxv1connect.NewWorkerServiceClient(client, s.URL, connect.WithGRPC())
 	s.Projects = signalboxv1connect.NewProjectServiceClient(client, s.URL, connect.WithGRPC())
 	s.Audit = signalboxv1connect.NewAuditServiceClient(client, s.URL, connect.WithGRPC())
+	s.Quotas = signalboxv1connect.NewQuotaServiceClient(client, s.URL, connect.WithGRPC())
 	s.System = signalboxv1connect.NewSystemServiceClient(client, s.URL, connect.WithGRPC())
 	return s
 }

@@ -26,8 +26,9 @@ const (
 
 // Reasons of a run that is queued without being Temporal's yet.
 const (
-	queuedEngine   = "engine"
-	queuedStarting = "starting"
+	queuedEngine    = "engine"
+	queuedStarting  = "starting"
+	queuedAdmission = "admission"
 )
 
 func statuses() []string {

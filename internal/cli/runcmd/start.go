@@ -123,6 +123,9 @@ func noteQueued(s *session.Session, run *signalboxv1.Run) {
 			line += "; unless that is before " + output.Moment(expires) + ", it fails"
 		}
 		s.Note("%s", line)
+	case run.GetQueuedReason() == queuedAdmission:
+		s.Note("the project has as many open runs as it may have: run %s is queued at position %d, and is started when a place is free",
+			run.GetId(), run.GetQueuePosition())
 	case run.GetQueuedReason() == queuedStarting:
 		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, by itself", run.GetId())
 	}

@@ -254,6 +254,11 @@ func (s *Session) Workers() signalboxv1connect.WorkerServiceClient {
 	return signalboxv1connect.NewWorkerServiceClient(s.client, s.url())
 }
 
+// Quotas returns the client of the QuotaService.
+func (s *Session) Quotas() signalboxv1connect.QuotaServiceClient {
+	return signalboxv1connect.NewQuotaServiceClient(s.client, s.url())
+}
+
 // Deadline bounds one call by --timeout.
 func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)

@@ -184,6 +184,20 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO tokens (id, name, hash, roles, creator, created_at, expires_at) VALUES ('t1', 'ci', 'aa', '{"*":"admin"}', 'ada', 5, 9)`},
 			want:   map[string]string{`SELECT name FROM tokens WHERE id = 't1' AND revoked_at IS NULL`: "ci"},
 		},
+		12: {
+			insert: []string{
+				`INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ('shop', 2, 100, 60, 7)`,
+				`INSERT INTO quota_periods (project, begun_at, granted, extra) VALUES ('shop', 60000000, 9, 1)`,
+				`INSERT INTO quota_grants (run_id, project, begun_at, entered, taken, last, total, resumed_in) VALUES ('r1', 'shop', 60000000, 0, 9, 5, 9, NULL)`,
+				`UPDATE runs SET admission = 7, metered = TRUE WHERE id = 'r2'`,
+			},
+			want: map[string]string{
+				`SELECT accepted FROM quotas WHERE concurrent_runs = 2 AND steps = 100`:                        "7",
+				`SELECT g.taken FROM quota_grants g JOIN quota_periods p ON p.project = g.project`:             "9",
+				`SELECT admission FROM runs WHERE id = 'r2' AND metered`:                                       "7",
+				`SELECT CASE WHEN admission IS NULL AND NOT metered THEN 'none' END FROM runs WHERE id = 'r1'`: "none",
+			},
+		},
 	}
 }
 

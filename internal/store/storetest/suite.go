@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -39,6 +40,7 @@ type Store interface {
 	worker.Store
 	Events() *events.Store
 	Batches() *batches.Store
+	Quotas() *quotas.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -96,6 +98,10 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"size of the queue", testQueueBound},
 		{"tell of a run", testTellRun},
 		{"tell of a run or remove it", testTellOrRemove},
+		{"quota", testQuota},
+		{"places", testPlaces},
+		{"ends in the queue for places", testAdmissionQueueEnds},
+		{"places at once", testPlacesAtOnce},
 		{"workers", testWorkers},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},

@@ -1,0 +1,75 @@
+// Package quotacmd is the noun "quota": what a project may use, and how much of it is used.
+//
+//	root.AddCommand(quotacmd.New(s))
+package quotacmd
+
+import (
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("quota", "See and change what a project may use", `See and change what a project may use: how many runs at a time, and how many steps per period.
+
+Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
+the next period.`)
+	noun.AddCommand(showCommand(s), setCommand(s))
+	return noun
+}
+
+func showCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show a project's quota and how much of it is used",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd, s)
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func show(cmd *cobra.Command, s *session.Session) error {
+	ctx, cancel := s.Deadline(cmd.Context())
+	defer cancel()
+	response, err := s.Quotas().GetQuota(ctx, connect.NewRequest(&signalboxv1.GetQuotaRequest{Project: s.Project()}))
+	if err != nil {
+		return s.Failed(err, "show the quota of project %q", s.Project())
+	}
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), response.Msg)
+	}
+	return output.Card(s.Out, s.Style(), fields(s, response.Msg))
+}
+
+func fields(s *session.Session, m *signalboxv1.GetQuotaResponse) []output.Field {
+	q := m.GetQuota()
+	all := []output.Field{
+		{Name: "project", Value: s.Project()},
+		{Name: "runs", Value: usage(m.GetAdmittedRuns(), q.GetConcurrentRuns(), "at a time")},
+	}
+	if m.GetQueuedRuns() > 0 {
+		all = append(all, output.Field{Name: "queued", Value: output.Count(m.GetQueuedRuns(), "run")})
+	}
+	if q.GetSteps() == 0 {
+		return append(all, output.Field{Name: "steps", Value: "no limit"})
+	}
+	return append(all,
+		output.Field{Name: "steps", Value: usage(m.GetUsedSteps(), q.GetSteps(), "per "+period(q))},
+		output.Field{Name: "resets", Value: output.Moment(m.GetResetTime())})
+}
+
+func usage(used, limit int64, per string) string {
+	if limit == 0 {
+		return fmt.Sprintf("%d, no limit", used)
+	}
+	return fmt.Sprintf("%d of %d %s", used, limit, per)
+}

@@ -1,0 +1,103 @@
+package quotacmd
+
+import (
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// none lifts a limit, as 0 does.
+const none = "none"
+
+type setFlags struct {
+	runs, steps string
+	period      time.Duration
+}
+
+func setCommand(s *session.Session) *cobra.Command {
+	var flags setFlags
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change what a project may use",
+		Long: `Change what a project may use. What is not given stays as it is; 0 or "none" lifts a limit. A higher limit lets those that wait go on
+at once; a lower one stops no run that has begun. A limit of steps is for the runs that start from then on.`,
+		Example: `  signalbox quota set --project shop --concurrent-runs 10
+  signalbox quota set --project shop --steps 100000 --period 1h
+  signalbox quota set --project shop --concurrent-runs none --steps none`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return set(cmd, s, flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "how many runs may be open at a `time`")
+	cmd.Flags().StringVar(&flags.steps, "steps", "", "how many `steps` may be entered per period")
+	cmd.Flags().DurationVar(&flags.period, "period", 0, "how long a period is, in whole seconds, such as 1h")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
+	if !cmd.Flags().Changed("concurrent-runs") && !cmd.Flags().Changed("steps") && !cmd.Flags().Changed("period") {
+		return exit.Usagef(`nothing to set: give --concurrent-runs, or --steps with --period; "none" lifts a limit`)
+	}
+	ctx, cancel := s.Deadline(cmd.Context())
+	defer cancel()
+	before, err := s.Quotas().GetQuota(ctx, connect.NewRequest(&signalboxv1.GetQuotaRequest{Project: s.Project()}))
+	if err != nil {
+		return s.Failed(err, "set the quota of project %q", s.Project())
+	}
+	quota := before.Msg.GetQuota()
+	if err := flags.apply(cmd, quota); err != nil {
+		return err
+	}
+	if _, err := s.Quotas().SetQuota(ctx, connect.NewRequest(&signalboxv1.SetQuotaRequest{Project: s.Project(), Quota: quota})); err != nil {
+		return s.Failed(err, "set the quota of project %q", s.Project())
+	}
+	return show(cmd, s)
+}
+
+// apply changes a quota as the flags say.
+func (f setFlags) apply(cmd *cobra.Command, quota *signalboxv1.Quota) (err error) {
+	if cmd.Flags().Changed("concurrent-runs") {
+		if quota.ConcurrentRuns, err = limit("concurrent-runs", f.runs); err != nil {
+			return err
+		}
+	}
+	if cmd.Flags().Changed("steps") {
+		if quota.Steps, err = limit("steps", f.steps); err != nil {
+			return err
+		}
+	}
+	switch {
+	case cmd.Flags().Changed("period") && (f.period < time.Second || f.period%time.Second != 0):
+		return exit.Usagef("--period %s: use whole seconds, from 1s on", f.period)
+	case cmd.Flags().Changed("period"):
+		quota.PeriodSeconds = int64(f.period / time.Second)
+	case quota.GetSteps() == 0:
+		quota.PeriodSeconds = 0
+	}
+	return nil
+}
+
+// limit reads a number from 0 on, or none.
+func limit(flag, text string) (int64, error) {
+	if text == none {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, exit.Usagef("--%s %q: use a number from 0 on, or %q", flag, text, none)
+	}
+	return n, nil
+}
+
+// period of a quota, for people.
+func period(quota *signalboxv1.Quota) string {
+	return (time.Duration(quota.GetPeriodSeconds()) * time.Second).String()
+}

@@ -1,0 +1,60 @@
+package rpc_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/quota"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+)
+
+// startQuotas starts a server over the real service of quotas.
+func startQuotas(t *testing.T) *platform {
+	t.Helper()
+	var late struct{ *quota.Service }
+	p := start(t, func(o *rpc.Options) { o.Quotas = &late })
+	late.Service = quota.NewService(p.store.Quotas(), quota.Options{Now: time.Now, Admit: func(string) {}})
+	return p
+}
+
+func TestAQuotaFromAllSides(t *testing.T) {
+	t.Parallel()
+	p := startQuotas(t)
+	const path = "/v1/projects/default/quota"
+	require.JSONEq(t, `{"quota": {"concurrentRuns": 0, "steps": 0, "periodSeconds": 0}, "admittedRuns": 0, "queuedRuns": 0, "usedSteps": 0,
+		"waitingRuns": 0}`, p.do("GET", path, "").body)
+	a := p.do("PUT", path, `{"quota": {"concurrentRuns": 1}}`)
+	require.JSONEq(t, `{"quota": {"concurrentRuns": 1, "steps": 0, "periodSeconds": 0}}`, a.body)
+
+	p.do("POST", "/v1/projects/default/workflows:publish", `{"source": `+quoted(greeting)+`}`).ok()
+	for range 2 {
+		p.do("POST", "/v1/projects/default/runs", `{"workflow": "hello", "input": {"name": "Ada"}}`).ok()
+	}
+	a = p.do("GET", path, "")
+	require.JSONEq(t, `{"quota": {"concurrentRuns": 1, "steps": 0, "periodSeconds": 0}, "admittedRuns": 1, "queuedRuns": 1, "usedSteps": 0,
+		"waitingRuns": 0}`, a.body)
+	a = p.do("POST", "/v1/projects/default/runs", `{"workflow": "hello", "input": {"name": "Ada"}}`)
+	started := a.ok()["run"].(map[string]any)
+	require.Equal(t, "queued admission 2", fmt.Sprint(started["status"], " ", started["queuedReason"], " ", started["queuePosition"]))
+
+	a = p.do("PUT", path, `{"quota": {"concurrentRuns": -1, "steps": 5}}`)
+	require.Contains(t, a.fails(http.StatusBadRequest, "INVALID_ARGUMENT"), "quota/concurrentRuns -1 is not between 0")
+	require.Contains(t, a.body, "quota/periodSeconds")
+	for _, seconds := range []string{"9000000000000000000", "-9000000000000000000"} {
+		a = p.do("PUT", path, `{"quota": {"steps": 5, "periodSeconds": `+seconds+`}}`)
+		a.fails(http.StatusBadRequest, "INVALID_ARGUMENT")
+	}
+	for _, method := range []string{"GET", "PUT"} {
+		body := ""
+		if method == "PUT" {
+			body = `{"quota": {}}`
+		}
+		p.do(method, "/v1/projects/none/quota", body).fails(http.StatusNotFound, "PROJECT_NOT_FOUND")
+	}
+	entries := p.do("GET", "/v1/projects/default/audit?action=quota.set", "").ok()["entries"].([]any)
+	require.Len(t, entries, 1)
+}

@@ -1,0 +1,152 @@
+package quotas
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// The texts are those of the indexes.
+const (
+	// hasPlace are the runs that have a place.
+	hasPlace = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent'`
+	// waitsForPlace are those that wait for one.
+	waitsForPlace = `queued_reason = 'admission'`
+	// waitsForSteps are those that wait for steps.
+	waitsForSteps = `waiting_kind = 'quota'`
+	// Unlimited is the condition under which a run of project $2 is inserted without a place: there is no limit, and nobody waits who
+	// was there before.
+	Unlimited = `NOT EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND concurrent_runs > 0) ` +
+		`AND NOT EXISTS (SELECT 1 FROM runs WHERE project = $2 AND ` + waitsForPlace + `)`
+	// Metered tells, of a run of project $2, whether it asks for its steps.
+	Metered = `EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND steps > 0)`
+)
+
+// Exempt tells whether a run needs no place of its own: it has its parent's, or it is executed already.
+func Exempt(r run.Run) bool {
+	return r.Trigger == run.TriggerParent || r.Status != run.Queued || r.QueuedReason == run.QueuedWorker
+}
+
+// Accept decides whether a run of the project gets a place, in the transaction that then inserts it: others wait until that ends.
+// Where it does not, number is its place in the order of acceptance. limited is false in a project that never had a limit.
+func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, place bool, number int64, err error) {
+	var limit int64
+	err = c.QueryRowContext(ctx, `UPDATE quotas SET accepted = accepted + 1 WHERE project = $1 RETURNING concurrent_runs, accepted`, project).
+		Scan(&limit, &number)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, 0, nil
+	}
+	if err != nil {
+		return false, false, 0, err
+	}
+	queue, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForPlace+` LIMIT 1`, project)
+	if err != nil || queue || limit == 0 {
+		return true, !queue, number, err
+	}
+	placed, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project)
+	return true, placed < limit, number, err
+}
+
+// Position is a run's place in its project's queue, from 1.
+func Position(ctx context.Context, c sqldb.Conn, project, id string) (int64, error) {
+	return sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForPlace+
+		` AND admission <= (SELECT admission FROM runs WHERE id = $2)`, project, id)
+}
+
+// Admit implements [run.AdmissionStore].
+func (s *Store) Admit(ctx context.Context, project string, most int, at time.Time) (ids []string, err error) {
+	queue := false
+	err = s.db.Read(ctx, "look for runs that wait for a place", func(ctx context.Context, c sqldb.Conn) (err error) {
+		queue, err = sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForPlace+` LIMIT 1`, project)
+		return err
+	})
+	if err != nil || !queue {
+		return nil, err
+	}
+	err = s.db.Write(ctx, "admit runs", func(ctx context.Context, c sqldb.Conn) error {
+		ids = nil
+		q, err := quotaOf(ctx, c, project, s.db.Dialect().LockRows)
+		if err != nil {
+			return err
+		}
+		free := int64(most)
+		if q.ConcurrentRuns > 0 {
+			placed, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project)
+			if err != nil {
+				return err
+			}
+			free = min(free, q.ConcurrentRuns-placed)
+		}
+		if free <= 0 {
+			return nil
+		}
+		ids, err = admit(ctx, c, project, int(free), at)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// admit gives places to the first of the queue. One that is canceled in this very moment is passed over.
+func admit(ctx context.Context, c sqldb.Conn, project string, free int, at time.Time) ([]string, error) {
+	type admitted struct {
+		id     string
+		number int64
+	}
+	list, err := sqlrow.Collect(ctx, c, `UPDATE runs SET queued_reason = $2, status_at = $3, sequence = sequence + 1
+WHERE `+waitsForPlace+` AND id IN (SELECT id FROM runs WHERE project = $1 AND `+waitsForPlace+` ORDER BY admission`+sqlrow.Limit(free)+`)
+RETURNING id, admission`, []any{project, run.QueuedStarting, sqlrow.Micros(at)}, func(row sqlrow.Scanner) (a admitted, err error) {
+		return a, row.Scan(&a.id, &a.number)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b admitted) int { return cmp.Compare(a.number, b.number) })
+	ids := make([]string, len(list))
+	for i, a := range list {
+		ids[i] = a.id
+	}
+	return ids, nil
+}
+
+// ReturnAdmitted implements [run.AdmissionStore].
+func (s *Store) ReturnAdmitted(ctx context.Context, id string, at time.Time) (returned bool, err error) {
+	err = s.db.Exec(ctx, "return run to its project's queue", func(ctx context.Context, c sqldb.Conn) (err error) {
+		returned, err = sqlrow.Affected(ctx, c, `UPDATE runs SET queued_reason = $2, status_at = $3, sequence = sequence + 1
+WHERE id = $1 AND status = $4 AND queued_reason = $5 AND admission IS NOT NULL AND position = 0`,
+			id, run.QueuedAdmission, sqlrow.Micros(at), run.Queued, run.QueuedStarting)
+		return err
+	})
+	return returned && err == nil, err
+}
+
+// AdmissionQueues implements [run.AdmissionStore].
+func (s *Store) AdmissionQueues(ctx context.Context) (map[string]int64, error) {
+	return s.perProject(ctx, "count runs that wait for a place", waitsForPlace)
+}
+
+// perProject counts the runs of each project that has any.
+func (s *Store) perProject(ctx context.Context, doing, condition string) (counts map[string]int64, err error) {
+	err = s.db.Read(ctx, doing, func(ctx context.Context, c sqldb.Conn) error {
+		counts = map[string]int64{}
+		_, err := sqlrow.Collect(ctx, c, `SELECT project, COUNT(*) FROM runs WHERE `+condition+` GROUP BY project`, nil,
+			func(row sqlrow.Scanner) (struct{}, error) {
+				var project string
+				var count int64
+				err := row.Scan(&project, &count)
+				counts[project] = count
+				return struct{}{}, err
+			})
+		return err
+	})
+	return counts, err
+}

@@ -1,0 +1,105 @@
+// Package quotas keeps what projects may use, and gives it out: the places of runs in order of acceptance, and the steps of a
+// period in blocks.
+//
+//	s := quotas.New(db, told)
+//	q, err := s.SetQuota(ctx, "shop", quota, entry)
+//	ids, err := s.Admit(ctx, "shop", 10, at)          // the runs that got a place
+//
+// Who is given what is decided in the database, under the lock of the project's row: by as many processes as there are. Whether a run
+// has a place is what its own row says and nothing else, so no crash leaves a place taken. [Accept] is for package store, whose
+// transaction writes that row.
+package quotas
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/quota"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Store keeps quotas. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct{ db *sqldb.DB }
+
+var _ quota.Store = (*Store)(nil)
+
+// New returns a store on an open database, whose schema is for package store to bring up.
+func New(db *sqldb.DB) *Store { return &Store{db: db} }
+
+// GetQuota implements [quota.Store].
+func (s *Store) GetQuota(ctx context.Context, project string) (u quota.Usage, err error) {
+	err = s.db.Read(ctx, "get quota", func(ctx context.Context, c sqldb.Conn) (err error) {
+		u, err = s.usage(ctx, c, project)
+		return err
+	})
+	return u, err
+}
+
+// SetQuota implements [quota.Store].
+func (s *Store) SetQuota(ctx context.Context, project string, q quota.Quota, e audit.Entry) (u quota.Usage, err error) {
+	err = s.db.Write(ctx, "set quota", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := ledger.NeedProject(ctx, c, project); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, `INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ($1, $2, $3, $4, 0)
+ON CONFLICT (project) DO UPDATE SET concurrent_runs = excluded.concurrent_runs, steps = excluded.steps, period_seconds = excluded.period_seconds`,
+			project, q.ConcurrentRuns, q.Steps, int64(q.Period/time.Second)); err != nil {
+			return err
+		}
+		if u, err = s.usage(ctx, c, project); err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
+	return u, err
+}
+
+// usage reads a project's quota and what is used of it.
+func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quota.Usage, err error) {
+	if u.Quota, err = quotaOf(ctx, c, project, ""); err != nil {
+		return u, err
+	}
+	if u == (quota.Usage{}) {
+		if err := ledger.NeedProject(ctx, c, project); err != nil {
+			return u, err
+		}
+	}
+	if u.Admitted, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project); err != nil {
+		return u, err
+	}
+	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForPlace, project); err != nil {
+		return u, err
+	}
+	u.Waiting, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSteps, project)
+	return u, err
+}
+
+// quotaOf reads a project's quota, with its row locked where lock says so; zero where it has none.
+func quotaOf(ctx context.Context, c sqldb.Conn, project, lock string) (quota.Quota, error) {
+	return sqlrow.One(ctx, c, `SELECT concurrent_runs, steps, period_seconds FROM quotas WHERE project = $1`+lock, []any{project},
+		scanQuota, func() error { return nil })
+}
+
+func scanQuota(row sqlrow.Scanner) (q quota.Quota, err error) {
+	var seconds int64
+	err = row.Scan(&q.ConcurrentRuns, &q.Steps, &seconds)
+	q.Period = time.Duration(seconds) * time.Second
+	return q, err
+}
+
+// HeldUp implements [quota.Store].
+func (s *Store) HeldUp(ctx context.Context) (held []quota.Held, err error) {
+	err = s.db.Read(ctx, "count runs that quotas hold up", func(ctx context.Context, c sqldb.Conn) (err error) {
+		held, err = sqlrow.Collect(ctx, c, `SELECT q.project,
+(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForPlace+`),
+(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSteps+`) FROM quotas q ORDER BY q.project`, nil,
+			func(row sqlrow.Scanner) (h quota.Held, err error) {
+				return h, row.Scan(&h.Project, &h.Queued, &h.Waiting)
+			})
+		return err
+	})
+	return held, err
+}

@@ -1,0 +1,132 @@
+package integration_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// short is a workflow that takes a moment, long one that does not end.
+const (
+	short = "  - rest:\n      wait: {milliseconds: 50}\n"
+	long  = "  - rest:\n      wait: {hours: 1}\n"
+)
+
+// limitRuns sets how many runs of the project there may be at a time, as an operator would.
+func limitRuns(t *testing.T, s *platform.Server, limit string) {
+	t.Helper()
+	r := s.CLI(t, "quota", "set", "--concurrent-runs", limit)
+	require.Equal(t, platform.ExitOK, r.Code, r.String())
+}
+
+// startMany starts runs from as many clients at once, in turn at each of the servers, and returns them in order of acceptance.
+func startMany(t *testing.T, count int, workflow string, servers ...*platform.Server) []*signalboxv1.Run {
+	t.Helper()
+	runs := make([]*signalboxv1.Run, count)
+	var clients sync.WaitGroup
+	for i := range runs {
+		clients.Go(func() {
+			var err error
+			if runs[i], err = servers[i%len(servers)].TryStart(t.Context(), workflow, ""); err != nil {
+				t.Errorf("start: %v", err)
+			}
+		})
+	}
+	clients.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	slices.SortFunc(runs, func(a, b *signalboxv1.Run) int { return cmp.Compare(a.GetQueuePosition(), b.GetQueuePosition()) })
+	return runs
+}
+
+// requireOneAndQueue requires that the first run has the only place, and that the others wait in order.
+func requireOneAndQueue(t *testing.T, runs []*signalboxv1.Run) {
+	t.Helper()
+	require.NotEqual(t, "admission", runs[0].GetQueuedReason())
+	for i, r := range runs[1:] {
+		require.Equal(t, "queued admission "+fmt.Sprint(i+1), fmt.Sprint(r.GetStatus(), " ", r.GetQueuedReason(), " ", r.GetQueuePosition()))
+	}
+}
+
+// requireInTurn waits until the runs are completed, and requires that each began after the one before had ended.
+func requireInTurn(t *testing.T, s *platform.Server, runs []*signalboxv1.Run) {
+	t.Helper()
+	before := time.Time{}
+	for _, r := range runs {
+		r = s.Await(t, r.GetId(), agreed, "completed")
+		require.False(t, r.GetStartTime().AsTime().Before(before), "run %s began before the one before it had ended", r.GetId())
+		before = r.GetEndTime().AsTime()
+	}
+}
+
+// TestOneRunAtATime asks for ten runs at once where one is allowed. In the middle the server is killed, and one that waits is canceled.
+func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		s := platform.StartServer(t, options)
+		limitRuns(t, s, "1")
+		servers := []*platform.Server{s}
+		if store.Driver == "postgres" {
+			other := options
+			other.Port = platform.FreePort(t)
+			servers = append(servers, platform.StartServer(t, other))
+		}
+
+		// Many clients, and as many servers as the database takes.
+		forever := s.Publish(t, platform.Document("long", long))
+		first := s.Start(t, forever, "")
+		runs := append([]*signalboxv1.Run{first}, startMany(t, 9, s.Publish(t, platform.Document("short", short)), servers...)...)
+		requireOneAndQueue(t, runs)
+		cancel(t, s, first.GetId())
+		requireInTurn(t, servers[len(servers)-1], runs[1:])
+
+		// A crash of everything that could hand over.
+		runs = startMany(t, 10, forever, servers...)
+		requireOneAndQueue(t, runs)
+		s.Await(t, runs[0].GetId(), soon, "waiting")
+		for _, server := range servers {
+			server.Kill()
+		}
+		s = platform.StartServer(t, options)
+		usage, err := s.Quotas.GetQuota(t.Context(), connect.NewRequest(&signalboxv1.GetQuotaRequest{}))
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 9}, []int64{usage.Msg.GetAdmittedRuns(), usage.Msg.GetQueuedRuns()})
+
+		// A run that waits is canceled: the others move up, and Temporal has never heard of it.
+		cancel(t, s, runs[2].GetId())
+		s.Await(t, runs[2].GetId(), soon, "canceled")
+		require.EqualValues(t, 2, s.Run(t, runs[3].GetId()).GetQueuePosition())
+		cancel(t, s, runs[0].GetId())
+		s.Await(t, runs[1].GetId(), soon, "waiting")
+		require.EqualValues(t, 1, s.Run(t, runs[3].GetId()).GetQueuePosition())
+
+		// More are let in at once when more may be.
+		limitRuns(t, s, "3")
+		for _, r := range runs[3:5] {
+			s.Await(t, r.GetId(), soon, "waiting")
+		}
+		require.Equal(t, "admission", s.Run(t, runs[5].GetId()).GetQueuedReason())
+		limitRuns(t, s, "none")
+		for _, r := range runs[5:] {
+			s.Await(t, r.GetId(), soon, "waiting")
+		}
+	})
+}
+
+func cancel(t *testing.T, s *platform.Server, id string) {
+	t.Helper()
+	_, err := s.Runs.CancelRun(t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{Id: id, Reason: "enough"}))
+	require.NoError(t, err)
+}
