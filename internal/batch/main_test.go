@@ -138,7 +138,7 @@ type platform struct {
 
 	store    *store.Store
 	controls *controls
-	ctx      context.Context //nolint:containedctx // that of the test, with its actor
+	ctx      context.Context // that of the test, with its actor
 	wake     func()
 }
 

@@ -85,7 +85,7 @@ func TestReplaysAreFoundAgain(t *testing.T) {
 type dying struct {
 	batch.WorkStore
 
-	dead context.Context //nolint:containedctx // a switch
+	dead context.Context
 }
 
 func (d dying) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {

@@ -129,6 +129,7 @@ type Server struct {
 	Audit       signalboxv1connect.AuditServiceClient
 	Quotas      signalboxv1connect.QuotaServiceClient
 	System      signalboxv1connect.SystemServiceClient
+	Batches     signalboxv1connect.BatchServiceClient
 }
 
 // Store is a database of one server.
@@ -224,6 +225,7 @@ func newServer(p *Process, address string) *Server {
 	s.Audit = signalboxv1connect.NewAuditServiceClient(client, s.URL, connect.WithGRPC())
 	s.Quotas = signalboxv1connect.NewQuotaServiceClient(client, s.URL, connect.WithGRPC())
 	s.System = signalboxv1connect.NewSystemServiceClient(client, s.URL, connect.WithGRPC())
+	s.Batches = signalboxv1connect.NewBatchServiceClient(client, s.URL, connect.WithGRPC())
 	return s
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
+// working is the batch that is worked.
+const working = "b1"
+
 // wholePage is more than any test selects.
 const wholePage = 1000
 
@@ -39,9 +42,9 @@ func getBatch(t testing.TB, s Store, id string) batch.Batch {
 	return b
 }
 
-func items(t testing.TB, s Store, id string, status batch.ItemStatus) []batch.Item {
+func items(t testing.TB, s Store, status batch.ItemStatus) []batch.Item {
 	t.Helper()
-	list, err := s.Batches().ListBatchItems(t.Context(), batch.ItemFilter{Project: here, Batch: id, Status: status, Limit: wholePage})
+	list, err := s.Batches().ListBatchItems(t.Context(), batch.ItemFilter{Project: here, Batch: working, Status: status, Limit: wholePage})
 	require.NoError(t, err)
 	return list
 }
@@ -53,17 +56,17 @@ func runsOf(list []batch.Item) (ids []string) {
 	return ids
 }
 
-func claim(t testing.TB, s Store, id string, after int64, limit int) []batch.Item {
+func claim(t testing.TB, s Store, after int64, limit int) []batch.Item {
 	t.Helper()
-	list, active, err := s.Batches().ClaimItems(t.Context(), id, after, limit)
+	list, active, err := s.Batches().ClaimItems(t.Context(), working, after, limit)
 	require.NoError(t, err)
 	require.True(t, active)
 	return list
 }
 
-func settleItems(t testing.TB, s Store, id string, n int, list ...batch.Item) {
+func settleItems(t testing.TB, s Store, n int, list ...batch.Item) {
 	t.Helper()
-	require.NoError(t, s.Batches().SettleItems(t.Context(), id, list, at(n)))
+	require.NoError(t, s.Batches().SettleItems(t.Context(), working, list, at(n)))
 }
 
 func testBatches(t *testing.T, open Opener) {
@@ -75,7 +78,7 @@ func testBatches(t *testing.T, open Opener) {
 	require.Equal(t, want, stored)
 	require.Equal(t, want, getBatch(t, s, "b1"))
 	require.EqualValues(t, 4, stored.Pending())
-	require.Equal(t, []string{"r3", "r1", "r2", "r4"}, runsOf(items(t, s, "b1", "")), "in the order given")
+	require.Equal(t, []string{"r3", "r1", "r2", "r4"}, runsOf(items(t, s, "")), "in the order given")
 
 	again, made, err := s.Batches().StartBatch(ctx, func() batch.Batch { b := newBatch("b2", 2); b.RequestID = "request-b1"; return b }(), []string{"r9"}, wholePage,
 		entry(audit.BatchStart, here, "b2"))
@@ -85,26 +88,26 @@ func testBatches(t *testing.T, open Opener) {
 	require.Empty(t, audited(t, s, "b2"))
 	require.Len(t, audited(t, s, "b1"), 1)
 
-	first := claim(t, s, "b1", 0, 2)
+	first := claim(t, s, 0, 2)
 	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
-	require.True(t, claim(t, s, "b1", 0, 1)[0].Begun, "whoever comes next knows that somebody was at it")
-	require.Equal(t, "r2", claim(t, s, "b1", 2, 1)[0].RunID)
+	require.True(t, claim(t, s, 0, 1)[0].Begun, "whoever comes next knows that somebody was at it")
+	require.Equal(t, "r2", claim(t, s, 2, 1)[0].RunID)
 	first[0].Status, first[0].NewRunID = batch.Succeeded, "new"
 	first[1].Status, first[1].Error = batch.Failed, "odd \x00 text"
-	settleItems(t, s, "b1", 5, first...)
-	settleItems(t, s, "b1", 6, first...)
+	settleItems(t, s, 5, first...)
+	settleItems(t, s, 6, first...)
 	got := getBatch(t, s, "b1")
 	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()}, "each counts once")
 	require.Equal(t, batch.Running, got.Status)
-	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, "b1", batch.Succeeded))
-	require.Equal(t, "odd \uFFFD text", items(t, s, "b1", batch.Failed)[0].Error)
+	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
+	require.Equal(t, "odd \uFFFD text", items(t, s, batch.Failed)[0].Error)
 
 	require.NoError(t, s.Batches().NoteWaiting(ctx, "b1", "temporal is away"))
 	require.Equal(t, "temporal is away", getBatch(t, s, "b1").Waiting)
-	rest := claim(t, s, "b1", 0, 10)
+	rest := claim(t, s, 0, 10)
 	require.Equal(t, []string{"r2", "r4"}, runsOf(rest))
 	rest[0].Status, rest[1].Status = batch.Refused, batch.Succeeded
-	settleItems(t, s, "b1", 7, rest...)
+	settleItems(t, s, 7, rest...)
 	got = getBatch(t, s, "b1")
 	require.Equal(t, batch.Completed, got.Status)
 	require.Equal(t, at(7), got.EndedAt)
@@ -120,10 +123,10 @@ func testBatches(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, batch.Running, got.Status)
 	require.Equal(t, []int64{4, 2, 1, 0, 1}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()})
-	retried := claim(t, s, "b1", 0, 10)
+	retried := claim(t, s, 0, 10)
 	require.Equal(t, []batch.Item{{Number: 2, RunID: "r1", Status: batch.Pending, Begun: true}}, retried)
 	retried[0].Status = batch.Succeeded
-	settleItems(t, s, "b1", 8, retried...)
+	settleItems(t, s, 8, retried...)
 	require.Equal(t, at(8), getBatch(t, s, "b1").EndedAt)
 	_, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
 	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b1")
@@ -150,7 +153,7 @@ func testBatchPause(t *testing.T, open Opener) {
 	startBatch(t, s, newBatch("b1", 1), wholePage, "r1", "r2")
 	startBatch(t, s, newBatch("b2", 2), wholePage, "r1")
 	require.Equal(t, []string{"b1", "b2"}, active())
-	held := claim(t, s, "b1", 0, 1)
+	held := claim(t, s, 0, 1)
 	require.Equal(t, batch.Paused, pause(true).Status)
 	require.Equal(t, batch.Paused, pause(true).Status)
 	require.Len(t, audited(t, s, "b1"), 2, "the second pause changed nothing")
@@ -159,10 +162,10 @@ func testBatchPause(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	held[0].Status = batch.Succeeded
-	settleItems(t, s, "b1", 3, held...)
+	settleItems(t, s, 3, held...)
 	require.EqualValues(t, 1, getBatch(t, s, "b1").Succeeded, "what was in flight counts")
 	require.Equal(t, batch.Running, pause(false).Status)
-	require.Equal(t, []string{"r2"}, runsOf(claim(t, s, "b1", 0, 10)))
+	require.Equal(t, []string{"r2"}, runsOf(claim(t, s, 0, 10)))
 
 	list, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)
@@ -189,13 +192,13 @@ func testBatchSelection(t *testing.T, open Opener) {
 	foreign := newRun("x", 3)
 	foreign.Project = "other"
 	insert(t, s, foreign)
-	filtered := func(id string, n int, f batch.Filter) batch.Batch {
-		b := newBatch(id, n)
+	filtered := func(id string, f batch.Filter) batch.Batch {
+		b := newBatch(id, 100)
 		b.Filter = &f
 		return b
 	}
 	queued := batch.Filter{Statuses: []run.Status{run.Queued, run.Waiting}}
-	total, err := s.Batches().CountRuns(ctx, filtered("", 100, queued), nil)
+	total, err := s.Batches().CountRuns(ctx, filtered("", queued), nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 20, total)
 	total, err = s.Batches().CountRuns(ctx, newBatch("", 1), []string{"r01", "x", "nothing"})
@@ -203,7 +206,7 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.EqualValues(t, 1, total)
 
 	// Page by page, nothing is done before all are taken down.
-	b := startBatch(t, s, filtered("b1", 100, queued), 8)
+	b := startBatch(t, s, filtered("b1", queued), 8)
 	require.Equal(t, batch.Selecting, b.Status)
 	require.EqualValues(t, 8, b.Total)
 	require.Equal(t, queued, *b.Filter)
@@ -219,16 +222,16 @@ func testBatchSelection(t *testing.T, open Opener) {
 	b = getBatch(t, s, "b1")
 	require.Equal(t, batch.Running, b.Status)
 	require.EqualValues(t, 20, b.Total)
-	require.Equal(t, all, runsOf(items(t, s, "b1", "")), "the oldest first, and none that came later")
+	require.Equal(t, all, runsOf(items(t, s, "")), "the oldest first, and none that came later")
 
-	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", 100, batch.Filter{}), wholePage).Total)
-	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", 100, batch.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
-	none := startBatch(t, s, filtered("b4", 100, batch.Filter{Workflow: "no/such"}), wholePage)
+	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", batch.Filter{}), wholePage).Total)
+	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", batch.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
+	none := startBatch(t, s, filtered("b4", batch.Filter{Workflow: "no/such"}), wholePage)
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)
 
 	// A page that was full may have been the last one.
-	require.Equal(t, batch.Selecting, startBatch(t, s, filtered("b5", 100, queued), 20).Status)
+	require.Equal(t, batch.Selecting, startBatch(t, s, filtered("b5", queued), 20).Status)
 	more, err := s.Batches().SelectMore(ctx, "b5", 20)
 	require.NoError(t, err)
 	require.False(t, more)
