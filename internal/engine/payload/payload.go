@@ -8,11 +8,14 @@
 package payload
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/seal"
@@ -37,8 +40,43 @@ func NewCodec(ring *seal.Ring) *Codec { return &Codec{ring: ring} }
 
 // Converter is the SDK's default converter, sealed.
 func Converter(ring *seal.Ring) converter.DataConverter {
-	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(ring))
+	return sealing{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(ring))}
 }
+
+// sealing is a converter that lets no run fail for want of a key: what cannot be opened in a workflow panics, which gives the task back
+// to Temporal, for a worker that has the key.
+type sealing struct{ converter.DataConverter }
+
+var _ workflow.ContextAware = sealing{}
+
+// WithWorkflowContext implements workflow.ContextAware.
+func (s sealing) WithWorkflowContext(workflow.Context) converter.DataConverter { return giving{s.DataConverter} }
+
+// WithContext implements workflow.ContextAware.
+func (s sealing) WithContext(context.Context) converter.DataConverter { return s }
+
+// giving gives tasks back whose payloads it cannot open.
+type giving struct{ converter.DataConverter }
+
+// FromPayload implements converter.DataConverter.
+func (g giving) FromPayload(p *commonpb.Payload, into any) error {
+	return giveBack(g.DataConverter.FromPayload(p, into))
+}
+
+// FromPayloads implements converter.DataConverter.
+func (g giving) FromPayloads(p *commonpb.Payloads, into ...any) error {
+	return giveBack(g.DataConverter.FromPayloads(p, into...))
+}
+
+func giveBack(err error) error {
+	if errors.Is(err, errUnopened) {
+		panic(err.Error())
+	}
+	return err
+}
+
+// errUnopened is in the chain of every error about a payload that could not be opened.
+var errUnopened = errors.New("opening a payload")
 
 // FailureConverter seals the messages and stack traces of failures.
 func FailureConverter(ring *seal.Ring) converter.FailureConverter {
@@ -79,11 +117,11 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		}
 		plain, err := c.ring.Open(p.GetData(), about)
 		if err != nil {
-			return nil, fmt.Errorf("opening a payload: %w", err)
+			return nil, fmt.Errorf("%w: %w", errUnopened, err)
 		}
 		out[i] = &commonpb.Payload{}
 		if err := proto.Unmarshal(plain, out[i]); err != nil {
-			return nil, fmt.Errorf("opening a payload: %w", err)
+			return nil, fmt.Errorf("%w: %w", errUnopened, err)
 		}
 	}
 	return out, nil

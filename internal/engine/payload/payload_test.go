@@ -8,6 +8,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
@@ -97,4 +98,23 @@ func TestDamagedPayloads(t *testing.T) {
 	sealed[0].Data[len(sealed[0].GetData())-1] ^= 1
 	_, err = codec.Decode(sealed)
 	require.ErrorIs(t, err, seal.ErrForged)
+}
+
+// In a workflow, what cannot be opened panics: an error would be the run's.
+func TestAWorkflowGivesBackWhatItCannotOpen(t *testing.T) {
+	t.Parallel()
+	sealed, err := payload.Converter(seal.Random("k1")).ToPayloads("a text")
+	require.NoError(t, err)
+	other, ok := payload.Converter(seal.Random("k2")).(workflow.ContextAware)
+	require.True(t, ok)
+	var read string
+	require.PanicsWithValue(t, `opening a payload: it was sealed with the key "k1", which is not in encryption.keys; put that key back to open it`,
+		func() { _ = other.WithWorkflowContext(nil).FromPayloads(sealed, &read) })
+	require.Error(t, other.WithContext(t.Context()).FromPayloads(sealed, &read), "elsewhere it is an error")
+	// What is opened and of another type is the workflow's own mistake.
+	same := seal.Random("k3")
+	sealed, err = payload.Converter(same).ToPayloads(1)
+	require.NoError(t, err)
+	aware, _ := payload.Converter(same).(workflow.ContextAware)
+	require.Error(t, aware.WithWorkflowContext(nil).FromPayloads(sealed, &read))
 }
