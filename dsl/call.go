@@ -42,10 +42,10 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 				p.report(CodeValue, v, "", "the method must be a word such as get or post, got %.80q", v.node.Text)
 			}
 		}},
-		{"endpoint", true, func(v value) { body.Endpoint = p.endpoint(v, vars) }},
-		{"headers", false, func(v value) { body.Headers = p.stringMap(v, "headers", vars) }},
-		{"query", false, func(v value) { body.Query = p.stringMap(v, "query", vars) }},
-		{"body", false, func(v value) { body.Body = p.template(v, vars) }},
+		{"endpoint", true, func(v value) { p.takingSecrets(func() { body.Endpoint, body.Authentication = p.endpoint(v, vars) }) }},
+		{"headers", false, func(v value) { p.takingSecrets(func() { body.Headers = p.stringMap(v, "headers", vars) }) }},
+		{"query", false, func(v value) { p.takingSecrets(func() { body.Query = p.stringMap(v, "query", vars) }) }},
+		{"body", false, func(v value) { p.takingSecrets(func() { body.Body = p.template(v, vars) }) }},
 		{"output", false, func(v value) {
 			body.Output = HTTPOutput(p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
 		}},
@@ -53,16 +53,19 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 	})
 }
 
-func (p *parser) endpoint(v value, vars []string) *Template {
+func (p *parser) endpoint(v value, vars []string) (*Template, *Authentication) {
 	if v.node.Kind != tree.Object {
-		return p.uri(v, vars)
+		return p.uri(v, vars), nil
 	}
-	var out *Template
+	var (
+		uri  *Template
+		auth *Authentication
+	)
 	p.object(v, "an endpoint", fields{
-		{"uri", true, func(v value) { out = p.uri(v, vars) }},
-		{"authentication", false, nil},
+		{"uri", true, func(v value) { uri = p.uri(v, vars) }},
+		{"authentication", false, func(v value) { auth = p.authentication(v, vars) }},
 	})
-	return out
+	return uri, auth
 }
 
 func (p *parser) uri(v value, vars []string) *Template {

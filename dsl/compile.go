@@ -38,7 +38,7 @@ func (p *parser) isExpression(v value, vars []string) bool {
 	}
 	if text := strings.TrimSpace(v.node.Text); p.loose && (strings.HasPrefix(text, ".") || strings.HasPrefix(text, "$")) {
 		_, err := p.jq.Compile(text, vars)
-		return err == nil
+		return err == nil || namesSecrets(err)
 	}
 	return false
 }
@@ -46,11 +46,20 @@ func (p *parser) isExpression(v value, vars []string) bool {
 func (p *parser) compile(v value, vars []string) *Expr {
 	source, _ := unwrap(v.node.Text)
 	program, err := p.jq.Compile(source, vars)
-	if err != nil {
+	switch {
+	case err != nil && p.taking && namesSecrets(err):
+		return p.assemble(v, source, vars)
+	case err != nil:
 		p.expressionProblem(v, source, vars, err)
 		return &Expr{Source: source, Pos: v.pos()}
 	}
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
+}
+
+// namesSecrets tells of an expression that does not compile that it is for a secret.
+func namesSecrets(err error) bool {
+	se, ok := errors.AsType[*jq.SyntaxError](err)
+	return ok && se.Variable == secretsVariable
 }
 
 func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
@@ -61,8 +70,11 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 			problem.Pos = p.inside(v, strings.Index(v.node.Text, source)+se.Offset)
 		}
 		switch {
-		case se.Variable == "secrets":
-			problem.Code, problem.Message = CodeUnsupported, "$secrets is in the language, but this version of Signalbox does not run it yet"
+		case se.Variable == secretsVariable && p.taking:
+			problem.Code = CodeSecret
+		case se.Variable == secretsVariable:
+			problem.Code, problem.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the run, or decides its path"
+			problem.Suggestion = "use it where a call takes it: in with.headers, with.query, with.body, with.endpoint or its authentication"
 		case se.Variable != "":
 			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
 			problem.Suggestion = suggest.Name(se.Variable, vars)

@@ -129,7 +129,8 @@ func (p *parser) useSections() []section {
 		{"errors", "error", func(v value, s scope) { p.errorDef(v, s.at(slotTask)) }},
 		{"retries", "retry policy", func(v value, s scope) { p.retryPolicy(v, s.at(slotTask)) }},
 		{"timeouts", "timeout", func(v value, s scope) { p.timeoutDef(v, s.at(slotTask)) }},
-		{"authentications", "", nil}, {"extensions", "", nil}, {"functions", "", nil}, {"secrets", "", nil}, {"catalogs", "", nil},
+		{"authentications", "authentication policy", func(v value, s scope) { p.authenticationPolicy(v, s.at(slotTask)) }},
+		{"extensions", "", nil}, {"functions", "", nil}, {"catalogs", "", nil},
 	}
 }
 
@@ -140,7 +141,7 @@ type section struct {
 
 func (p *parser) collectUse(v value) {
 	p.use = make(map[string]map[string]*reusable)
-	var fs fields
+	fs := fields{{"secrets", false, p.collectSecrets}}
 	for _, s := range p.useSections() {
 		f := field{key: s.key}
 		if s.check != nil {
@@ -191,5 +192,8 @@ func (p *parser) finishUse() Use {
 		}
 	}
 	sorted := func(key string) []string { return slices.Sorted(maps.Keys(p.use[key])) }
-	return Use{Errors: sorted("errors"), Retries: sorted("retries"), Timeouts: sorted("timeouts")}
+	return Use{
+		Authentications: sorted("authentications"), Errors: sorted("errors"), Retries: sorted("retries"), Timeouts: sorted("timeouts"),
+		Secrets: p.finishSecrets(),
+	}
 }

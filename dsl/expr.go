@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Expr is one compiled expression, or a literal array where the language allows one in its place. A nil *Expr is
+// Expr is one compiled expression, or a template where the language allows a literal array in its place or where secrets
+// are part of it. A nil *Expr is
 // never evaluated: each slot says what its absence means.
 type Expr struct {
 	Source  string // without the surrounding ${ }
@@ -43,6 +44,8 @@ type Template struct {
 	object  map[string]*Template
 	array   []*Template
 	literal any
+	secret  *Secret     // a reference to a secret
+	parts   []*Template // a text that secrets are part of
 }
 
 // Eval evaluates the template. The result shares nothing that a caller may change: it must be treated as immutable.
@@ -70,6 +73,10 @@ func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, err
 			out[i] = v
 		}
 		return out, nil
+	case t.secret != nil:
+		return Opaque{{Secret: t.secret}}, nil
+	case t.parts != nil:
+		return t.join(input, vars, fuel)
 	}
 	return t.literal, nil
 }
@@ -89,7 +96,7 @@ func (t *Template) EvalString(input any, vars map[string]any, fuel *jq.Fuel) (st
 
 // Static gives the template's value if it holds no expression.
 func (t *Template) Static() (any, bool) {
-	if t.expr == nil && t.object == nil && t.array == nil {
+	if t.expr == nil && t.object == nil && t.array == nil && t.secret == nil && t.parts == nil {
 		return t.literal, true
 	}
 	return nil, false

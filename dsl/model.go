@@ -35,9 +35,11 @@ type Evaluate struct {
 
 // Use holds the names of the reusable parts a document defines, sorted. What refers to them already holds what they stand for.
 type Use struct {
-	Errors   []string
-	Retries  []string
-	Timeouts []string
+	Authentications []string
+	Errors          []string
+	Retries         []string
+	Timeouts        []string
+	Secrets         []DeclaredSecret // in the order of the document
 }
 
 // Task is one named task of a list.
@@ -248,7 +250,9 @@ type HTTPCall struct {
 	Query    *Template // evaluates to an object of strings
 	Body     *Template
 	Output   HTTPOutput
-	Redirect bool // take a status of 300 to 399 for a success instead of an error
+	// Authentication is nil where there is none.
+	Authentication *Authentication
+	Redirect       bool // take a status of 300 to 399 for a success instead of an error
 }
 
 // Kind implements Body.

@@ -34,7 +34,7 @@ func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 // Parse reads and checks a definition in YAML or JSON. It returns all problems at once, by place, none twice. The
 // document is nil when one of them is an error; warnings leave it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
-	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler()}
+	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
 	for _, o := range opts {
 		o(p)
 	}
@@ -74,6 +74,9 @@ type parser struct {
 	problems Problems
 	loose    bool
 	use      map[string]map[string]*reusable // by section of use, then by name
+	declared []DeclaredSecret
+	secrets  map[string]bool // the declared ones, and whether they are used
+	taking   bool            // what is read now may name secrets
 }
 
 // value is a node together with its JSON pointer, which aliases keep nodes from knowing themselves.

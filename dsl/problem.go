@@ -39,13 +39,14 @@ const (
 	CodeSchema           Code = "schema"            // a JSON Schema that does not compile
 	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
 	CodeUnused           Code = "unused"            // defined, never used (warning)
+	CodeSecret           Code = "secret"            // a secret where none may be used, or that cannot be found (warning)
 )
 
 // Codes lists all codes.
 func Codes() []Code {
 	return []Code{
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
-		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
+		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused, CodeSecret,
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	slotTaskExport
 )
 
-// runtimeVariables gives the variables of a slot. $secrets is left out, as secrets are not run yet.
+// runtimeVariables gives the variables of a slot. $secrets is left out: it is no variable with a value (see Secret).
 func (s slot) runtimeVariables() []string {
 	switch s {
 	case slotWorkflowInput:

@@ -8,21 +8,25 @@ import (
 )
 
 // URI evaluates the endpoint of a call: a literal is a URI template (RFC 6570) whose names stand for the members of
-// input; what an expression gives is taken as it is, as data must not be read as a template.
-func (c *HTTPCall) URI(input any, vars map[string]any, fuel *jq.Fuel) (string, error) {
+// input; what an expression gives is taken as it is, as data must not be read as a template. The result is a string, or an
+// Opaque where secrets are part of it.
+func (c *HTTPCall) URI(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
 	if s, ok := c.Endpoint.Static(); ok {
 		return ExpandURI(fmt.Sprint(s), input)
 	}
 	v, err := c.Endpoint.Eval(input, vars, fuel)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if m, ok := v.(map[string]any); ok {
 		v = m["uri"]
 	}
+	if text, ok := v.(Opaque); ok {
+		return text, nil
+	}
 	s, ok := v.(string)
 	if !ok || s == "" {
-		return "", fmt.Errorf("evaluate %q as an endpoint: want a URI, got %s", c.Endpoint.source(), jq.TypeName(v))
+		return nil, fmt.Errorf("evaluate %q as an endpoint: want a URI, got %s", c.Endpoint.source(), jq.TypeName(v))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/opaque"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -66,11 +67,12 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 	if problem = expressionError(err, at); problem != nil {
 		return nil, problem
 	}
-	r.URL = url
-	if r.Headers, problem = m.strings(f, b.Headers, vars, "with.headers"); problem != nil {
+	headers, problem := m.strings(f, b.Headers, vars, "with.headers")
+	if problem != nil {
 		return nil, problem
 	}
-	if r.Query, problem = m.strings(f, b.Query, vars, "with.query"); problem != nil {
+	query, problem := m.strings(f, b.Query, vars, "with.query")
+	if problem != nil {
 		return nil, problem
 	}
 	if b.Body != nil {
@@ -79,12 +81,39 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			return nil, problem
 		}
 	}
+	if b.Authentication != nil {
+		r.Authentication = &Authentication{Scheme: b.Authentication.Scheme, Secret: b.Authentication.Secret}
+		if b.Authentication.Properties != nil {
+			if r.Authentication.Properties, problem = m.template(b.Authentication.Properties, f.input, vars, at); problem != nil {
+				return nil, problem
+			}
+		}
+	}
+	m.mark(r, url, headers, query)
 	return r, nil
 }
 
-// strings evaluates a template that gives an object of strings. Numbers and booleans become text, null members are
-// left out.
-func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what string) (map[string]string, *dsl.Error) {
+// mark completes a request: secrets in it become marks.
+func (m *Machine) mark(r *HTTPRequest, url any, headers, query map[string]any) {
+	marks := opaque.New()
+	if len(m.doc.Use.Secrets) > 0 {
+		marks.See(r.Method, url, headers, query, r.Body)
+		if r.Authentication != nil {
+			marks.See(r.Authentication.Properties)
+		}
+	}
+	r.URL = marks.Text(url)
+	r.Headers, r.Query = marks.Texts(headers), marks.Texts(query)
+	r.Body = marks.Value(r.Body)
+	if r.Authentication != nil {
+		r.Authentication.Properties = marks.Value(r.Authentication.Properties)
+	}
+	r.Secrets = marks.Secrets
+}
+
+// strings evaluates a template that gives an object of strings, of which secrets may be part. Numbers and booleans become
+// text, null members are left out.
+func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what string) (map[string]any, *dsl.Error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -97,11 +126,11 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+jq.TypeName(v))
 		return nil, &problem
 	}
-	out := make(map[string]string, len(object))
+	out := make(map[string]any, len(object))
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch value := object[name].(type) {
 		case nil:
-		case string:
+		case string, dsl.Opaque:
 			out[name] = value
 		case []any, map[string]any:
 			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))

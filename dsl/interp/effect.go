@@ -85,6 +85,18 @@ type HTTPRequest struct {
 	HasBody  bool
 	Output   dsl.HTTPOutput
 	Redirect bool
+	// Authentication is nil where there is none.
+	Authentication *Authentication
+	// Secrets are the marks in all of the above that stand for secrets, with what they stand for. No other text in the request is
+	// equal to one, whatever data it is made of.
+	Secrets map[string]dsl.Secret
+}
+
+// Authentication is how a call authenticates: Properties, or those in the secret of the name Secret.
+type Authentication struct {
+	Scheme     dsl.AuthScheme
+	Secret     string
+	Properties any
 }
 
 // Result is how a call went: Value, the task's raw output as a plain JSON value, or Error.

@@ -60,6 +60,15 @@ func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
 	if err != nil {
 		return nil, parseError(err)
 	}
+	program, failed := c.compile(query, source, vars)
+	if failed != nil {
+		return nil, failed
+	}
+	return program, nil
+}
+
+// compile compiles what was parsed from source, or a part of it.
+func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Program, *SyntaxError) {
 	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.lib, used: make(map[string]bool)}
 	safe := r.query(query)
 	if r.err != nil {
