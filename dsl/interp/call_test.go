@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 func TestCallMapsItsRequest(t *testing.T) {
@@ -40,6 +42,79 @@ do:
 	require.Equal(t, int64(1), c.StepNumber)
 	require.Equal(t, epoch.Add(20*time.Second), c.Deadline)
 	require.Regexp(t, `^run-1-[0-9a-f]{16}$`, c.Key)
+}
+
+func TestSecretsAreMarks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+use: {secrets: [token, db, a.b]}
+do:
+  - send:
+      call: http
+      with:
+        method: post
+        endpoint:
+          uri: '${ "https://" + .host + "/?key=" + $secrets.token }'
+          authentication: {basic: {username: '${ .user }', password: '${ $secrets.db.password }'}}
+        headers: '${ {Authorization: "Bearer \($secrets.token)", "X-N": .n} }'
+        query: {q: '${ $secrets["a.b"] }', n: '${ .none + $secrets.db["x y"] }'}
+        body: {deep: [{pin: '${ "no \(.n): " + $secrets.db.password }'}], plain: '${ .n }'}`),
+		`{"host": "shop", "user": "me", "n": 3}`)
+	w.origin = func(interp.Call) answer { return ok(nil) }
+	w.completes(`null`)
+	token, db := dsl.Secret{Name: "token", Members: []string{}}, dsl.Secret{Name: "db", Members: []string{"password"}}
+	require.Equal(t, &interp.HTTPRequest{
+		Method: "POST", URL: "https://shop/?key=⟦secrets.token⟧",
+		Headers:        map[string]string{"Authorization": "Bearer ⟦secrets.token⟧", "X-N": "3"},
+		Query:          map[string]string{"q": "⟦secrets.a.b⟧", "n": "⟦secrets.db.x y⟧"},
+		Body:           map[string]any{"deep": []any{map[string]any{"pin": "no 3: ⟦secrets.db.password⟧"}}, "plain": 3},
+		HasBody:        true,
+		Output:         dsl.OutputContent,
+		Authentication: &interp.Authentication{Scheme: dsl.AuthBasic, Properties: map[string]any{"username": "me", "password": "⟦secrets.db.password⟧"}},
+		Secrets: map[string]dsl.Secret{
+			"⟦secrets.token⟧": token, "⟦secrets.db.password⟧": db,
+			"⟦secrets.a.b⟧": {Name: "a.b", Members: []string{}}, "⟦secrets.db.x y⟧": {Name: "db", Members: []string{"x y"}},
+		},
+	}, w.calls[0].HTTP)
+}
+
+func TestDataNeverPassesForASecret(t *testing.T) {
+	t.Parallel()
+	for name, given := range map[string]string{
+		"a value":           `{"x": "give me ⟦secrets.token⟧", "y": ""}`,
+		"in two parts":      `{"x": "⟦secrets.", "y": "token⟧"}`,
+		"another spelling":  `{"x": "⟦secrets.token⟧ ⟦secrets.token#2⟧", "y": ""}`,
+		"the name of a key": `{"x": {"⟦secrets.token⟧": 1}, "y": ""}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, document(`
+use: {secrets: [token]}
+do: [{c: {call: http, with: {method: post, endpoint: 'http://x', body: {x: '${ .x }', s: '${ "\(.x)" + .y + $secrets.token }'}}}}]`), given)
+			w.origin = func(interp.Call) answer { return ok(1) }
+			w.completes(`1`)
+			r := w.calls[0].HTTP
+			require.Len(t, r.Secrets, 1)
+			for mark := range r.Secrets {
+				body, _ := r.Body.(map[string]any)
+				all, err := jq.EncodeJSON(body)
+				require.NoError(t, err)
+				require.Equal(t, 1, strings.Count(string(all), mark), "%s", all)
+				require.True(t, strings.HasSuffix(body["s"].(string), mark))
+			}
+		})
+	}
+}
+
+func TestASecretBesideWhatIsNoText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+use: {secrets: [token]}
+do: [{c: {call: http, with: {method: get, endpoint: 'http://x', headers: {A: '${ .n + $secrets.token }'}}}}]`), `{"n": 1}`)
+	outcome := w.run()
+	require.Equal(t, interp.StatusFailed, outcome.Status)
+	require.Equal(t, dsl.ErrorTypeExpression, outcome.Error.Type)
+	require.Contains(t, outcome.Error.Detail, "want a string beside a secret, got a number")
 }
 
 func TestDataIsNeverATemplate(t *testing.T) {

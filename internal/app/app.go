@@ -151,6 +151,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 
 	projects := project.NewService(a.store, now)
 	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
+	workflows.LookFor(secrets(cfg.Secrets))
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
@@ -188,7 +189,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
-		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version})
+		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets)})
 		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events))
 		dependencies = append(dependencies, events.dependency(),
 			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})

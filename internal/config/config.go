@@ -39,6 +39,7 @@ type Config struct {
 	Dispatch   Dispatch   `yaml:"dispatch" doc:"The dispatchers, which turn events into runs: when an owner or a worker counts as gone."`
 	Supervisor Supervisor `yaml:"supervisor" doc:"The supervisor, which ends what crashed dispatchers and owners leave behind."`
 	Calls      Calls      `yaml:"calls" doc:"Calls that workflows make to other systems."`
+	Secrets    Secrets    `yaml:"secrets" doc:"Where workers find the secrets that workflows use. The first of dir, env_prefix and command that has one gives it."`
 	Log        Log        `yaml:"log" doc:"The process's own log, written to standard error."`
 	Telemetry  Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
 
@@ -190,6 +191,15 @@ type Calls struct {
 	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`
 	Timeout          time.Duration `yaml:"timeout" default:"30s" doc:"Longest single call, redirects included."`
 	MaxResponseBytes Size          `yaml:"max_response_bytes" default:"1MiB" doc:"Largest response body. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
+}
+
+// Secrets names the providers of secrets.
+type Secrets struct {
+	Dir       string        `yaml:"dir" default:"" kind:"file" doc:"Folder with a folder of each project, in which each file is a secret: DIR/PROJECT/NAME. A line end at the end of a file is not part of the secret. Mounted Kubernetes secrets have this form."`
+	EnvPrefix string        `yaml:"env_prefix" default:"SIGNALBOX_SECRET_" doc:"Begins the variables that are secrets: PREFIX + PROJECT + __ + NAME, in capitals and with _ for hyphens and dots, for example SIGNALBOX_SECRET_SHOP__PAYMENT_KEY. Empty: none is."`
+	Command   []string      `yaml:"command" default:"" doc:"Program, with its first arguments, that is run as COMMAND PROJECT NAME and writes the secret to its standard output. Status 3 says that there is none. Its standard error is not shown."`
+	Timeout   time.Duration `yaml:"timeout" default:"5s" doc:"How long command may take."`
+	Cache     time.Duration `yaml:"cache" default:"5s" doc:"How long a secret that was found is used before it is asked for again. 0s: not at all."`
 }
 
 // Log says what is logged and how.

@@ -151,7 +151,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
 		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
 		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
-		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, projects, redis, roles, runs, store, supervisor, telemetry, temporal, worker, workflows"},
+		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, projects, redis, roles, runs, secrets, store, supervisor, telemetry, temporal, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,6 +262,9 @@ func TestBounds(t *testing.T) {
 		"--runs-max-input-bytes=0":                 "lets nothing through",
 		"--runs-start-timeout=1ms":                 "is too short; give at least 100ms",
 		"--calls-timeout=0s":                       "is too short",
+		"--secrets-timeout=0s":                     "is too short",
+		"--secrets-cache=1h":                       "is over 5m0s",
+		"--secrets-env-prefix=1 X":                 "cannot begin a variable",
 		"--worker-stop-timeout=-1s":                "is too short",
 		"--worker-max-concurrent-workflow-tasks=1": "is too few; give at least 2",
 		"--worker-max-concurrent-activities=0":     "is too few",

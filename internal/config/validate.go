@@ -35,6 +35,7 @@ func (c *Config) validate() Problems {
 		c.Dispatch.Validate().under("dispatch"),
 		c.Supervisor.Validate().under("supervisor"),
 		c.Calls.Validate().under("calls"),
+		c.Secrets.Validate().under("secrets"),
 		c.Log.Validate().under("log"),
 		c.Telemetry.Validate().under("telemetry"),
 	} {
@@ -264,6 +265,23 @@ func (c Calls) Networks() []netip.Prefix {
 	}
 	return networks
 }
+
+// Validate reports a prefix that no variable can have, and paces that cannot be kept.
+func (s Secrets) Validate() Problems {
+	var ps found
+	if s.EnvPrefix != "" && !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s.EnvPrefix) {
+		ps.add("env_prefix", "%q cannot begin a variable; use letters, digits and underscores, for example SIGNALBOX_SECRET_", s.EnvPrefix)
+	}
+	atLeast(&ps, "timeout", s.Timeout, shortest)
+	atLeast(&ps, "cache", s.Cache, 0)
+	if s.Cache > mostKept {
+		ps.add("cache", "%v is over %v, so a secret that is rotated would be used for too long; lower it", s.Cache, mostKept)
+	}
+	return Problems(ps)
+}
+
+// mostKept bounds how long a rotated secret goes on being used.
+const mostKept = 5 * time.Minute
 
 // Validate reports an unknown level or format.
 func (l Log) Validate() Problems {

@@ -197,6 +197,7 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
+	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.CredentialsActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, w.opts.Events)

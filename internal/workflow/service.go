@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 // Projects finds projects.
@@ -24,11 +27,44 @@ type Service struct {
 	projects Projects
 	limits   dsl.Limits
 	now      func() time.Time
+	secrets  secret.Provider // nil: not looked for
 }
 
 // NewService returns a service over a store, with the limits documents must keep.
 func NewService(store Store, projects Projects, limits dsl.Limits, now func() time.Time) *Service {
 	return &Service{store: store, projects: projects, limits: limits, now: now}
+}
+
+// LookFor has publishing warn of secrets that the provider does not have. Call it before the service is used.
+func (s *Service) LookFor(secrets secret.Provider) { s.secrets = secrets }
+
+// lookWithin bounds the search for the secrets of one document.
+const lookWithin = 3 * time.Second
+
+// missing warns of the secrets of a document that are not found here. Workers may have others.
+func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Document) dsl.Problems {
+	if s.secrets == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	var out dsl.Problems
+	for _, declared := range doc.Use.Secrets {
+		_, err := s.secrets.Resolve(ctx, projectName, declared.Name)
+		if err == nil {
+			continue
+		}
+		problem := dsl.Problem{
+			Severity: dsl.SeverityWarning, Code: dsl.CodeSecret, Path: declared.Path, Pos: declared.Pos,
+			Message:    fmt.Sprintf("the secret %q was not found by the server", declared.Name),
+			Suggestion: "provide it before a run needs it; where workers have secrets of their own, it is enough that they have it",
+		}
+		if !errors.Is(err, secret.ErrMissing) {
+			problem.Message = fmt.Sprintf("whether there is a secret %q is not known: its provider failed", declared.Name)
+		}
+		out = append(out, problem)
+	}
+	return out
 }
 
 // Checked is what a check of a document found. Document is nil when it has problems of severity error.
@@ -94,6 +130,7 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 	if c.Document == nil {
 		return Published{Problems: c.Problems}, documentFault("the document cannot be published", c.Problems)
 	}
+	c.Problems = append(c.Problems, s.missing(ctx, projectName, c.Document)...)
 	v := Version{
 		Project: projectName, Workflow: c.Name, Version: c.Version,
 		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/secret"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -181,6 +183,38 @@ func TestPublishTellsEveryProblem(t *testing.T) {
 	require.Equal(t, "source", f.Fields[0].Path)
 	_, err = b.Get(b.ctx, here, hello)
 	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, hello)
+}
+
+// locker knows one secret, and does not know of another.
+type locker struct{}
+
+func (locker) Resolve(_ context.Context, project, name string) (secret.Value, error) {
+	switch name {
+	case "known":
+		return secret.Value("planted-" + project), nil
+	case "unknown":
+		return nil, errors.New("planted: the vault is sealed")
+	}
+	return nil, fmt.Errorf("it: %w", secret.ErrMissing)
+}
+
+func TestPublishWarnsOfSecretsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.LookFor(locker{})
+	source := strings.Replace(document("ns/hello", "1.0.0", "1"), "do:", "use: {secrets: [known, gone, unknown]}\ndo:\n"+
+		"  - c: {call: http, with: {method: get, endpoint: http://x, headers: {A: '${ $secrets.known + $secrets.gone + $secrets.unknown }'}}}", 1)
+	p, err := b.Publish(b.ctx, here, source, "ada")
+	require.NoError(t, err)
+	require.True(t, p.Created)
+	require.Len(t, p.Problems, 2)
+	for i, want := range []string{`the secret "gone" was not found by the server`, `whether there is a secret "unknown" is not known: its provider failed`} {
+		require.Equal(t, dsl.SeverityWarning, p.Problems[i].Severity)
+		require.Equal(t, dsl.CodeSecret, p.Problems[i].Code)
+		require.Equal(t, want, p.Problems[i].Message)
+		require.Equal(t, fmt.Sprintf("/use/secrets/%d", i+1), p.Problems[i].Path)
+		require.Positive(t, p.Problems[i].Pos.Line)
+	}
 }
 
 func TestPublishDraft(t *testing.T) {

@@ -17,6 +17,9 @@ const (
 	// HTTPActivity performs one HTTP exchange: func(context.Context, HTTPRequest) (HTTPResponse, error).
 	// The same function serves as an activity and as a local activity (safe methods).
 	HTTPActivity = "signalbox.http"
+	// CredentialsActivity is HTTPActivity for requests with secrets or authentication. A worker of a release that knows neither
+	// must not take one: it would send the marks in place of the secrets. As a local activity there is no such worker.
+	CredentialsActivity = "signalbox.http.credentials"
 	// BarrierActivity does nothing: func(context.Context) error. It ends a workflow task that has grown too big.
 	BarrierActivity = "signalbox.barrier"
 )
@@ -53,7 +56,31 @@ type HTTPRequest struct {
 	MaxResponseBytes int64 `json:"maxResponseBytes"`
 	// Local tells that this is a local activity: it must not heartbeat.
 	Local bool `json:"local,omitempty"`
+	// Project is whose secrets are used; empty where none is.
+	Project string `json:"project,omitempty"`
+	// Secrets are the marks in URL, Headers, Query, Body and Authentication that stand for secrets. Each is put in its place right
+	// before the request goes out.
+	Secrets map[string]Secret `json:"secrets,omitempty"`
+	// Authentication is how the request authenticates, nil where it does not.
+	Authentication *Authentication `json:"authentication,omitempty"`
 }
+
+// Secret refers to a project's secret, or to a member of one that is a JSON object.
+type Secret struct {
+	Name    string   `json:"name"`
+	Members []string `json:"members,omitempty"`
+}
+
+// Authentication is a policy: Scheme (basic, bearer, digest, oauth2, oidc) with its Properties, a JSON object, or with the secret
+// that is one.
+type Authentication struct {
+	Scheme     string          `json:"scheme"`
+	Secret     string          `json:"secret,omitempty"`
+	Properties json.RawMessage `json:"properties,omitempty"`
+}
+
+// UsesCredentials tells whether the request needs a worker that knows secrets and authentication.
+func (r HTTPRequest) UsesCredentials() bool { return len(r.Secrets) > 0 || r.Authentication != nil }
 
 // HTTPResponse is an acceptable answer (2xx; 3xx too with Redirect). Anything else is a CallError.
 type HTTPResponse struct {

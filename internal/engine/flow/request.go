@@ -41,7 +41,31 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 		}
 		r.Body = body
 	}
+	d.credentials(&r, c.HTTP)
 	return r
+}
+
+// credentials puts into a request what its secrets and its authentication are.
+func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
+	for mark, s := range from.Secrets {
+		if r.Secrets == nil {
+			r.Secrets = make(map[string]Secret, len(from.Secrets))
+		}
+		r.Secrets[mark] = Secret{Name: s.Name, Members: s.Members}
+	}
+	if a := from.Authentication; a != nil {
+		r.Authentication = &Authentication{Scheme: string(a.Scheme), Secret: a.Secret}
+		if a.Properties != nil {
+			properties, err := encode(a.Properties)
+			if err != nil {
+				panic(fmt.Sprintf("encode a call's authentication: %v", err)) // as with its body
+			}
+			r.Authentication.Properties = properties
+		}
+	}
+	if r.UsesCredentials() {
+		r.Project = d.in.Project
+	}
 }
 
 // safe tells of a method whether a request may be sent twice without harm.
@@ -75,7 +99,11 @@ func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, local bool) {
 				MaximumAttempts: d.limits.CallTries,
 			},
 		})
-		e.future = workflow.ExecuteActivity(ctx, HTTPActivity, r)
+		name := HTTPActivity
+		if r.UsesCredentials() {
+			name = CredentialsActivity
+		}
+		e.future = workflow.ExecuteActivity(ctx, name, r)
 		d.events += eventsPerActivity
 	}
 	d.pending = append(d.pending, e)

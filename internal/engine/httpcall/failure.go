@@ -14,6 +14,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 // Bounds on text that comes from outside and goes into errors, in bytes.
@@ -118,12 +121,58 @@ func reason(bounded context.Context, r flow.HTTPRequest, err error) string {
 // failure makes the error that crosses the wire. What net/http said is not attached as its cause: that text repeats the
 // whole URL, with what may be secret in its query.
 func failure(category flow.Category, kind string, status int, title, detail string) error {
-	return flow.CallError(category, dsl.Error{
-		Type:   kind,
-		Status: status,
-		Title:  clip(title, maxTitle),
-		Detail: clip(detail, maxDetail),
-	}, nil)
+	return &failed{category, dsl.Error{Type: kind, Status: status, Title: title, Detail: detail}}
+}
+
+// failed is a failure on its way out.
+type failed struct {
+	category flow.Category
+	problem  dsl.Error
+}
+
+func (f *failed) Error() string { return f.problem.Error() }
+
+// outward is how an error leaves: without secrets, and only then shortened, as half a secret would not be found.
+func outward(err error, s *scrub.Scrubber) error {
+	f, ok := errors.AsType[*failed](err)
+	if !ok {
+		return err
+	}
+	p := f.problem
+	p.Title, p.Detail = clip(s.Text(p.Title), maxTitle), clip(s.Text(p.Detail), maxDetail)
+	return flow.CallError(f.category, p, nil)
+}
+
+// unresolved is the failure of a request whose secrets or credentials cannot be had. Nothing was sent.
+func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
+	if errors.Is(parent.Err(), context.Canceled) {
+		return fmt.Errorf("%s: %w", subject(r), parent.Err())
+	}
+	status, title := http.StatusBadRequest, "Secret not usable"
+	var provider *providerError
+	switch {
+	case errors.Is(err, secret.ErrMissing):
+		title = "Secret not found"
+	case errors.As(err, &provider):
+		status, title = http.StatusServiceUnavailable, "Secret not available"
+	}
+	return failure(flow.CategoryRefused, dsl.ErrorTypeConfiguration, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
+}
+
+// unauthenticated is the failure of a request for which its authority gave no credentials.
+func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, err error) error {
+	var (
+		refused *authn.RefusedError
+		network *url.Error
+	)
+	switch {
+	case errors.As(err, &refused):
+		detail := fmt.Sprintf("%s was not sent: %s", subject(r), refused.What)
+		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthentication, http.StatusUnauthorized, "Not authenticated", detail)
+	case errors.As(err, &network), bounded.Err() != nil:
+		return transportFailure(parent, bounded, r, err)
+	}
+	return invalidRequest(r, err)
 }
 
 // subject names the call without what may be secret in its URL: user, query and fragment.

@@ -17,6 +17,13 @@
 // followed; one that cannot be followed (304, or no Location) is the result. What leaves the origin that the workflow
 // named carries no headers of the workflow's making other than Accept and Content-Type, and https never falls back to http.
 //
+// # Secrets and authentication
+//
+// Secrets in a request are marks until it is sent; [Options.Secrets] gives what they stand for. Their values are taken out of
+// everything that comes back (package scrub): content, headers, the request as it went out, the texts of failures. A redirection to another
+// origin that would take the body of a request with secrets along is refused. Package authn has the schemes of authentication; its
+// requests to authorities pass the same guard.
+//
 // # Failures
 //
 // Every failed call is a [flow.CallError]; Temporal never retries it, since the language's `try` decides that:
@@ -30,6 +37,9 @@
 //	answer over the size limit                         communication   502                  too_large
 //	address or redirection not allowed by the guard    authorization   403                  refused
 //	URL, method or header that cannot be sent          configuration   400                  refused
+//	a secret that nobody has, or that lacks a member   configuration   400                  refused
+//	a provider of secrets that fails                   configuration   503                  refused
+//	no token from the authority                        authentication  401                  refused
 //
 // A status of 503 means that nothing was sent. With 502 and 504 nobody knows whether the origin acted.
 // A call that ends because its activity was canceled returns the context's error instead.
@@ -47,6 +57,9 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 const (
@@ -68,6 +81,8 @@ type Options struct {
 	AllowPrivate []netip.Prefix
 	// UserAgent is sent where a workflow gives none of its own.
 	UserAgent string
+	// Secrets gives the secrets that calls use; nil: there are none.
+	Secrets secret.Provider
 }
 
 // Caller performs HTTP calls. It is safe for concurrent use.
@@ -75,6 +90,8 @@ type Caller struct {
 	client    *http.Client
 	transport *http.Transport
 	userAgent string
+	secrets   secret.Provider
+	tokens    *authn.Tokens
 }
 
 // New makes a caller. It starts nothing until its first call.
@@ -90,11 +107,17 @@ func New(o Options) *Caller {
 		IdleConnTimeout:        idleConnTimeout,
 		MaxResponseHeaderBytes: maxResponseHeaderBytes,
 	}
-	return &Caller{
+	c := &Caller{
 		client:    &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 		transport: transport,
 		userAgent: o.UserAgent,
+		secrets:   o.Secrets,
 	}
+	if c.secrets == nil {
+		c.secrets = none{}
+	}
+	c.tokens = authn.NewTokens(c.client, time.Now)
+	return c
 }
 
 // Close gives back the connections that are kept. Calls in progress are not affected.
@@ -115,24 +138,64 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 	bounded, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTimeLimit)
 	defer cancel()
 
-	req, err := c.build(withRedirects(bounded, r.Redirect), r)
+	sealed, err := c.resolve(bounded, r)
 	if err != nil {
-		return flow.HTTPResponse{}, invalidRequest(r, err)
+		return flow.HTTPResponse{}, outward(unresolved(ctx, r, err), nil)
 	}
-	res, err := c.client.Do(req)
+	res, body, err := c.exchange(ctx, bounded, r, sealed)
+	scrubber := scrub.New(sealed.credentials()...)
 	if err != nil {
-		return flow.HTTPResponse{}, transportFailure(ctx, bounded, r, err)
-	}
-	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
-
-	body, err := readBody(res.Body, r.MaxResponseBytes)
-	if err != nil {
-		return flow.HTTPResponse{}, transportFailure(ctx, bounded, r, err)
+		return flow.HTTPResponse{}, outward(err, scrubber)
 	}
 	if !acceptable(res.StatusCode, r.Redirect) {
-		return flow.HTTPResponse{}, answered(r, res, body)
+		return flow.HTTPResponse{}, outward(answered(r, res, scrubber.Bytes(body)), scrubber)
 	}
-	return respond(r, res, body)
+	out, err := respond(r, res, body, scrubber)
+	return out, outward(err, scrubber)
+}
+
+// exchange sends the request, twice where the first answer is a challenge, and reads the answer.
+func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *sealed) (*http.Response, []byte, error) {
+	travel := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0})
+	req, err := c.build(travel, s.HTTPRequest)
+	if err != nil {
+		return nil, nil, invalidRequest(r, err)
+	}
+	if s.method != nil {
+		if err := s.method.Authorize(bounded, req); err != nil {
+			return nil, nil, unauthenticated(ctx, bounded, r, err)
+		}
+	}
+	res, body, err := c.send(req, r.MaxResponseBytes)
+	if err != nil {
+		return nil, nil, transportFailure(ctx, bounded, r, err)
+	}
+	if s.method == nil {
+		return res, body, nil
+	}
+	header, again := s.method.Answer(req, res)
+	if !again {
+		return res, body, nil
+	}
+	if req, err = c.build(travel, s.HTTPRequest); err != nil {
+		return nil, nil, invalidRequest(r, err)
+	}
+	req.Header.Set("Authorization", header)
+	if res, body, err = c.send(req, r.MaxResponseBytes); err != nil {
+		return nil, nil, transportFailure(ctx, bounded, r, err)
+	}
+	return res, body, nil
+}
+
+// send sends a request and reads the answer up to limit bytes.
+func (c *Caller) send(req *http.Request, limit int64) (*http.Response, []byte, error) {
+	res, err := c.client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
+	body, err := readBody(res.Body, limit)
+	return res, body, err
 }
 
 // acceptable tells whether a status is a result. The client has already swallowed 1xx.
@@ -177,13 +240,20 @@ func heartbeat(ctx context.Context) func() {
 
 type redirectsKey struct{}
 
-func withRedirects(ctx context.Context, follow bool) context.Context {
-	return context.WithValue(ctx, redirectsKey{}, follow)
+// redirects says what to do with redirections of a request.
+type redirects struct {
+	follow bool
+	secret bool // secrets are in the request
+}
+
+func withRedirects(ctx context.Context, r redirects) context.Context {
+	return context.WithValue(ctx, redirectsKey{}, r)
 }
 
 // checkRedirect decides on following a redirection. The address it leads to is checked by the guard as ever.
 func checkRedirect(next *http.Request, via []*http.Request) error {
-	if follow, _ := next.Context().Value(redirectsKey{}).(bool); !follow {
+	policy, _ := next.Context().Value(redirectsKey{}).(redirects)
+	if !policy.follow {
 		return http.ErrUseLastResponse
 	}
 	if len(via) > maxRedirects {
@@ -197,6 +267,9 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		return &blockedError{what: fmt.Sprintf("a redirection leads from https to http at %q", next.URL.Host)}
 	}
 	if next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
+		if policy.secret && next.Body != nil && next.Body != http.NoBody {
+			return &blockedError{what: fmt.Sprintf("a redirection would take a request with secrets in it to %q", next.URL.Host)}
+		}
 		keepForeign(next.Header)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
 )
 
 // maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body was, and Temporal
@@ -36,14 +37,19 @@ func readBody(r io.Reader, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// respond makes the result of an acceptable answer.
-func respond(r flow.HTTPRequest, res *http.Response, body []byte) (flow.HTTPResponse, error) {
+// respond makes the result of an acceptable answer, without the secrets that it may repeat.
+func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *scrub.Scrubber) (flow.HTTPResponse, error) {
 	out := flow.HTTPResponse{StatusCode: res.StatusCode}
-	content, err := decode(r.Output, res.Header.Get(headerContentType), body)
+	contentType := res.Header.Get(headerContentType)
+	if r.Output == flow.OutputRaw || !isJSON(mediaType(contentType)) {
+		body = s.Bytes(body) // before it becomes base64
+	}
+	content, err := decode(r.Output, contentType, body)
 	if err != nil {
 		return out, notJSON(r, err)
 	}
 	if content != nil {
+		content = s.Value(content)
 		if out.Content, err = jq.EncodeJSON(content); err != nil {
 			return out, notJSON(r, err)
 		}
@@ -52,11 +58,11 @@ func respond(r flow.HTTPRequest, res *http.Response, body []byte) (flow.HTTPResp
 		return out, tooLarge(r, fmt.Errorf("%w of %d bytes as JSON", errTooLarge, maxContentBytes))
 	}
 	if r.Output == flow.OutputResponse {
-		out.Headers = flatten(res.Header)
+		out.Headers = scrubbed(s, flatten(res.Header))
 		out.Request = &flow.SentRequest{
 			Method:  res.Request.Method,
-			URI:     res.Request.URL.Redacted(),
-			Headers: sentHeaders(res.Request.Header),
+			URI:     s.Text(res.Request.URL.Redacted()),
+			Headers: scrubbed(s, sentHeaders(res.Request.Header)),
 		}
 	}
 	return out, nil
@@ -114,6 +120,13 @@ func flatten(h http.Header) map[string]string {
 		out[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
 	}
 	return out
+}
+
+func scrubbed(s *scrub.Scrubber, headers map[string]string) map[string]string {
+	for name, value := range headers {
+		headers[name] = s.Text(value)
+	}
+	return headers
 }
 
 // sentHeaders leaves out credentials: results are stored and shown.

@@ -1,0 +1,17 @@
+package app
+
+import (
+	"os"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/secret"
+	"github.com/signalbox-dev/signalbox/internal/secret/provider"
+)
+
+// secrets is who gives the secrets of this process.
+func secrets(cfg config.Secrets) secret.Provider {
+	return provider.New(provider.Options{
+		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout, Keep: cfg.Cache, Now: time.Now,
+	})
+}

@@ -1,0 +1,295 @@
+package authn
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxAnswer   = 256 << 10
+	formType    = "application/x-www-form-urlencoded"
+	jsonType    = "application/json"
+	defaultPath = "/oauth2/token"
+	// maxTokens bounds the memory of tokens: over it, it begins anew.
+	maxTokens = 1000
+	// early is how long before its end a token is not used any more.
+	early = 30 * time.Second
+	// untold is how long a token is used whose end is not told.
+	untold = time.Minute
+)
+
+// Tokens asks authorities for tokens and keeps them while they are valid. It is safe for concurrent use.
+type Tokens struct {
+	client *http.Client
+	now    func() time.Time
+
+	mu   sync.Mutex
+	held map[[sha256.Size]byte]held
+}
+
+type held struct {
+	token string
+	until time.Time
+}
+
+// NewTokens returns an empty store. client makes the requests to authorities.
+func NewTokens(client *http.Client, now func() time.Time) *Tokens {
+	return &Tokens{client: client, now: now, held: map[[sha256.Size]byte]held{}}
+}
+
+// cacheKey names a token by all that it was asked for with.
+func cacheKey(project, scheme string, properties []byte) [sha256.Size]byte {
+	return sha256.Sum256(slices.Concat([]byte(project+"\x00"+scheme+"\x00"), properties))
+}
+
+func (t *Tokens) get(key [sha256.Size]byte) (string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.held[key]
+	return h.token, ok && t.now().Before(h.until)
+}
+
+func (t *Tokens) put(key [sha256.Size]byte, token string, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.held) >= maxTokens {
+		clear(t.held)
+	}
+	t.held[key] = held{token, until}
+}
+
+func (t *Tokens) drop(key [sha256.Size]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.held, key)
+}
+
+// granted authenticates with a token of an authority.
+type granted struct {
+	tokens   *Tokens
+	key      [sha256.Size]byte
+	p        Properties
+	discover bool // the authority tells its endpoints itself
+	token    string
+}
+
+func (g *granted) Credentials() []string {
+	return []string{g.token, g.p.Client.Secret, g.p.Password, g.p.RefreshToken, g.p.Subject.Token, g.p.Actor.Token}
+}
+
+func (g *granted) Authorize(ctx context.Context, req *http.Request) error {
+	token, ok := g.tokens.get(g.key)
+	if !ok {
+		asked := g.tokens.now()
+		fresh, lifetime, err := g.ask(ctx)
+		if err != nil {
+			return err
+		}
+		token = fresh
+		g.tokens.put(g.key, token, asked.Add(lifetime))
+	}
+	g.token = token
+	req.Header.Set("Authorization", "Bearer "+token)
+	return nil
+}
+
+// Answer forgets a token that was refused, so that the next attempt asks for another.
+func (g *granted) Answer(_ *http.Request, res *http.Response) (string, bool) {
+	if res.StatusCode == http.StatusUnauthorized {
+		g.tokens.drop(g.key)
+	}
+	return "", false
+}
+
+// ask gets a token from the authority, and tells for how long it is to be used.
+func (g *granted) ask(ctx context.Context) (string, time.Duration, error) {
+	endpoint, err := g.endpoint(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	req, err := g.request(ctx, endpoint)
+	if err != nil {
+		return "", 0, err
+	}
+	var answer struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"`
+	}
+	if err := g.exchange(req, &answer); err != nil {
+		return "", 0, err
+	}
+	if answer.AccessToken == "" {
+		return "", 0, &RefusedError{fmt.Sprintf("the authority at %s gave no token: %v", place(endpoint), errNoToken)}
+	}
+	if err := g.checkIssuer(answer.AccessToken); err != nil {
+		return "", 0, err
+	}
+	lifetime := untold
+	if answer.ExpiresIn > 0 {
+		lifetime = time.Duration(min(answer.ExpiresIn, int64((24*time.Hour).Seconds()))) * time.Second
+		lifetime -= min(early, lifetime/2)
+	}
+	return answer.AccessToken, lifetime, nil
+}
+
+// endpoint is where tokens are asked for.
+func (g *granted) endpoint(ctx context.Context) (string, error) {
+	base := strings.TrimRight(g.p.Authority, "/")
+	if !g.discover {
+		path := g.p.Endpoints.Token
+		if path == "" {
+			path = defaultPath
+		}
+		return base + "/" + strings.TrimLeft(path, "/"), nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/.well-known/openid-configuration", http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("the authority %s is not a URL", place(base))
+	}
+	var found struct {
+		TokenEndpoint string `json:"token_endpoint"`
+	}
+	if err := g.exchange(req, &found); err != nil {
+		return "", err
+	}
+	if found.TokenEndpoint == "" {
+		return "", &RefusedError{fmt.Sprintf("the authority at %s names no token_endpoint", place(base))}
+	}
+	return found.TokenEndpoint, nil
+}
+
+// request makes the request for a token.
+func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, error) {
+	form := url.Values{"grant_type": {g.p.Grant}}
+	set := func(name, value string) {
+		if value != "" {
+			form.Set(name, value)
+		}
+	}
+	set("scope", strings.Join(g.p.Scopes, " "))
+	for _, audience := range g.p.Audiences {
+		form.Add("audience", audience)
+	}
+	switch g.p.Grant {
+	case "client_credentials":
+	case "password":
+		set("username", g.p.Username)
+		set("password", g.p.Password)
+	case "refresh_token":
+		if g.p.RefreshToken == "" {
+			return nil, fmt.Errorf("the grant refresh_token needs a secret with the member refresh_token")
+		}
+		set("refresh_token", g.p.RefreshToken)
+	case "urn:ietf:params:oauth:grant-type:token-exchange":
+		set("subject_token", g.p.Subject.Token)
+		set("subject_token_type", g.p.Subject.Type)
+		set("actor_token", g.p.Actor.Token)
+		set("actor_token_type", g.p.Actor.Type)
+	default:
+		return nil, fmt.Errorf("the grant %.80q cannot be used by a workflow", g.p.Grant)
+	}
+	basic := false
+	switch g.p.Client.Authentication {
+	case "client_secret_basic":
+		basic = true
+	case "", "client_secret_post":
+		set("client_id", g.p.Client.ID)
+		set("client_secret", g.p.Client.Secret)
+	case "none":
+		set("client_id", g.p.Client.ID)
+	default:
+		return nil, fmt.Errorf("the client authentication %.80q is not supported", g.p.Client.Authentication)
+	}
+	contentType, body := formType, []byte(form.Encode())
+	if g.p.Request.Encoding == jsonType {
+		contentType, body = jsonType, asJSON(form)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("the token endpoint %s is not a URL", place(endpoint))
+	}
+	req.Header.Set("Content-Type", contentType)
+	if basic {
+		req.SetBasicAuth(url.QueryEscape(g.p.Client.ID), url.QueryEscape(g.p.Client.Secret)) // RFC 6749, 2.3.1
+	}
+	return req, nil
+}
+
+// asJSON is a form as an object; what is there several times is an array.
+func asJSON(form url.Values) []byte {
+	object := make(map[string]any, len(form))
+	for name, values := range form {
+		object[name] = values
+		if len(values) == 1 {
+			object[name] = values[0]
+		}
+	}
+	body, _ := json.Marshal(object) // strings always have a JSON form
+	return body
+}
+
+// exchange sends a request to an authority and reads the JSON object that it answers.
+func (g *granted) exchange(req *http.Request, into any) error {
+	req.Header.Set("Accept", jsonType)
+	res, err := g.tokens.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the authority at %s: %w", place(req.URL.String()), err)
+	}
+	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("the authority at %s: %w", place(req.URL.String()), err)
+	}
+	if res.StatusCode != http.StatusOK {
+		var said struct {
+			Error string `json:"error"`
+		}
+		_ = json.Unmarshal(body, &said) // an answer that is none says nothing
+		what := fmt.Sprintf("the authority at %s answered %d", place(req.URL.String()), res.StatusCode)
+		if regexp.MustCompile(`^[a-z_]{1,60}$`).MatchString(said.Error) {
+			what += ": " + said.Error
+		}
+		return &RefusedError{what}
+	}
+	if json.Unmarshal(body, into) != nil {
+		return &RefusedError{fmt.Sprintf("the authority at %s did not answer with a JSON object", place(req.URL.String()))}
+	}
+	return nil
+}
+
+// checkIssuer refuses a token of another issuer than the policy names, where the token tells its own.
+func (g *granted) checkIssuer(token string) error {
+	parts := strings.Split(token, ".")
+	if len(g.p.Issuers) == 0 || len(parts) != 3 {
+		return nil
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Issuer == "" || slices.Contains(g.p.Issuers, claims.Issuer) {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("the token is from the issuer %.200q, which the policy does not name", claims.Issuer)}
+}
+
+// place is a URL without what may be secret in it.
+func place(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return u.Scheme + "://" + u.Host + u.EscapedPath()
+}

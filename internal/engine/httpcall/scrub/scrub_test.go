@@ -1,0 +1,55 @@
+package scrub_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+)
+
+func TestNothingToScrub(t *testing.T) {
+	t.Parallel()
+	s := scrub.New("", "short", "1234567")
+	require.Nil(t, s)
+	require.Equal(t, "short", s.Text("short"))
+	require.Equal(t, []byte("short"), s.Bytes([]byte("short")))
+	require.Equal(t, map[string]any{"a": 1}, s.Value(map[string]any{"a": 1}))
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	s := scrub.New("12345678", "12345678-longer")
+	given := map[string]any{
+		"key 12345678": []any{"a 12345678-longer b", 12345678, 1234567, true, nil, 3.5}, "other": map[string]any{"x": "12345678"},
+	}
+	require.Equal(t, map[string]any{
+		"key ⟦redacted⟧": []any{"a ⟦redacted⟧ b", "⟦redacted⟧", 1234567, true, nil, 3.5}, "other": map[string]any{"x": "⟦redacted⟧"},
+	}, s.Value(given))
+	require.Equal(t, "12345678", given["other"].(map[string]any)["x"], "what was given is as it was")
+}
+
+func TestSpellings(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringOfN(rapid.RuneFrom([]rune("abcXYZ019 /+=&%\"<>\\\n-_é")), 8, 40, -1).Draw(t, "value")
+		before := rapid.StringOfN(rapid.RuneFrom([]rune("abc:")), 0, 5, -1).Draw(t, "before")
+		s := scrub.New(value)
+		for _, text := range []string{
+			before + value, url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value)),
+		} {
+			require.Equal(t, true, len(s.Text(text)) != len(text) || s.Text(text) != text, text)
+			require.NotContains(t, s.Text(text), value)
+		}
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+			text := encoding.EncodeToString([]byte(before + value + "tail"))
+			decoded, _ := encoding.DecodeString(s.Text(text))
+			require.NotContains(t, string(decoded), value)
+			require.Contains(t, s.Text(text), scrub.Mark)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/secret"
+)
+
+// environment reads secrets from variables: PREFIX + PROJECT + "__" + NAME, in capitals, with _ for hyphens and dots.
+type environment struct {
+	prefix string
+	lookup func(string) (string, bool)
+}
+
+func (e environment) String() string { return "secrets.env_prefix" }
+
+func (e environment) Resolve(_ context.Context, project, name string) (secret.Value, error) {
+	// The first __ ends the project, so a project whose name would hold one has no variables: they could be another's.
+	if !plainName(name) || !plainName(project) || strings.Contains(project, "--") {
+		return nil, fmt.Errorf("a variable of the secret %q: %w", name, secret.ErrMissing)
+	}
+	variable := e.prefix + capitals(project) + "__" + capitals(name)
+	value, ok := e.lookup(variable)
+	if !ok {
+		return nil, fmt.Errorf("the variable %s of the secret %q: %w", variable, name, secret.ErrMissing)
+	}
+	return secret.Value(value), nil
+}
+
+func capitals(name string) string {
+	return strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(name))
+}

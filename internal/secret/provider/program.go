@@ -1,0 +1,70 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/secret"
+)
+
+// exitMissing is the status with which a program says that there is no such secret.
+const exitMissing = 3
+
+// waitDelay is how long a program that was killed may keep its output open.
+const waitDelay = time.Second
+
+// program asks a program of the operator's: COMMAND… PROJECT NAME. It writes the value to its standard output. What it writes to its
+// standard error is nowhere shown, as it may quote the value.
+type program struct {
+	command []string
+	timeout time.Duration
+}
+
+func (p program) String() string { return "secrets.command" }
+
+func (p program) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
+	if !plainName(project) || !plainName(name) {
+		return nil, fmt.Errorf("the secret %q: %w", name, secret.ErrMissing)
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	args := append(slices.Clone(p.command[1:]), project, name)
+	cmd := exec.CommandContext(bounded, p.command[0], args...) //nolint:gosec // the operator's own program; names are checked above
+	cmd.Env, cmd.WaitDelay = os.Environ(), waitDelay
+	out := limited{left: secret.MaxBytes + 2}
+	cmd.Stdout = &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return trimmed(out.Bytes()), nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ask secrets.command for the secret %q: %w", name, ctx.Err())
+	case bounded.Err() != nil:
+		return nil, fmt.Errorf("secrets.command did not give the secret %q within %s", name, p.timeout)
+	case errors.As(err, &exit) && exit.ExitCode() == exitMissing:
+		return nil, fmt.Errorf("the secret %q: %w", name, secret.ErrMissing)
+	case errors.As(err, &exit):
+		return nil, fmt.Errorf("secrets.command failed for the secret %q with status %d", name, exit.ExitCode())
+	}
+	return nil, fmt.Errorf("run secrets.command for the secret %q: %w", name, err)
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), l.left)]
+	l.left -= len(kept)
+	_, _ = l.Buffer.Write(kept) // never fails
+	return len(p), nil
+}

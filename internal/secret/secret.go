@@ -1,0 +1,103 @@
+// Package secret says what a secret is and who gives it: texts that workflows use in calls and never see. A definition names them
+// (use.secrets), and the process that makes a call asks a [Provider] for the value right before. The providers themselves are in
+// package provider.
+//
+//	value, err := secrets.Resolve(ctx, "shop", "payment")
+//	token, err := value.Member("payment", "token")
+//
+// A value is kept by nobody longer than it takes: no error of this package and none of its providers ever holds one, or a part of one.
+package secret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxBytes is the longest value of a secret.
+const MaxBytes = 64 << 10
+
+// ErrMissing is what the errors of a provider wrap where it knows of no such secret.
+var ErrMissing = errors.New("not found")
+
+// Provider gives the values of secrets. It is safe for concurrent use.
+type Provider interface {
+	// Resolve returns the value of a project's secret. The error wraps [ErrMissing] where there is none, and never holds a value.
+	Resolve(ctx context.Context, project, name string) (Value, error)
+}
+
+// Value is the value of a secret: a text, or a JSON object of which a workflow uses members. It is never printed.
+type Value []byte
+
+// String hides the value, however it is printed.
+func (Value) String() string { return "⟦redacted⟧" }
+
+// GoString hides the value from %#v.
+func (v Value) GoString() string { return v.String() }
+
+// MarshalJSON hides the value.
+func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
+
+// Member returns the text of a secret, or of a value within one that is a JSON object. name is for the errors.
+func (v Value) Member(name string, members ...string) (string, error) {
+	if !utf8.Valid(v) {
+		return "", fmt.Errorf("the secret %q is not text", name)
+	}
+	if len(members) == 0 {
+		if object, err := v.Object(name); err == nil && object != nil {
+			return "", fmt.Errorf("the secret %q is a JSON object; name one of its members: %s", name, strings.Join(sortedNames(object), ", "))
+		}
+		return string(v), nil
+	}
+	object, err := v.Object(name)
+	if err != nil {
+		return "", err
+	}
+	at := name
+	for i, member := range members {
+		found, ok := object[member]
+		if !ok {
+			return "", fmt.Errorf("the secret %q has no member %q: %w", at, member, ErrMissing)
+		}
+		at += "." + member
+		switch found := found.(type) {
+		case map[string]any:
+			object = found
+			continue
+		case string:
+			if i == len(members)-1 {
+				return found, nil
+			}
+		case json.Number:
+			if i == len(members)-1 {
+				return found.String(), nil
+			}
+		}
+		return "", fmt.Errorf("the member %q of a secret is no text", at)
+	}
+	return "", fmt.Errorf("the member %q of a secret is a JSON object; name one of its members: %s", at, strings.Join(sortedNames(object), ", "))
+}
+
+// Object returns a secret that is a JSON object; numbers in it are json.Number.
+func (v Value) Object(name string) (map[string]any, error) {
+	decoder := json.NewDecoder(strings.NewReader(string(v)))
+	decoder.UseNumber()
+	var object map[string]any
+	if decoder.Decode(&object) != nil || object == nil || decoder.More() {
+		return nil, fmt.Errorf("the secret %q is not a JSON object", name) // what the decoder says would quote it
+	}
+	return object, nil
+}
+
+func sortedNames(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
