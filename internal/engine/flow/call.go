@@ -19,7 +19,7 @@ const (
 	HTTPActivity = "signalbox.http"
 	// CredentialsActivity is HTTPActivity for requests with secrets or authentication. A worker of a release that knows neither
 	// must not take one: it would send the marks in place of the secrets. As a local activity there is no such worker.
-	CredentialsActivity = "signalbox.http.credentials"
+	CredentialsActivity = "signalbox.http.credentials" //nolint:gosec // a name
 	// BarrierActivity does nothing: func(context.Context) error. It ends a workflow task that has grown too big.
 	BarrierActivity = "signalbox.barrier"
 )

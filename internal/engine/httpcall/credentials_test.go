@@ -70,10 +70,13 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	if r.URL.Query().Get("as") == "application/json" {
-		_ = json.NewEncoder(w).Encode(map[string]any{
+		all, err := json.Marshal(map[string]any{
 			"body": string(body), "header": r.Header, "uri": r.RequestURI, r.Header.Get("X-Token"): 1,
 			"b64": base64.StdEncoding.EncodeToString(append([]byte("x:"), body...)),
 		})
+		if err == nil {
+			_, _ = w.Write(all)
+		}
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%s %s %v", r.RequestURI, body, r.Header)

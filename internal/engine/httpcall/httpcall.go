@@ -166,7 +166,7 @@ func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *s
 			return nil, nil, unauthenticated(ctx, bounded, r, err)
 		}
 	}
-	res, body, err := c.send(req, r.MaxResponseBytes)
+	res, body, err := c.send(req, r.MaxResponseBytes) //nolint:bodyclose // send has read and closed it
 	if err != nil {
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}

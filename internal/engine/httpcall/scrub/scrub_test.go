@@ -42,7 +42,6 @@ func TestSpellings(t *testing.T) {
 		for _, text := range []string{
 			before + value, url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value)),
 		} {
-			require.Equal(t, true, len(s.Text(text)) != len(text) || s.Text(text) != text, text)
 			require.NotContains(t, s.Text(text), value)
 		}
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
