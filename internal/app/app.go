@@ -169,6 +169,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	batches := a.batching(manager, workflows, runs)
 	waiting := queue.New(runs.Service, a.store, a.engine, changes, options)
+	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint)
 	compare := reconciler.New(a.store, a.engine, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
 	})
@@ -180,7 +181,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
-	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: waiting.Len}); err != nil {
+	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts}); err != nil {
 		return err
 	}
 	dependencies := []health.Dependency{
@@ -201,7 +202,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{batches.runner, false}, step{events.schedules, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{batches.runner, false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})

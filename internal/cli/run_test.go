@@ -257,8 +257,18 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	count("--since", "7d")
 	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime(), time.Minute)
 
+	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-")
+	request = last[*signalboxv1.ListRunsRequest](t, a)
+	require.Equal(t, []string{"NO_POLLER", "BACKLOG"}, request.GetProblems(), "codes in whatever case")
+	require.Equal(t, []string{"event", "order-"}, []string{request.GetTrigger(), request.GetText()})
+	count("--problem", "any")
+	require.Equal(t, []string{"any"}, last[*signalboxv1.ListRunsRequest](t, a).GetProblems())
+	for _, wrong := range [][]string{{"--problem", "slow"}, {"--trigger", "me"}} {
+		require.NotZero(t, shell.run(t, append([]string{"run", "list"}, wrong...)...).code)
+	}
+
 	table := shell.run(t, "run", "list")
-	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +BECAUSE +STEPS +TOOK +AGE$`, table.out.String())
+	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +BECAUSE +STUCK +STEPS +TOOK +AGE$`, table.out.String())
 	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +0/0 +1.5s +\d+[hd]$`, table.out.String())
 	require.NotContains(t, table.out.String(), "\x1b", "no colours off a terminal")
 	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "REQUEST ID")

@@ -162,6 +162,7 @@ type Runs struct {
 	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
 
 	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. Past that the run is answered as it is, queued: starting, and its start goes on."`
+	StuckAfter           time.Duration `yaml:"stuck_after" default:"60s" doc:"How long a run may make no progress where progress is due, before it is shown as stuck with the reason."`
 	QueueWhenUnavailable QueueMode     `yaml:"queue_when_unavailable" doc:"Queue mode: what to do with new runs while Temporal is away. Without it they are refused with ENGINE_UNAVAILABLE."`
 }
 

@@ -208,6 +208,7 @@ func (r Runs) Validate() Problems {
 	payload(&ps, "max_input_bytes", r.MaxInputBytes)
 	atLeast(&ps, "start_timeout", r.StartTimeout, 100*time.Millisecond)
 	atLeast(&ps, "answer_within", r.AnswerWithin, 50*time.Millisecond)
+	atLeast(&ps, "stuck_after", r.StuckAfter, time.Second)
 	if r.StartTimeout >= 100*time.Millisecond && r.AnswerWithin > r.StartTimeout {
 		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
 	}

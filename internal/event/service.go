@@ -100,6 +100,12 @@ func (s *Service) publish(ctx context.Context, project string, events []Event) (
 	return s.committer.commit(ctx, project, kept)
 }
 
+// Committed tells those who wait for a project's events of some that were committed in a transaction of somebody else's. wake tells
+// that its dispatcher is parked.
+func (s *Service) Committed(ctx context.Context, project string, wake bool) {
+	s.committed(ctx, project, wake)
+}
+
 // committed tells those who wait for events.
 func (s *Service) committed(_ context.Context, project string, wake bool) {
 	s.hints.Notify(project)

@@ -105,6 +105,11 @@ const (
 	TriggerImport = "import"
 )
 
+// Triggers returns all of them.
+func Triggers() []string {
+	return []string{TriggerAPI, TriggerEvent, TriggerSchedule, TriggerReplay, TriggerParent, TriggerAdopted, TriggerImport}
+}
+
 // Problem is an error in the shape of Problem Details, as the language defines it.
 type Problem = dsl.Error
 
@@ -151,6 +156,8 @@ type Run struct {
 	ExpiresAt time.Time
 	// ExecutionID is Temporal's own run ID of the newest execution; empty until Temporal has answered.
 	ExecutionID string
+	// Stuck is why it makes no progress although it should; nil when there is nothing to tell.
+	Stuck *Stuck
 
 	// What follows is not in lists.
 
@@ -276,10 +283,28 @@ type Filter struct {
 	// Since is inclusive, Until exclusive, both on the time of creation.
 	Since time.Time
 	Until time.Time
+	// Problems are codes of [Stuck], or [AnyProblem].
+	Problems []string
+	// Trigger is what started them.
+	Trigger string
+	// Text is what their ID or request ID begins with.
+	Text string
 	// OldestFirst turns the order round.
 	OldestFirst bool
 	After       *Cursor
 	Limit       int
+}
+
+// AnyProblem stands for all codes of [Stuck] in a [Filter].
+const AnyProblem = "any"
+
+// AnyProblem tells whether runs are wanted that are stuck for whatever reason.
+func (f Filter) AnyProblem() bool { return slices.Contains(f.Problems, AnyProblem) }
+
+// Counts are how many runs there are.
+type Counts struct {
+	// Statuses is by status, Problems by code of [Stuck]; what there is none of is left out.
+	Statuses, Problems map[string]int64
 }
 
 // Store keeps runs. Missing runs are [fault.NotFound].
@@ -300,6 +325,8 @@ type Store interface {
 	GetRun(ctx context.Context, project, id string) (Run, error)
 	// ListRuns returns runs without input and output.
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)
+	// CountRuns counts the runs of a project, where the filter says so of one workflow or of a time.
+	CountRuns(ctx context.Context, f Filter) (Counts, error)
 	// ListSteps returns up to limit steps with numbers above after, in order.
 	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)
 	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run/places"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -131,24 +130,6 @@ func (s *Service) Get(ctx context.Context, project, id string) (Run, error) {
 		return r, err
 	}
 	return s.store.GetRun(ctx, project, id)
-}
-
-// List lists runs.
-func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
-	for _, status := range f.Statuses {
-		if !status.Known() {
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument, "run status %q is none of %v", status, Statuses()).
-				WithField("statuses", "unknown status %q", status)
-		}
-	}
-	if f.Workflow != "" {
-		full, err := s.workflows.Resolve(ctx, f.Project, f.Workflow)
-		if err != nil {
-			return nil, err
-		}
-		f.Workflow = full
-	}
-	return s.store.ListRuns(ctx, f)
 }
 
 // Steps lists a run's steps in order of entry.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -13,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 )
 
 // openStatuses are those that a run can still leave.
@@ -226,6 +226,9 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.QueuePosition, err = queuePosition(ctx, c, r); err != nil {
 		return r, err
 	}
+	if r.Stuck, err = verdicts.Of(ctx, c, r); err != nil {
+		return r, err
+	}
 	return r, related(ctx, c, &r)
 }
 
@@ -297,68 +300,4 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		s.place(e.Project)
 	}
 	return finished && err == nil, err
-}
-
-// ListRuns implements [run.Store].
-func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
-	query, args := listQuery(f, runHead)
-	err = s.db.Read(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
-		if err == nil && len(list) == 0 {
-			err = ledger.NeedProject(ctx, c, f.Project)
-		}
-		return err
-	})
-	return list, err
-}
-
-// listQuery reads each status from its own stretch of an index, already in order and no further than the page, and
-// merges them: a plain IN would make the database choose between sorting all matches and walking past all others.
-func listQuery(f run.Filter, columns string) (string, []any) {
-	statuses := f.Statuses
-	if f.Workflow != "" && len(statuses) == 0 {
-		// The index by workflow has the status before the time.
-		statuses = run.Statuses()
-	}
-	order := ` ORDER BY created_at DESC, id DESC`
-	if f.OldestFirst {
-		order = ` ORDER BY created_at, id`
-	}
-	var w sqlrow.Where
-	conditions(&w, f)
-	page := order + sqlrow.Limit(f.Limit)
-	if len(statuses) == 0 {
-		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
-	}
-	parts := make([]string, len(statuses))
-	for i, status := range statuses {
-		// Parameters are shared by the parts.
-		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
-		part.Is("status", "=", status)
-		w.Args = part.Args
-		parts[i] = `SELECT id AS hit FROM (SELECT id FROM runs` + part.String() + page + `) AS s`
-	}
-	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
-}
-
-func conditions(w *sqlrow.Where, f run.Filter) {
-	w.IsText("project", f.Project)
-	w.IsText("workflow", f.Workflow)
-	w.IsText("version", f.Version)
-	w.IsText("request_id", f.RequestID)
-	if !f.Since.IsZero() {
-		w.Is("created_at", ">=", f.Since.UnixMicro())
-	}
-	if !f.Until.IsZero() {
-		w.Is("created_at", "<", f.Until.UnixMicro())
-	}
-	if f.After == nil {
-		return
-	}
-	op := "<"
-	if f.OldestFirst {
-		op = ">"
-	}
-	w.Conditions = append(w.Conditions,
-		"(created_at, id) "+op+" ("+w.Arg(f.After.CreatedAt.UnixMicro())+", "+w.Arg(f.After.ID)+")")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
+	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -46,6 +47,7 @@ type Store struct {
 	events      *events.Store
 	tokens      *tokens.Store
 	batches     *batches.Store
+	verdicts    *verdicts.Store
 	quotas      *quotas.Store
 	// placed is told of projects where a run may be admitted; may be nil.
 	placed func(project string)
@@ -73,7 +75,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, migrator: m, autoMigrate: o.AutoMigrate, events: events.New(db), tokens: tokens.New(db), batches: batches.New(db, listQuery), quotas: quotas.New(db)}, nil
+	inbox := events.New(db)
+	return &Store{
+		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listQuery),
+		quotas: quotas.New(db), verdicts: verdicts.New(db, inbox),
+	}, nil
 }
 
 // Start makes sure that the schema is the one this binary needs: it migrates when that is allowed, and otherwise says
@@ -122,6 +128,9 @@ func (s *Store) place(project string) {
 		s.placed(project)
 	}
 }
+
+// Verdicts is the part of the store that keeps why runs are stuck.
+func (s *Store) Verdicts() *verdicts.Store { return s.verdicts }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

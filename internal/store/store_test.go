@@ -102,7 +102,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	options := sqlite(t)
-	options.DSN += "?_pragma=max_page_count(100)"
+	options.DSN += "?_pragma=max_page_count(300)"
 	s := start(t, options)
 	var err error
 	made := 0

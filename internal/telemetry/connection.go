@@ -18,6 +18,8 @@ type Observed struct {
 	// QueuedRuns counts the runs that were accepted while Temporal was away; an error leaves the metric out. It is
 	// given a context that ends soon.
 	QueuedRuns func(ctx context.Context) (int64, error)
+	// StuckRuns counts the runs that are stuck, by code; false in a process that leaves that to another one.
+	StuckRuns func() (map[string]int64, bool)
 }
 
 // queueTimeout bounds the question for the queue: a scrape must not hang on a database.
@@ -25,14 +27,15 @@ const queueTimeout = time.Second
 
 // gauges are the instruments of the connection and of what depends on it.
 type gauges struct {
-	status, running, breaker, queued, pollers metric.Int64ObservableGauge
-	attempts                                  metric.Int64ObservableCounter
-	lasting, pollAge                          metric.Float64ObservableGauge
+	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
+	attempts                                         metric.Int64ObservableCounter
+	lasting, pollAge                                 metric.Float64ObservableGauge
 }
 
 // Observe begins to show the connection (temporal_connection_status, temporal_reconnection_attempts_total,
 // temporal_connection_duration_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
-// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds) and the queue (signalbox_queue_mode_runs). It is called once.
+// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs) and the runs that are
+// stuck (signalbox_runs_stuck). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
 func (t *Telemetry) Observe(seen Observed) error {
@@ -48,8 +51,13 @@ func (t *Telemetry) Observe(seen Observed) error {
 		if runs, err := seen.QueuedRuns(ctx); err == nil {
 			o.ObserveInt64(g.queued, runs)
 		}
+		if counts, ok := seen.StuckRuns(); ok {
+			for code, runs := range counts {
+				o.ObserveInt64(g.stuck, runs, metric.WithAttributes(attribute.String("code", code)))
+			}
+		}
 		return nil
-	}, g.status, g.running, g.breaker, g.queued, g.pollers, g.attempts, g.lasting, g.pollAge)
+	}, g.status, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
 	return err
 }
 
@@ -69,6 +77,7 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")
+	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that looks for them has it.")
 	g.pollers = gauge("signalbox.queue.pollers", "Task queues of the project that this process polls.")
 	g.lasting = seconds("temporal.connection.duration", "How long the connection to Temporal has lasted without a break; 0 while there is none.")
 	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled for the project.")

@@ -64,17 +64,20 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return queued, away },
+		StuckRuns:  func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
 	}))
 	page := scrape(t, tel)
 	require.Equal(t, []string{
 		"signalbox_queue_mode_runs 12",
 		`signalbox_queue_pollers{project="default"} 1`,
 		`signalbox_queue_pollers{project="shop"} 0`,
+		`signalbox_runs_stuck{code="BACKLOG"} 0`,
+		`signalbox_runs_stuck{code="NO_POLLER"} 3`,
 		"temporal_circuit_breaker_state" + place + " 0",
 		"temporal_connection_status" + place + " 1",
 		"temporal_reconnection_attempts_total" + place + " 4",
 		"temporal_workers_running" + place + " 1",
-	}, lines(page, "signalbox_queue_mode", "signalbox_queue_pollers", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	}, lines(page, "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
 	require.InDelta(t, 3600, value(t, page, "temporal_connection_duration_seconds"+place), 30)
 	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default"}`), 30)
 	require.Len(t, lines(page, "signalbox_queue_last_poll_age_seconds"), 1, "a project that was never polled has no age")
@@ -88,7 +91,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.Zero(t, value(t, page, "temporal_connection_duration_seconds"+place))
 	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
 	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
-	require.Empty(t, lines(page, "signalbox_queue_mode_runs"), "what is not known is not zero")
+	require.Empty(t, lines(page, "signalbox_queue_mode_runs", "signalbox_runs_stuck"), "what is not known is not zero")
 	connection.Breaker.State = system.BreakerHalfOpen
 	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
 }
@@ -101,6 +104,7 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return 0, nil },
+		StuckRuns:  func() (map[string]int64, bool) { return nil, false },
 	}))
 	count := 0
 	for i := range 20 {

@@ -3,6 +3,7 @@ package runcmd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -14,9 +15,9 @@ import (
 )
 
 type listFlags struct {
-	statuses                                     []string
-	workflow, version, since, until, request, by string
-	limit                                        int
+	statuses, problems                                          []string
+	workflow, version, since, until, request, by, trigger, text string
+	limit                                                       int
 }
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -25,6 +26,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List runs, newest first",
 		Example: `  signalbox run list --status running,waiting
+  signalbox run list --problem any
   signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,6 +34,9 @@ func listCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`, separated by commas")
+	cmd.Flags().StringSliceVar(&flags.problems, "problem", nil, "only runs that are stuck with one of these `codes`, separated by commas; any for all of them")
+	cmd.Flags().StringVar(&flags.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
+	cmd.Flags().StringVar(&flags.text, "text", "", "only runs whose ID or request ID begins with this `text`")
 	cmd.Flags().StringVar(&flags.workflow, "workflow", "", "only runs of this workflow, by `name`")
 	cmd.Flags().StringVar(&flags.version, "version", "", "only runs of this `version`")
 	cmd.Flags().StringVar(&flags.since, "since", "", "only runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
@@ -41,6 +46,8 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp))                  // the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // as above
+	_ = cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(problems(), cobra.ShellCompDirectiveNoFileComp))                 // as above
+	_ = cmd.RegisterFlagCompletionFunc("trigger", cobra.FixedCompletions(triggers(), cobra.ShellCompDirectiveNoFileComp))                 // as above
 	s.BindClient(cmd)
 	return cmd
 }
@@ -76,19 +83,28 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	rows := make([][]string, len(runs))
 	for i, run := range runs {
 		rows[i] = []string{
-			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run),
+			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(),
 			fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
 			output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
+		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
 	wanted, err := session.Words("status", flags.statuses, statuses())
 	if err != nil {
 		return nil, err
+	}
+	codes, err := session.Words("problem", upper(flags.problems), problems())
+	if err != nil {
+		return nil, err
+	}
+	if flags.trigger != "" {
+		if _, err := session.Words("trigger", []string{flags.trigger}, triggers()); err != nil {
+			return nil, err
+		}
 	}
 	if flags.by != "newest" && flags.by != "oldest" {
 		return nil, exit.Usagef("--order: %q is neither newest nor oldest", flags.by)
@@ -107,5 +123,17 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: wanted, Workflow: flags.workflow, Version: flags.version,
 		Since: session.Timestamp(since), Until: session.Timestamp(until), RequestId: flags.request, Order: flags.by,
+		Problems: codes, Trigger: flags.trigger, Text: flags.text,
 	}, nil
+}
+
+// upper writes codes as the API does, whatever their case.
+func upper(codes []string) []string {
+	out := make([]string, len(codes))
+	for i, code := range codes {
+		if out[i] = strings.ToUpper(code); strings.EqualFold(code, anyProblem) {
+			out[i] = anyProblem
+		}
+	}
+	return out
 }

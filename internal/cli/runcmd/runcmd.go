@@ -38,6 +38,22 @@ func statuses() []string {
 	}
 }
 
+// anyProblem stands for all codes.
+const anyProblem = "any"
+
+// problems are the codes of runs that are stuck, and the word for all of them.
+func problems() []string {
+	return []string{
+		anyProblem, "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "ACTIVITY_RETRYING", "NOT_STARTED",
+		"EXECUTION_MISSING", "EXECUTION_CLOSED", "UNKNOWN",
+	}
+}
+
+// triggers are what starts runs.
+func triggers() []string {
+	return []string{"api", "event", "schedule", "replay", "parent", "adopted", "import"}
+}
+
 // Ended tells whether a run with this status has ended.
 func Ended(status string) bool {
 	switch status {

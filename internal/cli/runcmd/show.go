@@ -71,6 +71,12 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 			output.Field{Name: "controls", Value: strings.Join(run.GetControls(), ", ")},
 		)
 	}
+	if stuck := run.GetStuck(); stuck != nil {
+		fields = append(fields,
+			output.Field{Name: "stuck", Value: stuck.GetCode() + " since " + output.Moment(stuck.GetSince())},
+			output.Field{Name: "", Value: output.Visible(stuck.GetDetail())},
+			output.Field{Name: "what to do", Value: output.Visible(stuck.GetAdvice())})
+	}
 	if problem := run.GetError(); problem != nil {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
 			output.Field{Name: "error type", Value: problem.GetType()})

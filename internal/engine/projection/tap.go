@@ -24,6 +24,7 @@ import (
 type Tap struct {
 	accept func(update run.Update, at time.Time)
 	now    func() time.Time
+	failed func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)
 
 	mu sync.Mutex
 	// tasks are the workflow tasks in this process, by token, open the tokens by execution.
@@ -45,6 +46,12 @@ func NewTap(now func() time.Time, accept func(update run.Update, at time.Time)) 
 		accept: accept, now: now,
 		tasks: map[string]*task{}, open: map[flow.Execution]string{}, records: map[flow.Execution]*run.Update{},
 	}
+}
+
+// OnFailure has fn called for every workflow task that fails here, at the first attempt: the SDK lets later ones time out. It is
+// called before the tap is used; fn must not block.
+func (t *Tap) OnFailure(fn func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)) {
+	t.failed = fn
 }
 
 var _ flow.Sink = (*Tap)(nil)
@@ -77,7 +84,9 @@ func (t *Tap) Intercept(
 		}
 		return err
 	case *workflowservice.RespondWorkflowTaskFailedRequest:
-		t.forget(string(request.GetTaskToken()))
+		if task := t.forget(string(request.GetTaskToken())); task != nil && t.failed != nil {
+			t.failed(task.execution.WorkflowID, request, t.now())
+		}
 	case *workflowservice.RespondQueryTaskCompletedRequest:
 		t.forget(string(request.GetTaskToken()))
 	}

@@ -19,6 +19,7 @@ type RunService interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 	Get(ctx context.Context, project, id string) (run.Run, error)
 	List(ctx context.Context, f run.Filter) ([]run.Run, error)
+	Count(ctx context.Context, f run.Filter) (run.Counts, error)
 	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
 	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -104,6 +105,7 @@ func (h *Runs) ListRuns(
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f := run.Filter{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
+		Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
 	}
 	switch m.GetOrder() {
 	case "", "newest":
@@ -122,6 +124,23 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	}
 	f.Until, err = message.Time("until", m.GetUntil())
 	return f, err
+}
+
+// CountRuns counts runs by status and by problem.
+func (h *Runs) CountRuns(
+	ctx context.Context, req *connect.Request[signalboxv1.CountRunsRequest],
+) (*connect.Response[signalboxv1.CountRunsResponse], error) {
+	m := req.Msg
+	f := run.Filter{Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow()}
+	var err error
+	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
+		return nil, err
+	}
+	if f.Until, err = message.Time("until", m.GetUntil()); err != nil {
+		return nil, err
+	}
+	counts, err := h.service.Count(ctx, f)
+	return message.Reply(&signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems}, err)
 }
 
 // ListSteps lists a run's steps in order of entry.
@@ -159,10 +178,19 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Children: r.Children,
+		Children: r.Children, Stuck: stuckMessage(r.Stuck),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},
+	}
+}
+
+func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
+	if s == nil {
+		return nil
+	}
+	return &signalboxv1.Stuck{
+		Code: s.Code, Since: message.Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: message.Timestamp(s.CheckedAt),
 	}
 }
 

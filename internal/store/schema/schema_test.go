@@ -171,6 +171,17 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ('r2', 'r1', '', '', 0)`},
 			want:   map[string]string{`SELECT run_id FROM run_links WHERE replay_of = 'r1'`: "r2"},
 		},
+		9: {
+			insert: []string{
+				`INSERT INTO run_verdicts (run_id, project, code, created_at, sequence, since, checked_at, detail, advice)
+				VALUES ('r1', 'shop', 'NO_POLLER', 5, 2, 5, 6, 'nobody', 'start one')`,
+				`INSERT INTO task_failures (run_id, at, message) VALUES ('r1', 5, 'panic')`,
+			},
+			want: map[string]string{
+				`SELECT v.code FROM run_verdicts v JOIN runs r ON r.id = v.run_id AND r.sequence = v.sequence`: "NO_POLLER",
+				`SELECT message FROM task_failures WHERE run_id = 'r1'`:                                        "panic",
+			},
+		},
 		10: {
 			insert: []string{
 				`INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind, actor_name, created_at, paused,

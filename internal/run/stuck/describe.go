@@ -1,0 +1,99 @@
+package stuck
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+)
+
+const (
+	// describesPerPass bounds the questions about single runs to fifty a second: thousands of them at once would saturate Temporal.
+	describesPerPass = 50 * int(lookEvery/time.Second)
+	// width is how many of them are under way at once.
+	width = 4
+	// lookFor is how long an answer counts.
+	lookFor = 15 * time.Second
+)
+
+// look is what Temporal said of a run when it was asked.
+type look struct {
+	at        time.Time
+	sequence  int64
+	execution verdict.Execution
+}
+
+// describe asks Temporal about the runs that nothing else tells of, those first that were asked about least recently, and judges them.
+// Those whose turn does not come keep what was said of them.
+func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []int, decisions []verdict.Decision) {
+	looks := make(map[string]look, len(unclear))
+	var turn []int
+	for _, i := range unclear {
+		c := candidates[i]
+		l, known := p.w.looks[c.ID]
+		if known = known && l.sequence == c.Sequence; known {
+			looks[c.ID] = l
+		}
+		if !known || p.now.Sub(l.at) >= lookFor {
+			turn = append(turn, i)
+		}
+	}
+	slices.SortStableFunc(turn, func(a, b int) int { return looks[candidates[a].ID].at.Compare(looks[candidates[b].ID].at) })
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		slots = make(chan struct{}, width)
+	)
+	for _, i := range turn[:min(len(turn), describesPerPass)] {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if l, ok := p.look(ctx, candidates[i]); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				looks[candidates[i].ID] = l
+			}
+		})
+	}
+	group.Wait()
+	p.w.looks = looks
+	for _, i := range unclear {
+		l, known := looks[candidates[i].ID]
+		if !known {
+			decisions[i] = verdict.Decision{Action: verdict.Keep}
+			continue
+		}
+		f := p.facts(candidates[i])
+		f.Execution = &l.execution
+		decisions[i] = verdict.Of(f)
+	}
+}
+
+// look asks about one run. A row that is behind its history is brought up first: what looks like no progress may be none but the
+// row's.
+func (p *pass) look(ctx context.Context, c Candidate) (look, bool) {
+	x, err := p.w.engine.Execution(ctx, c.ID)
+	if err == nil {
+		f := p.facts(c)
+		f.Execution = &x
+		if code := verdict.Of(f).Verdict.Code; code == run.StuckUnknown || code == run.StuckExecutionClosed {
+			var repaired bool
+			if repaired, err = p.w.engine.Repair(ctx, run.Run{ID: c.ID, Project: c.Project}); repaired {
+				p.w.opts.Changes.Notify(c.ID)
+				return look{}, false
+			}
+			if code == run.StuckExecutionClosed {
+				err = nil // its end is known, and cannot be written: that is what to tell
+			}
+		}
+	}
+	if err != nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Run without progress could not be described", "run_id", c.ID, "error", err)
+		return look{}, false
+	}
+	return look{at: p.now, sequence: c.Sequence, execution: x}, true
+}

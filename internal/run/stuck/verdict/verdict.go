@@ -1,0 +1,173 @@
+package verdict
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// Verdict is why a run is stuck.
+type Verdict struct {
+	// Code is one of [run.StuckCodes].
+	Code string
+	// Since is since when it makes no progress.
+	Since time.Time
+	// Detail is what was seen and Advice what to do, in a line each.
+	Detail, Advice string
+}
+
+// Action is what to do about a run.
+type Action int
+
+// The actions.
+const (
+	Clear Action = iota // it is not stuck
+	Keep                // nothing is known now: what was said before stays
+	Ask                 // ask Temporal for its execution, and judge again
+	Give                // it is stuck
+)
+
+// Decision is an action, with the verdict to give.
+type Decision struct {
+	Action  Action
+	Verdict Verdict
+}
+
+// Due tells whether progress is overdue, and since when there is none. A run that waits for what has not come, or that
+// somebody or a quota holds, is never overdue, however long it takes.
+func Due(r Row, now time.Time, after time.Duration) (since time.Time, due bool) {
+	switch r.Status { //nolint:exhaustive // the others have ended
+	case run.Queued:
+		if r.QueuedReason == run.QueuedAdmission {
+			return time.Time{}, false
+		}
+		since = r.StatusAt
+	case run.Running:
+		if since = r.StatusAt; r.MovedAt.After(since) {
+			since = r.MovedAt
+		}
+	case run.Waiting:
+		if r.WaitUntil.IsZero() || (r.WaitingKind != run.WaitingTimer && r.WaitingKind != run.WaitingRetry) {
+			return time.Time{}, false
+		}
+		since = r.WaitUntil
+	default:
+		return time.Time{}, false
+	}
+	return since, now.Sub(since) > after
+}
+
+// Of is the judgement.
+func Of(f Facts) Decision {
+	since, due := Due(f.Row, f.Now, f.After)
+	if !due {
+		return Decision{}
+	}
+	j := judge{f, since}
+	switch {
+	case !f.Connection.Usable:
+		return j.disconnected()
+	case f.Row.QueuedReason == run.QueuedEngine:
+		return Decision{} // it is handed over in its turn
+	case f.Row.QueuedReason == run.QueuedStarting:
+		return j.notStarted()
+	case f.Queue == nil:
+		return Decision{Action: Keep}
+	case f.Queue.Workflow.Alive == 0:
+		return j.nobody(f.Queue.Workflow)
+	case f.Execution != nil:
+		return j.execution(*f.Execution)
+	}
+	return j.cheap()
+}
+
+// judge is one judgement.
+type judge struct {
+	Facts
+
+	since time.Time
+}
+
+// disconnected waits as long as for anything else: a run may be well while Temporal is away for a moment.
+func (j judge) disconnected() Decision {
+	if j.Now.Sub(j.Connection.DownSince) <= j.After {
+		return Decision{Action: Keep}
+	}
+	return j.say(run.StuckEngineDisconnected)
+}
+
+func (j judge) notStarted() Decision { return j.say(run.StuckNotStarted) }
+
+// nobody tells that there is nobody to do the work.
+func (j judge) nobody(p Pollers) Decision {
+	if p.StaleBy != "" && j.Queue.Elsewhere == "" {
+		return j.say(run.StuckPollerStale)
+	}
+	return j.say(run.StuckNoPoller)
+}
+
+// cheap is what can be said without asking for the execution. A failure that a worker told of may be over for a run that has
+// begun: its next try may have had nothing to record.
+func (j judge) cheap() Decision {
+	switch {
+	case j.Failure != nil && j.Row.Status == run.Queued && !j.Failure.At.Before(j.since):
+		return j.failing(j.Failure.Text)
+	case j.Reported != "":
+		return j.failing(j.Reported)
+	case j.Row.Status == run.Queued && j.Queue.Workflow.Backlog > 0 && j.Queue.Workflow.Age > j.After:
+		return j.say(run.StuckBacklog)
+	}
+	return Decision{Action: Ask}
+}
+
+// execution judges by what Temporal said when it was asked.
+func (j judge) execution(x Execution) Decision {
+	switch {
+	case x.Missing:
+		return j.say(run.StuckExecutionMissing)
+	case x.Closed != "":
+		return j.say(run.StuckExecutionClosed)
+	case x.Task != nil && x.Task.Attempt > 1:
+		return j.failing(j.why(x))
+	case x.Task != nil && x.Task.Started:
+		return Decision{} // a worker is at it
+	case x.Task != nil:
+		if j.Now.Sub(x.Task.ScheduledAt) > j.After {
+			return j.say(run.StuckBacklog)
+		}
+		return Decision{}
+	case len(x.Activities) > 0:
+		return j.activities(x.Activities)
+	}
+	return j.say(run.StuckUnknown)
+}
+
+// why is the best that is known of why workflow tasks fail.
+func (j judge) why(x Execution) string {
+	switch {
+	case x.Failure != "":
+		return x.Failure
+	case j.Failure != nil:
+		return j.Failure.Text
+	}
+	return j.Reported
+}
+
+// activities judges a run by the activities that it is waiting for; one that goes on in its first attempt is as it should be.
+func (j judge) activities(list []Activity) Decision {
+	for _, a := range list {
+		if a.Attempt > 1 && a.Failure != "" {
+			return j.retrying(a)
+		}
+	}
+	for _, a := range list {
+		if a.Started || j.Now.Sub(a.ScheduledAt) <= j.After {
+			continue
+		}
+		if j.Queue.Activity.Alive == 0 {
+			return j.nobody(j.Queue.Activity)
+		}
+		return j.say(run.StuckBacklog)
+	}
+	return Decision{}
+}
