@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -204,6 +205,9 @@ func (d *dev) config() (*config.Config, error) {
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
+	if address.ListenProblem(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
+		return nil, exit.Usagef("--listen: %q can be reached from other machines, and whoever reaches this command may do everything; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
+	}
 	cfg, err := config.Load(config.Options{Env: env, Flags: d.set})
 	if err != nil {
 		return nil, err
@@ -214,7 +218,7 @@ func (d *dev) config() (*config.Config, error) {
 
 // decided lists how the variables of what this command decides begin.
 func decided() []string {
-	return []string{"CONFIG", "LISTEN", "ROLES", "PROJECTS", "REDIS_", "STORE_", "TEMPORAL_"}
+	return []string{"AUTH_", "CONFIG", "LISTEN", "ROLES", "PROJECTS", "REDIS_", "STORE_", "TEMPORAL_"}
 }
 
 func (d *dev) place() string {

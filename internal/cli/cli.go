@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -44,6 +45,8 @@ type Options struct {
 	Env     config.Environment
 	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
+	// Bootstrap makes the first token; nil: this program has no store.
+	Bootstrap tokencmd.Bootstrap
 	// Commands are added to the root.
 	Commands []*cobra.Command
 }
@@ -61,7 +64,7 @@ func build(options Options) (*cobra.Command, *session.Session) {
 	root := session.Noun("signalbox", "Run declarative workflows on Temporal, and keep every one of them accounted for", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
 Commands are a noun, then a verb. They talk to the server at --address (`+session.AddressVariable+`, or the current context;
-default `+session.DefaultAddress+`) and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
+default `+session.DefaultAddress+`) with a --token where it asks for one (`+session.TokenVariable+`), and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unavailable; waiting for a run ends with 10 when it
 failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
@@ -74,6 +77,7 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.AddCommand(
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
 	root.AddCommand(options.Commands...)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
@@ -94,6 +96,9 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 				if cmd.Flags().Changed("project") {
 					item.Project = change.Project
 				}
+				if err := setFiles(cmd, &item, change); err != nil {
+					return err
+				}
 				if err := session.CheckAddress(item.Address); err != nil {
 					return err
 				}
@@ -110,7 +115,35 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")
 	cmd.Flags().StringVar(&change.Project, "project", "", "the `project` meant there; empty: "+session.DefaultProject)
+	cmd.Flags().StringVar(&change.TokenFile, "token-file", "", "`file` of the token to call with")
+	cmd.Flags().StringVar(&change.CAFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM")
+	cmd.Flags().StringVar(&change.CertFile, "cert-file", "", "`file` of a client certificate, PEM, for servers that ask for one")
+	cmd.Flags().StringVar(&change.KeyFile, "key-file", "", "`file` of the client certificate's key, PEM")
 	return cmd
+}
+
+// setFiles takes over the files that were given, by their absolute paths: commands are typed anywhere.
+func setFiles(cmd *cobra.Command, item *contexts.Context, change contexts.Context) error {
+	for name, file := range map[string]struct {
+		to   *string
+		path string
+	}{
+		"token-file": {&item.TokenFile, change.TokenFile}, "ca-file": {&item.CAFile, change.CAFile},
+		"cert-file": {&item.CertFile, change.CertFile}, "key-file": {&item.KeyFile, change.KeyFile},
+	} {
+		if !cmd.Flags().Changed(name) {
+			continue
+		}
+		path := file.path
+		if path != "" {
+			var err error
+			if path, err = filepath.Abs(path); err != nil {
+				return exit.Usagef("--%s: %w", name, err)
+			}
+		}
+		*file.to = path
+	}
+	return nil
 }
 
 func contextDeleteCommand(s *session.Session) *cobra.Command {

@@ -39,7 +39,8 @@ func Main() cli.Options {
 	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer()}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
-		Commands: []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
+		Bootstrap: Bootstrap(env, []config.Layer{temporal}),
+		Commands:  []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}
 }
 

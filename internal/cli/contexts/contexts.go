@@ -5,9 +5,9 @@
 //
 //	current: production
 //	contexts:
-//	  production: {address: https://signalbox.example, project: orders}
+//	  production: {address: https://signalbox.example, project: orders, token_file: /home/ada/.signalbox-token}
 //
-// It holds no secrets. A missing file is an empty one.
+// It holds no secrets: a token is in a file of its own. A missing file is an empty one.
 package contexts
 
 import (
@@ -31,6 +31,11 @@ import (
 type Context struct {
 	Address string `json:"address" yaml:"address"`
 	Project string `json:"project,omitempty" yaml:"project,omitempty"`
+	// Files, by absolute path: of the token to call with, of the authorities to trust, and of a client certificate and its key.
+	TokenFile string `json:"tokenFile,omitempty" yaml:"token_file,omitempty"`
+	CAFile    string `json:"caFile,omitempty" yaml:"ca_file,omitempty"`
+	CertFile  string `json:"certFile,omitempty" yaml:"cert_file,omitempty"`
+	KeyFile   string `json:"keyFile,omitempty" yaml:"key_file,omitempty"`
 }
 
 // File is the user's contexts.

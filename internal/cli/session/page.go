@@ -44,16 +44,37 @@ func (s *Session) Time(flag, text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	ago, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int
-		n, err = strconv.Atoi(days)
-		ago = time.Duration(n) * 24 * time.Hour
-	}
+	ago, err := span(text)
 	if err != nil || ago < 0 {
 		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\") or a moment (2026-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(-ago), nil
+}
+
+// Ahead is Time for a moment to come: a duration counts from now on.
+func (s *Session) Ahead(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	ahead, err := span(text)
+	if err != nil || ahead <= 0 {
+		return time.Time{}, exit.Usagef("--%s: %q is no time to come; write in how long (\"12h\", \"90d\") or a moment (2027-01-31T12:00:00Z)", flag, text)
+	}
+	return s.Now().Add(ahead), nil
+}
+
+// span reads a duration, also in days.
+func span(text string) (time.Duration, error) {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		n, err := strconv.Atoi(days)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
 }
 
 // Timestamp is a time in a request; the zero time is none.

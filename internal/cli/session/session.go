@@ -2,7 +2,7 @@
 // meant, how to print, and the streams.
 //
 //	s := session.New(streams)
-//	s.BindClient(cmd)                  // --address, --project, --timeout, -o
+//	s.BindClient(cmd)                  // --address, --token, --ca-file, --project, --timeout, -o
 //	ctx, cancel := s.Deadline(cmd.Context())
 //	response, err := s.Runs().GetRun(ctx, …)
 //	return s.Failed(err, "show run %q", id)
@@ -61,8 +61,10 @@ type Session struct {
 	Streams
 
 	address, project, format string
+	token, caFile            string
 	timeout                  time.Duration
 	timeoutSet               bool
+	transport                *http.Transport // of the client, before anything is known of the server
 	client                   *http.Client
 }
 
@@ -78,9 +80,10 @@ func New(streams Streams) *Session {
 		ExpectContinueTimeout: time.Second,
 	}
 	return &Session{
-		Streams: streams,
-		format:  string(output.Table),
-		client:  &http.Client{Transport: transport},
+		Streams:   streams,
+		format:    string(output.Table),
+		transport: transport,
+		client:    &http.Client{Transport: transport, CheckRedirect: stay},
 	}
 }
 
@@ -103,11 +106,12 @@ func (s *Session) BindOutput(cmd *cobra.Command) {
 	}
 }
 
-// BindServer adds --address, --timeout and -o to a command that concerns no project.
+// BindServer adds --address, --token, --ca-file, --timeout and -o to a command that concerns no project.
 func (s *Session) BindServer(cmd *cobra.Command) {
 	s.BindOutput(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "address", "", "Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
+	s.bindAccess(cmd)
 	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout, "give up after this long; waiting and watching have no limit unless one is given")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -164,14 +168,17 @@ func first(values ...string) string {
 	return ""
 }
 
-// Check reports settings that cannot work, before anything is sent.
+// Check reports settings that cannot work, before anything is sent, and makes the client from them.
 func (s *Session) Check() error {
 	if s.address == "" && s.Env[AddressVariable] == "" {
 		if _, err := s.chosen(); err != nil {
 			return exit.Usagef("%w", err)
 		}
 	}
-	return CheckAddress(s.Address())
+	if err := CheckAddress(s.Address()); err != nil {
+		return err
+	}
+	return s.prepare()
 }
 
 // CheckAddress reports text that cannot be a server's address.
@@ -257,6 +264,11 @@ func (s *Session) Workers() signalboxv1connect.WorkerServiceClient {
 // Quotas returns the client of the QuotaService.
 func (s *Session) Quotas() signalboxv1connect.QuotaServiceClient {
 	return signalboxv1connect.NewQuotaServiceClient(s.client, s.url())
+}
+
+// Tokens returns the client of the TokenService.
+func (s *Session) Tokens() signalboxv1connect.TokenServiceClient {
+	return signalboxv1connect.NewTokenServiceClient(s.client, s.url())
 }
 
 // Deadline bounds one call by --timeout.

@@ -1,0 +1,134 @@
+package tokencmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+// Wanted is a token to be made.
+type Wanted struct {
+	Name  string
+	Roles map[string]string
+	// ExpiresAt is zero for one that does not expire.
+	ExpiresAt time.Time
+	// Force makes one although there is an admin's already.
+	Force bool
+}
+
+// Made is a token that was made, and what it is called with.
+type Made struct {
+	ID, Secret string
+	Creator    string
+	CreatedAt  time.Time
+}
+
+// Bootstrap makes a token in the store that the configuration names, of which the flags are.
+type Bootstrap func(ctx context.Context, flags *pflag.FlagSet, w Wanted) (Made, error)
+
+type createFlags struct {
+	name, expires    string
+	roles            []string
+	bootstrap, force bool
+}
+
+func createCommand(s *session.Session, bootstrap Bootstrap) *cobra.Command {
+	var flags createFlags
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token, and show it once",
+		Long: `Make a token. What it is called with is shown once, on standard output, and kept nowhere. You have to be an admin of every
+project that it is for.
+
+With --bootstrap the first token is made, without a server, in the database that the configuration names; it is an admin's of
+every project unless --role says otherwise. While there is such a token that can be used, --bootstrap is refused; --force is for
+when it is lost.`,
+		Example: `  signalbox token create --bootstrap --config signalbox.yaml --name ada
+  signalbox token create --name ci --role shop=operator --expires 90d
+  signalbox token create --name prometheus --role '*=viewer'`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return create(cmd, s, flags, bootstrap) },
+	}
+	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of who acts with it, for the audit log")
+	cmd.Flags().StringArrayVar(&flags.roles, "role", nil, "`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
+	cmd.Flags().StringVar(&flags.expires, "expires", "", "in what `time` it expires (\"12h\", \"90d\"), or at which moment (2027-01-31T12:00:00Z); empty: never")
+	if bootstrap != nil {
+		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "make the first token, in the database itself")
+		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: although there is a token of an admin")
+		config.BindFlags(cmd.Flags())
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap Bootstrap) error {
+	wanted, err := parseRoles(flags.roles)
+	if err != nil {
+		return exit.Usagef("--role: %w", err)
+	}
+	if flags.force && !flags.bootstrap {
+		return exit.Usagef("--force: there is nothing to force without --bootstrap")
+	}
+	if flags.name == "" {
+		return exit.Usagef("--name is missing: it tells in the audit log who acts with the token")
+	}
+	if flags.bootstrap && len(wanted) == 0 {
+		wanted = map[string]string{"*": "admin"}
+	}
+	if len(wanted) == 0 {
+		return exit.Usagef("--role is missing: write for example --role shop=operator")
+	}
+	expires, err := s.Ahead("expires", flags.expires)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.Deadline(cmd.Context())
+	defer cancel()
+	var made *signalboxv1.CreateTokenResponse
+	if flags.bootstrap {
+		made, err = bootstrapped(ctx, cmd.Flags(), bootstrap, Wanted{Name: flags.name, Roles: wanted, ExpiresAt: expires, Force: flags.force})
+	} else {
+		made, err = called(ctx, s, &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: session.Timestamp(expires)})
+	}
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), made)
+	}
+	s.Note("token %s (%s), %s; it expires: %s. It is shown this once:", made.GetToken().GetId(), made.GetToken().GetName(),
+		roles(made.GetToken().GetRoles()), expiry(made.GetToken()))
+	_, err = fmt.Fprintln(s.Out, made.GetSecret())
+	return err
+}
+
+func called(ctx context.Context, s *session.Session, req *signalboxv1.CreateTokenRequest) (*signalboxv1.CreateTokenResponse, error) {
+	response, err := s.Tokens().CreateToken(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, s.Failed(err, "create token %q", req.GetName())
+	}
+	return response.Msg, nil
+}
+
+// bootstrapped is what a server would have answered.
+func bootstrapped(ctx context.Context, flags *pflag.FlagSet, bootstrap Bootstrap, w Wanted) (*signalboxv1.CreateTokenResponse, error) {
+	made, err := bootstrap(ctx, flags, w)
+	if err != nil {
+		return nil, err
+	}
+	return &signalboxv1.CreateTokenResponse{Secret: made.Secret, Token: &signalboxv1.Token{
+		Id: made.ID, Name: w.Name, Roles: w.Roles, Creator: made.Creator, CreateTime: timestamppb.New(made.CreatedAt.Truncate(time.Microsecond)),
+		ExpireTime: session.Timestamp(w.ExpiresAt),
+	}}, nil
+}

@@ -1,0 +1,181 @@
+// Package tokencmd is the noun "token": who may call the API from elsewhere; and "whoami".
+//
+//	root.AddCommand(tokencmd.New(s, bootstrap), tokencmd.WhoAmI(s))
+//
+// The first token is made without a server, in the database: whoever composes the program says how.
+package tokencmd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs. bootstrap is nil where there is no store.
+func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
+	noun := session.Noun("token", "Make, list and revoke the tokens that the API is called with",
+		"A token lets a program or a person call a server with auth.mode tokens. It has a role in each project that it is for; \"*\" is every project.")
+	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s))
+	return noun
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tokens, newest first",
+		Long:  "List the tokens that are for no project but those of which you are an admin, newest first. What they are called with is not kept.",
+		Args:  session.Args(0, 0, ""),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, limit int) error {
+	if err := session.Limit(limit); err != nil {
+		return err
+	}
+	found, more, err := session.Pages(limit, func(size int32, page string) ([]*signalboxv1.Token, string, error) {
+		ctx, cancel := s.Deadline(ctx)
+		defer cancel()
+		response, err := s.Tokens().ListTokens(ctx, connect.NewRequest(&signalboxv1.ListTokensRequest{PageSize: size, PageToken: page}))
+		if err != nil {
+			return nil, "", s.Failed(err, "list tokens")
+		}
+		return response.Msg.GetTokens(), response.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), found)
+	}
+	if len(found) == 0 {
+		s.Note("no tokens")
+		return nil
+	}
+	if more {
+		s.Note("%d tokens; there are more, --limit 0 lists all", len(found))
+	}
+	rows := make([][]string, len(found))
+	for i, t := range found {
+		rows[i] = []string{
+			t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
+			output.Moment(t.GetExpireTime()), output.Moment(t.GetLastUsedTime()),
+		}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(),
+		output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"), rows)
+}
+
+// state is whether a token can be used.
+func state(s *session.Session, t *signalboxv1.Token) string {
+	switch {
+	case t.GetRevokeTime() != nil:
+		return "revoked"
+	case t.GetExpireTime() != nil && !t.GetExpireTime().AsTime().After(s.Now()):
+		return "expired"
+	}
+	return "valid"
+}
+
+// roles writes them as --role takes them.
+func roles(all map[string]string) string {
+	var words []string
+	for _, project := range slices.Sorted(maps.Keys(all)) {
+		words = append(words, project+"="+all[project])
+	}
+	return strings.Join(words, " ")
+}
+
+func revokeCommand(s *session.Session) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Make a token invalid at once, for good",
+		Args:  session.Args(1, 1, "ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Tokens().RevokeToken(ctx, connect.NewRequest(&signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}))
+			if err != nil {
+				return s.Failed(err, "revoke token %q", args[0])
+			}
+			return show(s, response.Msg.GetToken())
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func show(s *session.Session, t *signalboxv1.Token) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), t)
+	}
+	return output.Card(s.Out, s.Style(), []output.Field{
+		{Name: "id", Value: t.GetId()}, {Name: "name", Value: t.GetName()}, {Name: "roles", Value: roles(t.GetRoles())},
+		{Name: "state", Value: state(s, t)}, {Name: "expires", Value: expiry(t)},
+	})
+}
+
+func expiry(t *signalboxv1.Token) string {
+	if t.GetExpireTime() == nil {
+		return "never"
+	}
+	return t.GetExpireTime().AsTime().Format(time.RFC3339)
+}
+
+// WhoAmI returns the command of that name.
+func WhoAmI(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Tell who the server takes you for, and what you may do",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Tokens().WhoAmI(ctx, connect.NewRequest(&signalboxv1.WhoAmIRequest{}))
+			if err != nil {
+				return s.Failed(err, "ask who I am")
+			}
+			me := response.Msg
+			if s.Format().Structured() {
+				return output.Message(s.Out, s.Format(), me)
+			}
+			return output.Card(s.Out, s.Style(), []output.Field{
+				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()}, {Name: "roles", Value: roles(me.GetRoles())},
+			})
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+// parseRoles reads --role.
+func parseRoles(given []string) (map[string]string, error) {
+	found := map[string]string{}
+	for _, text := range given {
+		project, role, ok := strings.Cut(text, "=")
+		if !ok || project == "" || role == "" {
+			return nil, fmt.Errorf("%q is not of the form project=role, for example shop=operator or '*=viewer'", text) //nolint:err113 // for people
+		}
+		if _, twice := found[project]; twice {
+			return nil, fmt.Errorf("project %q is named twice; it has one role", project) //nolint:err113 // for people
+		}
+		found[project] = role
+	}
+	return found, nil
+}
