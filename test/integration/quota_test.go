@@ -28,8 +28,8 @@ func limitRuns(t *testing.T, s *platform.Server, limit string) {
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }
 
-// startMany starts runs from as many clients at once, in turn at each of the servers, and returns them in order of acceptance.
-func startMany(t *testing.T, count int, workflow string, servers ...*platform.Server) []*signalboxv1.Run {
+// startAtOnce starts runs from as many clients at once, in turn at each of the servers, and returns them in order of acceptance.
+func startAtOnce(t *testing.T, count int, workflow string, servers ...*platform.Server) []*signalboxv1.Run {
 	t.Helper()
 	runs := make([]*signalboxv1.Run, count)
 	var clients sync.WaitGroup
@@ -87,13 +87,13 @@ func TestOneRunAtATime(t *testing.T) {
 		// Many clients, and as many servers as the database takes.
 		forever := s.Publish(t, platform.Document("long", long))
 		first := s.Start(t, forever, "")
-		runs := append([]*signalboxv1.Run{first}, startMany(t, 9, s.Publish(t, platform.Document("short", short)), servers...)...)
+		runs := append([]*signalboxv1.Run{first}, startAtOnce(t, 9, s.Publish(t, platform.Document("short", short)), servers...)...)
 		requireOneAndQueue(t, runs)
 		cancel(t, s, first.GetId())
 		requireInTurn(t, servers[len(servers)-1], runs[1:])
 
 		// A crash of everything that could hand over.
-		runs = startMany(t, 10, forever, servers...)
+		runs = startAtOnce(t, 10, forever, servers...)
 		requireOneAndQueue(t, runs)
 		s.Await(t, runs[0].GetId(), soon, "waiting")
 		for _, server := range servers {
