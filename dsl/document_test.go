@@ -378,3 +378,16 @@ func TestErrors(t *testing.T) {
 	require.True(t, (&dsl.ErrorFilter{Status: &status, Instance: &e.Instance}).Matches(e))
 	require.False(t, (&dsl.ErrorFilter{Status: &status, Title: &title}).Matches(e))
 }
+
+func TestRunWorkflow(t *testing.T) {
+	t.Parallel()
+	run := body[*dsl.RunWorkflow](t, "run: {workflow: {namespace: shop, name: order, version: latest, input: {id: '${ .id }', deep: {x: 1}}}}")
+	input, err := run.Input.Eval(map[string]any{"id": 7}, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"id": 7, "deep": map[string]any{"x": 1}}, input)
+	run.Input = nil
+	require.Equal(t, &dsl.RunWorkflow{Namespace: "shop", Name: "order", Await: true, Return: dsl.ReturnStdout}, run)
+	require.Equal(t, dsl.KindRun, run.Kind())
+	run = body[*dsl.RunWorkflow](t, "run: {workflow: {namespace: shop, name: order, version: 1.2.3}, await: false, return: all}")
+	require.Equal(t, &dsl.RunWorkflow{Namespace: "shop", Name: "order", Version: "1.2.3", Return: dsl.ReturnAll}, run)
+}

@@ -113,9 +113,10 @@ const (
 	KindCall   Kind = "call"
 	KindListen Kind = "listen"
 	KindEmit   Kind = "emit"
+	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen or *Emit.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen, *Emit or *RunWorkflow.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.

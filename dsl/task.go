@@ -10,7 +10,7 @@ import (
 )
 
 // taskKind is one row of the table of tasks: the key that names the kind, the other keys it brings, and what reads
-// its body. Rows without a reader are kinds this version does not run yet.
+// its body.
 type taskKind struct {
 	key   string
 	extra []string
@@ -30,7 +30,7 @@ func taskKinds() []taskKind {
 		{"wait", nil, (*parser).waitTask},
 		{"emit", nil, (*parser).emitTask},
 		{"listen", []string{"foreach"}, (*parser).listenTask},
-		{"run", nil, nil},
+		{"run", nil, (*parser).runTask},
 	}
 }
 
@@ -118,11 +118,7 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 	case 1:
 		kind := present[0]
 		known = append(append(known, kind.key), kind.extra...)
-		if member, _ := v.member(kind.key); kind.read == nil {
-			p.unsupported(member, fmt.Sprintf("the task kind %q", kind.key))
-		} else {
-			t.Body = kind.read(p, v, c)
-		}
+		t.Body = kind.read(p, v, c)
 	default:
 		keys := make([]string, len(present))
 		for i, k := range present {

@@ -182,6 +182,9 @@ func (m *Machine) waiting() (kind string, until *time.Time, waits bool) {
 			kind = WaitRetry
 		}
 	}
+	if !waits && slices.ContainsFunc(m.parents, func(f *frame) bool { return f.step.status == StatusWaiting }) {
+		return WaitChild, nil, true
+	}
 	if !waits && slices.ContainsFunc(m.ears, func(f *frame) bool { return f.step.status == StatusWaiting }) {
 		return WaitEvent, nil, true
 	}

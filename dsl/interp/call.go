@@ -25,6 +25,8 @@ func (m *Machine) startCall(f *frame) {
 		m.startListen(f, b)
 	case *dsl.Emit:
 		m.startEmit(f, b)
+	case *dsl.RunWorkflow:
+		m.startChild(f, b)
 	case *dsl.HTTPCall:
 		m.startHTTP(f, b)
 	}

@@ -11,7 +11,8 @@ import (
 // EffectID identifies an effect within a run, over all its snapshots.
 type EffectID int64
 
-// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit or AskSteps.
+// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit, AskSteps, StartChild or
+// CancelChild.
 type Effect interface{ effect() }
 
 // StartTimer asks for a Fire at Deadline or soon after. The deadline may have passed already.

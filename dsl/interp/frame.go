@@ -28,7 +28,7 @@ const (
 	phaseEnter   phase = "enter"   // begin the task
 	phaseIterate phase = "iterate" // begin the next iteration of a for
 	phaseAttempt phase = "attempt" // begin the next attempt of a try
-	phaseCall    phase = "call"    // start the call, the listener or the publication
+	phaseCall    phase = "call"    // start the call, the listener, the publication or the child
 	phaseHear    phase = "hear"    // consume the next event
 	phaseFork    phase = "fork"    // enter the branches of a fork that are not entered yet
 	phaseBlocked phase = "blocked" // nothing: children, a timer or a call will go on
@@ -60,6 +60,7 @@ type frame struct {
 	try       *attempts
 	fork      *race
 	ear       *ear
+	child     *child
 	emitted   map[string]any // the event in publication
 	alarms    []*alarm
 
@@ -189,6 +190,7 @@ func (m *Machine) enqueue(f *frame) {
 func (m *Machine) remove(f *frame) {
 	f.gone = true
 	m.deafen(f)
+	m.disown(f)
 	for len(f.alarms) > 0 {
 		m.dropAlarm(f.alarms[len(f.alarms)-1])
 	}
@@ -216,7 +218,7 @@ func (m *Machine) cancelTree(f *frame) (cutOff bool) {
 // cutOff cancels what a frame waits for: its children and its own call.
 func (m *Machine) cutOff(f *frame) (cutOff bool) {
 	cutOff = m.cancelKids(f)
-	if f.call != 0 && f.ear == nil { // a listener is given up with its frame
+	if f.call != 0 && f.ear == nil && f.child == nil { // a listener and a child are given up with their frame
 		cutOff = true
 		delete(m.calls, f.call)
 		m.effects = append(m.effects, CancelCall{ID: f.call})

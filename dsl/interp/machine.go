@@ -46,6 +46,7 @@ type Machine struct {
 	alarms  []*alarm // open deadlines, in order of creation
 	calls   map[EffectID]*frame
 	ears    []*frame // tasks that listen
+	parents []*frame // tasks that await another run
 	lastID  int64
 	begun   bool
 	hold    bool
@@ -131,8 +132,8 @@ func (m *Machine) InFlight() int {
 	return len(m.calls)
 }
 
-// Listening tells whether an event may be delivered.
-func (m *Machine) Listening() bool { return len(m.ears) > 0 }
+// Listening tells whether an event may be delivered, or the end of another run.
+func (m *Machine) Listening() bool { return len(m.ears)+len(m.parents) > 0 }
 
 // Hold keeps new calls from starting, so that InFlight falls to 0. Only Restore ends it.
 func (m *Machine) Hold() { m.hold = true }
@@ -146,7 +147,7 @@ func (m *Machine) Fire(id EffectID, now time.Time) {
 	}
 }
 
-// Complete gives the result of a call, an Emit or a Listen. What is not in flight any more is ignored.
+// Complete gives the result of a call, an Emit, a Listen or a StartChild. What is not in flight any more is ignored.
 func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
@@ -159,7 +160,15 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
 		f.step.endAttempt(m.now, &problem)
+		if f.child != nil {
+			m.forgetChild(f)
+		}
 		m.fault(f, fault{problem: problem, unanswered: result.Unanswered})
+		return
+	}
+	if f.child != nil {
+		runID, _ := result.Value.(string)
+		m.childStarted(f, runID)
 		return
 	}
 	if f.ear != nil {

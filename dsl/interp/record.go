@@ -27,6 +27,7 @@ const (
 	WaitTimer = "timer" // a wait task
 	WaitRetry = "retry" // the delay before the next attempt of a try task
 	WaitEvent = "event" // a listen task
+	WaitChild = "child" // a run task whose run goes on
 	// Only a run as a whole waits for these.
 	WaitPaused = "paused" // for Unpause
 	WaitQuota  = "quota"  // for a Grant of steps

@@ -40,6 +40,7 @@ type state struct {
 	Gate     *gateState   `json:"gate,omitempty"`
 	// Unlisten are listeners that were given up since the last Advance. What else it did not tell yet ends with the execution.
 	Unlisten []string          `json:"unlisten,omitempty"`
+	Disowned []childState      `json:"disowned,omitempty"` // so are these children
 	Values   []json.RawMessage `json:"values"`
 }
 
@@ -61,6 +62,7 @@ type frameState struct {
 	Try       *tryState   `json:"try,omitempty"`
 	Fork      *forkState  `json:"fork,omitempty"`
 	Ear       *earState   `json:"ear,omitempty"`
+	Child     *childState `json:"child,omitempty"`
 	Step      *stepState  `json:"step,omitempty"`
 }
 
@@ -145,8 +147,11 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		}
 	}
 	for _, e := range m.effects {
-		if given, ok := e.(Unlisten); ok {
-			s.Unlisten = append(s.Unlisten, given.Listener)
+		switch e := e.(type) {
+		case Unlisten:
+			s.Unlisten = append(s.Unlisten, e.Listener)
+		case CancelChild:
+			s.Disowned = append(s.Disowned, childState(e))
 		}
 	}
 	for _, a := range m.alarms {
@@ -193,6 +198,9 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 	}
 	if e := f.ear; e != nil {
 		s.Ear = e.save(p)
+	}
+	if c := f.child; c != nil {
+		s.Child = &childState{c.key, c.runID}
 	}
 	if st := f.step; st != nil {
 		s.Step = &stepState{
@@ -244,6 +252,8 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		}
 		if f := r.frames[fs.ID]; f.ear != nil {
 			m.ears = append(m.ears, f)
+		} else if f.child != nil {
+			m.parents = append(m.parents, f)
 		}
 	}
 	for _, id := range s.Ready {
@@ -255,6 +265,9 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	}
 	for _, listener := range s.Unlisten {
 		m.effects = append(m.effects, Unlisten{Listener: listener})
+	}
+	for _, c := range s.Disowned {
+		m.effects = append(m.effects, CancelChild(c))
 	}
 	for _, as := range s.Alarms {
 		a := &alarm{ID: as.ID, Kind: as.Kind, At: as.At, frame: r.frames[as.Frame]}
@@ -322,6 +335,11 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 	}
 	if s.Ear != nil {
 		if err := r.ear(f, *s.Ear); err != nil {
+			return err
+		}
+	}
+	if s.Child != nil {
+		if err := r.child(f, *s.Child); err != nil {
 			return err
 		}
 	}

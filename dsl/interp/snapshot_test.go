@@ -44,7 +44,7 @@ func (p *program) tasks(depth int, indent string) string {
 }
 
 func (p *program) task(depth int, in string) string {
-	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "gather", "emit"}
+	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "gather", "emit", "run"}
 	if depth > 0 {
 		leaves = append(leaves, "do", "for", "fork", "race", "try", "try", "timeout")
 	}
@@ -72,6 +72,8 @@ func (p *program) task(depth int, in string) string {
 			in + "  do:\n" + p.tasks(max(depth-1, 0), in+"    ")
 	case "emit":
 		return in + "emit: {event: {with: {type: told, data: '${ .n? }'}}}\n"
+	case "run":
+		return in + "timeout: {after: {seconds: 3}}\n" + in + "run: {workflow: {namespace: n, name: child, version: latest, input: {n: '${ .n? }'}}}\n"
 	case "for":
 		return in + fmt.Sprintf("for: {each: x, in: '[range(%d)]'}\n", rapid.IntRange(0, 3).Draw(p.t, "items")) +
 			in + "do:\n" + p.tasks(depth-1, in+"  ")
@@ -144,6 +146,13 @@ func answerOf(c interp.Call) answer {
 	return a
 }
 
+// endOf ends a child by its key alone, some after the time that its task has.
+func endOf(c interp.StartChild) answer {
+	a := answerOf(interp.Call{Key: c.Key})
+	a.after += time.Second
+	return a
+}
+
 func outcomeOf(w *world) (string, []interp.StepRecord, interp.RunRecord) {
 	o := w.run()
 	text := string(o.Status)
@@ -167,14 +176,14 @@ func TestMovingChangesNothing(t *testing.T) {
 		p := &program{t: t}
 		source := document("timeout: {after: {minutes: 5}}\ndo:\n" + p.tasks(2, "  "))
 		still := newWorld(t, source, `{"n": 1}`)
-		still.origin = answerOf
+		still.origin, still.child = answerOf, endOf
 		publish := publications(t)
 		publish(still)
 		wantOutcome, wantSteps, wantRun := outcomeOf(still)
 
 		seldom := rapid.IntRange(0, 3).Draw(t, "seldom")
 		moved, count := newWorld(t, source, `{"n": 1}`), 0
-		moved.origin = answerOf
+		moved.origin, moved.child = answerOf, endOf
 		publish(moved)
 		moved.between = func(w *world) {
 			if count++; w.m.InFlight() == 0 && (seldom == 0 || count%(seldom+1) == 0) {
@@ -188,7 +197,7 @@ func TestMovingChangesNothing(t *testing.T) {
 
 		// and once more with a tiny budget, moved in the middle of computing
 		yielding, count := newWorld(t, source, `{"n": 1}`), 0
-		yielding.origin = answerOf
+		yielding.origin, yielding.child = answerOf, endOf
 		publish(yielding)
 		yielding.limits.AdvanceFuel = 1
 		yielding.between = func(w *world) {

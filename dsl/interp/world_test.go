@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,8 @@ type answer struct {
 	interp.Result
 	after time.Duration
 	never bool
+	// refused: a child that is not even started.
+	refused bool
 }
 
 // world drives a machine with a clock that jumps from event to event.
@@ -45,6 +48,10 @@ type world struct {
 	listening time.Duration
 	listeners []*listener
 	emitted   []interp.Emit
+	// child is how runs end that were started, and after how long.
+	child     func(c interp.StartChild) answer
+	accepting time.Duration // how long it takes to start one
+	children  []*offspring
 	meter     *meter
 	position  int64
 	delivered int
@@ -71,6 +78,36 @@ type event struct {
 	published string
 	// act is what happens, where it is neither.
 	act func(w *world)
+}
+
+// offspring is a run that was started.
+type offspring struct {
+	interp.StartChild
+	canceled bool
+}
+
+// begin starts a run and tells of its end twice.
+func (w *world) begin(e interp.StartChild) {
+	c := &offspring{StartChild: e}
+	w.children = append(w.children, c)
+	a := answer{never: true}
+	if w.child != nil {
+		a = w.child(e)
+	}
+	accepted := interp.Result{Value: fmt.Sprintf("child-%d", len(w.children))}
+	if a.refused {
+		accepted = a.Result
+	}
+	for range 2 {
+		if e.Awaited && !a.never && !a.refused {
+			w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: w.now.Add(a.after), act: func(w *world) {
+				if !c.canceled {
+					w.m.ChildEnded(e.Key, a.Result, w.now)
+				}
+			}})
+		}
+	}
+	w.events = append(w.events, event{id: e.ID, at: w.now.Add(w.accepting), result: &accepted})
 }
 
 // listener is what a dispatcher knows of a listener.
@@ -250,6 +287,16 @@ func (w *world) perform(effects []interp.Effect) {
 			}
 		case interp.AskSteps:
 			w.events = append(w.events, event{id: e.ID, at: w.now, act: func(w *world) { w.meter.grant(w, e) }})
+		case interp.StartChild:
+			w.begin(e)
+		case interp.CancelChild:
+			for _, c := range w.children {
+				if c.Key == e.Key {
+					require.False(w.t, c.canceled, "canceled twice")
+					c.canceled = true
+					drop(c.ID)
+				}
+			}
 		case interp.Emit:
 			w.emitted = append(w.emitted, e)
 			w.events = append(w.events, event{id: e.ID, at: w.now, result: &interp.Result{}})

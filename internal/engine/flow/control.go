@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// ControlsSince is the first interpreter whose runs can be paused and have a quota of steps. A run that was started with an older
+// ControlsSince is the first interpreter whose runs can be paused, have a quota of steps and await other runs. A run that was started with an older
 // one takes no notice: workers that knew no other way may have worked on it.
 const ControlsSince = 3
 
@@ -84,7 +84,7 @@ func (d *driver) obey() {
 
 // signaled tells whether a signal has come that was not taken in yet.
 func (d *driver) signaled() bool {
-	return d.wakes.Len() > 0 || d.controls != nil && d.controls.Len() > 0
+	return d.wakes.Len() > 0 || d.controls != nil && (d.controls.Len() > 0 || d.children.Len() > 0)
 }
 
 func (d *driver) askSteps(e interp.AskSteps) {

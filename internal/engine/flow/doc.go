@@ -11,9 +11,12 @@
 //	registry.RegisterActivityWithOptions(unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
 //	registry.RegisterActivityWithOptions(emit, activity.RegisterOptions{Name: flow.EmitActivity})
 //	registry.RegisterActivityWithOptions(quota, activity.RegisterOptions{Name: flow.QuotaActivity})
+//	registry.RegisterActivityWithOptions(child, activity.RegisterOptions{Name: flow.ChildActivity})
+//	registry.RegisterActivityWithOptions(cancelChild, activity.RegisterOptions{Name: flow.CancelChildActivity})
 //
 // Events come to a run as signals, [Wake]. They are taken in before anything else that has happened, and before a run
-// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost. So are controls, [Control].
+// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost. So are controls, [Control], and the ends of other
+// runs, [ChildEnded].
 //
 // The package knows nothing of stores, projects' queues or HTTP clients.
 package flow

@@ -34,8 +34,10 @@ type driver struct {
 	limits    Limits
 	wakes     workflow.ReceiveChannel
 	controls  workflow.ReceiveChannel // nil for a run that takes none
+	children  workflow.ReceiveChannel // nil for a run that has none
 
 	pending []*effect // in the order of their start
+	parting []string  // keys of the runs whose ends a canceled run waits for
 
 	events  int // own events so far, a little overestimated
 	dueAt   int // events when it became time to continue as new; 0: not yet
@@ -56,6 +58,8 @@ const (
 	unlistenEffect
 	emitEffect
 	quotaEffect
+	childEffect
+	cancelChildEffect
 )
 
 // effect is something in flight.
@@ -67,7 +71,8 @@ type effect struct {
 	call     *HTTPRequest // of a call
 	due      time.Time    // of a timer
 	listener string       // of listenEffect and unlistenEffect
-	unwanted bool         // the listener is to be given up once it is committed
+	child    string       // key of childEffect
+	unwanted bool         // the listener is to be given up once it is committed, the child canceled once it is accepted
 }
 
 func (d *driver) run() (json.RawMessage, error) {
@@ -84,6 +89,7 @@ func (d *driver) run() (json.RawMessage, error) {
 			return nil, d.continueAsNew(snapshot)
 		}
 		d.perform(d.machine.Advance(workflow.Now(d.ctx)))
+		d.farewell()
 		d.publish()
 		outcome, done := d.machine.Done()
 		switch {
@@ -113,13 +119,19 @@ func (d *driver) publish() {
 func (d *driver) await() {
 	// The context cannot be canceled, so there is no error. Whether the run was canceled is part of the condition.
 	_ = workflow.Await(d.detached, func() bool {
-		return d.ctx.Err() != nil || d.signaled() || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+		return d.ctx.Err() != nil || d.stirred()
 	})
 }
 
-// settle tells the machine what has happened: controls and events first, then the effects in the order in which they were started.
+// stirred tells whether something has happened outside.
+func (d *driver) stirred() bool {
+	return d.signaled() || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+}
+
+// settle tells the machine what has happened: signals first, then the effects in the order in which they were started.
 func (d *driver) settle() {
 	d.obey()
+	d.reunite()
 	d.hear(false)
 	for _, e := range slices.Clone(d.pending) {
 		if !e.future.IsReady() {
@@ -131,13 +143,15 @@ func (d *driver) settle() {
 			continue
 		}
 		d.newTask()
-		switch e.kind { //nolint:exhaustive // calls are above; nobody waits for a listener to be given up
+		switch e.kind { //nolint:exhaustive // calls are above; nobody waits for a listener to be given up, or a run to be canceled
 		case timerEffect:
 			d.machine.Fire(e.id, workflow.Now(d.ctx))
 		case listenEffect, emitEffect:
 			d.settleEvent(e)
 		case quotaEffect:
 			d.settleQuota(e)
+		case childEffect:
+			d.settleChild(e)
 		}
 	}
 }
@@ -190,6 +204,10 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.giveUp(e.Listener)
 		case interp.Emit:
 			d.emit(e)
+		case interp.StartChild:
+			d.startChild(e)
+		case interp.CancelChild:
+			d.disown(e)
 		case interp.AskSteps:
 			d.askSteps(e)
 		}
@@ -261,7 +279,7 @@ func (d *driver) moveOn() []byte {
 		}
 		d.dueAt = max(d.events, 1)
 	}
-	if d.machine.InFlight() > 0 {
+	if d.machine.InFlight() > 0 || d.settling() {
 		if d.events-d.dueAt >= d.limits.HardEvents-d.limits.SoftEvents || spent >= 2*d.limits.ExecutionFuel {
 			d.machine.Hold()
 		}
@@ -271,6 +289,7 @@ func (d *driver) moveOn() []byte {
 		return nil
 	}
 	d.obey() // what is in the channels ends with the execution
+	d.reunite()
 	d.hear(true)
 	if _, done := d.machine.Done(); done {
 		return nil

@@ -47,6 +47,7 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	}
 	if in.Interpreter >= ControlsSince {
 		d.controls = workflow.GetSignalChannel(detached, contract.ControlSignal)
+		d.children = workflow.GetSignalChannel(detached, contract.ChildSignal)
 	}
 	return d.run()
 }

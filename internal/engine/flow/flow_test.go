@@ -82,6 +82,7 @@ type bench struct {
 	emits    []flow.EmitRequest
 	quotas   []flow.QuotaRequest
 	quota    flow.Quota
+	children *nursery
 	// store answers the activities around events, by name; nil: at once.
 	store func(ctx context.Context, name string) error
 	// began is called for each execution before it begins.
@@ -128,6 +129,10 @@ func (b *bench) start() {
 	b.env.RegisterActivityWithOptions(b.unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
 	b.env.RegisterActivityWithOptions(b.emit, activity.RegisterOptions{Name: flow.EmitActivity})
 	b.env.RegisterActivityWithOptions(b.grant, activity.RegisterOptions{Name: flow.QuotaActivity})
+	if b.children != nil {
+		b.env.RegisterActivityWithOptions(b.children.start, activity.RegisterOptions{Name: flow.ChildActivity})
+		b.env.RegisterActivityWithOptions(b.children.cancel, activity.RegisterOptions{Name: flow.CancelChildActivity})
+	}
 	if b.began != nil {
 		b.began()
 	}

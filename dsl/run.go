@@ -1,0 +1,88 @@
+package dsl
+
+import "github.com/signalbox-dev/signalbox/dsl/internal/tree"
+
+// RunWorkflow runs another workflow, as a run of its own.
+type RunWorkflow struct {
+	Namespace, Name string
+	// Version is that of the workflow; empty: the newest when the task begins.
+	Version string
+	Input   *Template // nil: null
+	// Await tells whether the task waits for the end of that run. If not, its output is its input.
+	Await bool
+	// Return says what the output of the task is that waited.
+	Return Return
+}
+
+// Kind implements Body.
+func (*RunWorkflow) Kind() Kind { return KindRun }
+
+// Return says which results of a process are the output of the task that ran it.
+type Return string
+
+// What can be returned. Of a workflow, the standard output is its output, the exit code that of a success, and there is no error
+// output.
+const (
+	ReturnStdout Return = "stdout"
+	ReturnStderr Return = "stderr"
+	ReturnCode   Return = "code"
+	ReturnAll    Return = "all"
+	ReturnNone   Return = "none"
+)
+
+// latest is how a document asks for the newest version.
+const latest = "latest"
+
+func (p *parser) runTask(task value, c taskContext) Body {
+	body := &RunWorkflow{Await: true, Return: ReturnStdout}
+	v, _ := task.member("run")
+	known := p.object(v, "run", fields{
+		{"workflow", false, func(v value) { p.subflow(v, body, c.scope.at(slotTask)) }},
+		{"container", false, nil},
+		{"script", false, nil},
+		{"shell", false, nil},
+		{"await", false, func(v value) { body.Await = p.boolean(v, "run.await") }},
+		{"return", false, func(v value) {
+			body.Return = Return(p.oneOf(v, "run.return",
+				string(ReturnStdout), string(ReturnStderr), string(ReturnCode), string(ReturnAll), string(ReturnNone)))
+		}},
+	})
+	if known {
+		p.oneProcess(v)
+	}
+	return body
+}
+
+// oneProcess reports a run task that runs nothing, or several things.
+func (p *parser) oneProcess(v value) {
+	n := 0
+	for _, key := range []string{"workflow", "container", "script", "shell"} {
+		if v.node.Get(key) != nil {
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		p.report(CodeMissingKey, v, "", "run needs the key %q", "workflow")
+	case n > 1:
+		p.report(CodeValue, v, "make each a task of its own", "run must have exactly one of workflow, container, script and shell")
+	}
+}
+
+func (p *parser) subflow(v value, body *RunWorkflow, vars []string) {
+	p.object(v, "run.workflow", fields{
+		{"namespace", true, func(v value) { body.Namespace = p.name(v, "the namespace") }},
+		{"name", true, func(v value) { body.Name = p.name(v, "the name") }},
+		{"version", true, func(v value) {
+			if v.node.Kind == tree.String && v.node.Text == latest {
+				return
+			}
+			body.Version = p.semver(v, "the version")
+		}},
+		{"input", false, func(v value) {
+			if p.is(v, tree.Object, "run.workflow.input") {
+				body.Input = p.template(v, vars)
+			}
+		}},
+	})
+}
