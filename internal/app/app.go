@@ -136,7 +136,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	changes := run.NewChanges()
 	var events *eventing // made below, of what is made here
 	ended := func(project string) { events.schedules.Ended(project) }
-	writer := projection.NewWriter(a.store, observer{changes, tel.Runs, ended}, now)
+	var kids *children // as well
+	over := func(runIDs ...string) { kids.watch.Ended(runIDs...) }
+	writer := projection.NewWriter(a.store, observer{changes, tel.Runs, ended, over}, now)
 	tap := projection.NewTap(now, writer.Accept)
 	documents := engine.NewDocuments(a.store, limits)
 	manager, err := a.connect(serverID, tel, tap)
@@ -160,6 +162,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	runs := control.New(run.NewService(a.store, a.engine, workflows, documents, changes, options), a.store, a.engine, changes, options)
 	a.then(step{ender{runs.Close}, false})
+	kids = a.children(runs)
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
@@ -191,7 +194,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets)})
-		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events))
+		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events, kids))
 		dependencies = append(dependencies, events.dependency(),
 			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
 		a.then(step{closer{caller.Close}, true})
@@ -283,8 +286,9 @@ func (a *App) Addr() net.Addr { return a.api.Addr() }
 // Health returns the state of the process.
 func (a *App) Health(ctx context.Context) health.Report { return a.health.Report(ctx) }
 
-func workerOptions(cfg *config.Config, e *eventing) engine.WorkerOptions {
+func workerOptions(cfg *config.Config, e *eventing, kids *children) engine.WorkerOptions {
 	return engine.WorkerOptions{
+		Children:        kids.service,
 		Events:          e.events,
 		Extend:          e.work,
 		Served:          e.serve,

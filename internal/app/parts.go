@@ -32,6 +32,8 @@ type observer struct {
 	changes *run.Changes
 	runs    *telemetry.Runs
 	ended   func(project string)
+	// over is told of runs that have ended.
+	over func(runIDs ...string)
 }
 
 func (o observer) Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
@@ -42,6 +44,7 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 		if t.To.Terminal() {
 			o.runs.Count(ctx, t.Project, string(t.To))
 			o.ended(t.Project)
+			o.over(t.RunID)
 		}
 	}
 	o.runs.Projected(ctx, lag)

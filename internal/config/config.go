@@ -161,6 +161,8 @@ type Runs struct {
 	MaxInputBytes Size          `yaml:"max_input_bytes" default:"512KiB" doc:"Largest input of a run, as JSON. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
 	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
 
+	MaxDepth int `yaml:"max_depth" default:"8" doc:"Most runs above a run: a workflow may run another, that one a third, and so on. 1 to 100."`
+
 	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. Past that the run is answered as it is, queued: starting, and its start goes on."`
 	StuckAfter           time.Duration `yaml:"stuck_after" default:"60s" doc:"How long a run may make no progress where progress is due, before it is shown as stuck with the reason."`
 	QueueWhenUnavailable QueueMode     `yaml:"queue_when_unavailable" doc:"Queue mode: what to do with new runs while Temporal is away. Without it they are refused with ENGINE_UNAVAILABLE."`

@@ -14,6 +14,9 @@ import (
 // maxPayload leaves room for base64 and the envelope under the 2 MiB at which Temporal refuses a payload.
 const maxPayload = Size(1536 << 10)
 
+// maxDepth is the most that runs.max_depth may be.
+const maxDepth = 100
+
 // Validate reports every fault at once as a Problems, or nil.
 func (c *Config) Validate() error { return c.validate().err() }
 
@@ -211,6 +214,9 @@ func (r Runs) Validate() Problems {
 	atLeast(&ps, "stuck_after", r.StuckAfter, time.Second)
 	if r.StartTimeout >= 100*time.Millisecond && r.AnswerWithin > r.StartTimeout {
 		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
+	}
+	if r.MaxDepth < 1 || r.MaxDepth > maxDepth {
+		ps.add("max_depth", "%d is not between 1 and %d", r.MaxDepth, maxDepth)
 	}
 	return append(Problems(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
 }

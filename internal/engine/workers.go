@@ -42,6 +42,8 @@ type WorkerOptions struct {
 	StopTimeout time.Duration
 	// Events is for what runs listen to and emit; where it is nil they do neither.
 	Events Events
+	// Children starts runs on behalf of others; where it is nil no run may.
+	Children Children
 	// Quota grants steps; where it is nil no run may have a quota of them.
 	Quota flow.Quota
 	// Extend adds what else the worker of a project's task queue does, each time one is made; may be nil.
@@ -201,6 +203,9 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, w.opts.Events)
+	}
+	if w.opts.Children != nil {
+		RegisterChildren(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})

@@ -186,6 +186,9 @@ type Parent struct {
 	Path string
 	// Depth is how many runs are above the one that was started, from 1.
 	Depth int
+	// Key names the request that made the run, and Awaited tells that the parent waits for its end. Both are only given, never read.
+	Key     string
+	Awaited bool
 }
 
 // Attempt is one real try of a step.

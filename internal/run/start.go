@@ -35,6 +35,8 @@ type StartRequest struct {
 	Trigger   string
 	// DocumentHash, when it is set, is what the version must hold: one that was deleted and published anew may not.
 	DocumentHash string
+	// Parent is the run that asks, with [TriggerParent].
+	Parent Parent
 	// ReplayOf is the run that is replayed, with [TriggerReplay]; Reason is why.
 	ReplayOf string
 	Reason   string
@@ -254,7 +256,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
-		ReplayOf: req.ReplayOf,
+		ReplayOf: req.ReplayOf, Parent: req.Parent,
 	}
 	if r.RequestID == "" {
 		r.RequestID = r.ID

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -21,13 +22,18 @@ func link(ctx context.Context, c sqldb.Conn, r run.Run) error {
 	}
 	_, err := c.ExecContext(ctx, `INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ($1, $2, $3, $4, $5)`,
 		r.ID, r.ReplayOf, r.Parent.RunID, r.Parent.Path, r.Parent.Depth)
-	return err
+	if err != nil {
+		return err
+	}
+	return awaited.Add(ctx, c, r)
 }
 
 // unlink forgets where a run came from that is removed.
 func unlink(ctx context.Context, c sqldb.Conn, id string) error {
-	_, err := c.ExecContext(ctx, `DELETE FROM run_links WHERE run_id = $1`, id)
-	return err
+	if _, err := c.ExecContext(ctx, `DELETE FROM run_links WHERE run_id = $1`, id); err != nil {
+		return err
+	}
+	return awaited.Remove(ctx, c, id)
 }
 
 // related reads where a run came from, and what came from it.

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -131,6 +132,9 @@ func (s *Store) place(project string) {
 
 // Verdicts is the part of the store that keeps why runs are stuck.
 func (s *Store) Verdicts() *verdicts.Store { return s.verdicts }
+
+// Awaited is the part of the store that keeps which runs other runs wait for.
+func (s *Store) Awaited() *awaited.Store { return awaited.New(s.db) }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

@@ -209,6 +209,10 @@ func fixtures() map[int64]fixture {
 				`SELECT CASE WHEN admission IS NULL AND NOT metered THEN 'none' END FROM runs WHERE id = 'r1'`: "none",
 			},
 		},
+		13: {
+			insert: []string{`INSERT INTO run_awaited (run_id, parent, call_key) VALUES ('r2', 'r1', 'k')`},
+			want:   map[string]string{`SELECT call_key FROM run_awaited WHERE parent = 'r1'`: "k"},
+		},
 	}
 }
 

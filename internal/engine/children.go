@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/child"
+)
+
+// Children starts runs on behalf of others.
+type Children interface {
+	Start(ctx context.Context, req child.Request) (run.Run, error)
+	Cancel(ctx context.Context, project, id, reason string) error
+}
+
+var _ child.Teller = (*Engine)(nil)
+
+// tellTimeout bounds the telling of one end.
+const tellTimeout = 10 * time.Second
+
+// TellParent implements [child.Teller]. What the parent is told is what Temporal has of the end: rows are for people to read.
+func (e *Engine) TellParent(ctx context.Context, r run.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	c, err := e.temporal()
+	if err != nil {
+		return err
+	}
+	ended, err := e.ending(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, signalLimit) {
+		// Temporal will never take it. The parent must not wait for that.
+		ended.Output, ended.Status = nil, string(run.Failed)
+		ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Not told", Detail: "Temporal does not take its result: " + invalid.Message}
+		err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
+	}
+	var missing *serviceerror.NotFound
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return e.absent(ctx, r.Parent.RunID)
+	default:
+		return fault.New(fault.Unavailable, fault.EngineUnavailable,
+			"temporal at %s did not take the end of run %s for run %s", e.address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
+	}
+}
+
+// ending reads how a run ended. A run that Temporal does not know ended in its row alone.
+func (e *Engine) ending(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
+	ended := flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID, Status: string(r.Status), Error: r.Error}
+	if r.Status == run.Canceled || r.Status == run.Terminated {
+		return ended, nil
+	}
+	var output json.RawMessage
+	err := c.GetWorkflow(ctx, contract.WorkflowID(r.ID), "").Get(ctx, &output)
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		ended.Output = r.Output
+	case ctx.Err() != nil:
+		return ended, e.unanswered(err)
+	case err == nil:
+		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
+	case r.Status != run.Completed:
+		if status, problem := flow.Failed(err); problem != nil && status == interp.Status(r.Status) {
+			ended.Error = problem
+		}
+	default:
+		return ended, e.unanswered(err)
+	}
+	return ended, nil
+}
+
+// RegisterChildren registers the activities with which runs start others.
+func RegisterChildren(r worker.ActivityRegistry, children Children) {
+	w := childWork{children}
+	r.RegisterActivityWithOptions(w.start, activity.RegisterOptions{Name: flow.ChildActivity})
+	r.RegisterActivityWithOptions(w.cancel, activity.RegisterOptions{Name: flow.CancelChildActivity})
+}
+
+type childWork struct{ children Children }
+
+func (w childWork) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
+	started, err := w.children.Start(ctx, child.Request{
+		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version, Input: r.Input, Awaited: r.Awaited,
+	})
+	if err != nil {
+		return flow.ChildStarted{}, refusedChild(err)
+	}
+	return flow.ChildStarted{RunID: started.ID}, nil
+}
+
+func (w childWork) cancel(ctx context.Context, r flow.CancelChildRequest) error {
+	return w.children.Cancel(ctx, r.Project, r.RunID, "run "+r.Parent+" does not wait for it any more")
+}
+
+// refusedChild makes an error of the task of what will never be accepted. Everything else is for Temporal to try again.
+func refusedChild(err error) error {
+	problem := dsl.Error{Detail: err.Error()}
+	f, isFault := fault.From(err)
+	switch {
+	case errors.Is(err, child.ErrTooDeep):
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
+	case !isFault || f.Class == fault.Unavailable:
+		return err
+	case f.Reason == fault.InputTooLarge:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
+	case f.Class == fault.Exhausted:
+		return err
+	case f.Class == fault.Invalid:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
+	case f.Class == fault.NotFound:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
+	case f.Reason == fault.WorkflowPaused:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
+	case f.Reason == fault.ContractMismatch:
+		return err
+	default:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Not started"
+	}
+	if isFault {
+		problem.Detail = f.Message
+	}
+	return flow.CallError(flow.CategoryRefused, problem, err)
+}

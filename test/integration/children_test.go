@@ -1,0 +1,196 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// subflow is a task that runs a workflow, whose full name is given.
+func subflow(full, more string) string {
+	return subflowVersion(full, "latest", `'${ .name // "x" }'`, more)
+}
+
+func subflowVersion(full, version, name, more string) string {
+	namespace, short, _ := strings.Cut(full, "/")
+	return fmt.Sprintf("  - r:\n      run:\n        workflow: {namespace: %s, name: %s, version: %s, input: {name: %s}}\n%s", namespace, short, version, name, more)
+}
+
+// child awaits the newest child of a run.
+func child(t *testing.T, s *platform.Server, parent string) *signalboxv1.Run {
+	t.Helper()
+	var children []string
+	require.Eventually(t, func() bool {
+		children = s.Run(t, parent).GetChildren()
+		return len(children) > 0
+	}, soon, 20*time.Millisecond)
+	return s.Run(t, children[0])
+}
+
+func TestChildRuns(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		greeter := s.Publish(t, platform.Document("greeter", hello, "input: {schema: {document: {type: object, properties: {name: {type: string}}}}}\n"))
+		sleeper := s.Publish(t, platform.Document("sleeper", waits(600)))
+		refuser := s.Publish(t, platform.Document("refuser", fails))
+		caught := func(task string) string {
+			return "  - t:\n      try:\n" + strings.ReplaceAll("\n"+task, "\n", "\n      ")[1:] + "\n      catch: {do: [{s: {set: {title: '${ $error.title }', status: '${ $error.status }', detail: '${ $error.detail }'}}}]}\n"
+		}
+
+		t.Run("awaited", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("awaits", subflow(greeter, ""))), `{"name": "Ada"}`).GetId()
+			parent := s.Await(t, id, soon, "completed")
+			require.JSONEq(t, `{"message": "Hello, Ada!"}`, parent.GetOutput().GetJson())
+			kid := child(t, s, id)
+			require.Equal(t, []string{kid.GetId()}, parent.GetChildren())
+			require.Equal(t, id, kid.GetParentRunId())
+			require.Equal(t, "/do/0/r", kid.GetParentPath())
+			require.EqualValues(t, 1, kid.GetDepth())
+			require.Equal(t, "parent", kid.GetTrigger())
+			require.Equal(t, "1.0.0", kid.GetVersion())
+			shown := s.CLI(t, "run", "show", id)
+			require.Contains(t, shown.Stdout, kid.GetId(), shown.String())
+			shown = s.CLI(t, "run", "show", kid.GetId())
+			require.Contains(t, shown.Stdout, id, shown.String())
+		})
+
+		t.Run("not awaited", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("leaves", subflow(sleeper, "        await: false\n"))), `{"name": "Ada"}`).GetId()
+			require.JSONEq(t, `{"name": "Ada"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
+			kid := child(t, s, id)
+			s.Await(t, kid.GetId(), soon, "waiting")
+		})
+
+		t.Run("fails", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("catches", caught(subflow(refuser, "")))), `{}`).GetId()
+			kid := child(t, s, id)
+			require.JSONEq(t, `{"title": "Out of stock", "status": 409, "detail": "run `+kid.GetId()+`: no  left"}`,
+				s.Await(t, id, soon, "completed").GetOutput().GetJson())
+		})
+
+		t.Run("refused", func(t *testing.T) {
+			t.Parallel()
+			for name, tt := range map[string]struct{ task, title string }{
+				"missing": {subflow("test/nowhere", ""), "Not found"},
+				"input":   {subflowVersion(greeter, "1.0.0", "7", ""), "Input refused"},
+				"version": {subflowVersion(greeter, "7.0.0", "x", ""), "Not found"},
+			} {
+				id := s.Start(t, s.Publish(t, platform.Document("refused-"+name, caught(tt.task))), `{}`).GetId()
+				output := s.Await(t, id, soon, "completed").GetOutput().GetJson()
+				require.Contains(t, output, `"`+tt.title+`"`, name)
+			}
+		})
+
+		t.Run("canceled with its parent", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, ""))), `{}`).GetId()
+			kid := child(t, s, id)
+			s.Await(t, kid.GetId(), soon, "waiting")
+			parent := s.Await(t, id, soon, "waiting")
+			require.Equal(t, "child", parent.GetWaitingKind())
+			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", id, "--reason", "enough").Code)
+			s.Await(t, id, soon, "canceled")
+			require.Equal(t, "canceled", s.Run(t, kid.GetId()).GetStatus(), "the parent waited for its child's end")
+		})
+
+		t.Run("canceled by itself", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("outlives", caught(subflow(sleeper, "")))), `{}`).GetId()
+			kid := child(t, s, id)
+			s.Await(t, kid.GetId(), soon, "waiting")
+			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", kid.GetId(), "--reason", "enough").Code)
+			require.Contains(t, s.Await(t, id, soon, "completed").GetOutput().GetJson(), `"Child canceled"`)
+		})
+
+		t.Run("parent times out", func(t *testing.T) {
+			t.Parallel()
+			id := s.Start(t, s.Publish(t, platform.Document("hurries", subflow(sleeper, ""), "timeout: {after: {seconds: 1}}\n")), `{}`).GetId()
+			s.Await(t, id, soon, "timed_out")
+			s.Await(t, child(t, s, id).GetId(), soon, "canceled")
+		})
+
+		t.Run("too deep", func(t *testing.T) {
+			t.Parallel()
+			own := "document: {dsl: '1.0.3', namespace: deep, name: recursive, version: '1.0.0'}\ndo:\n" + subflow("deep/recursive", "")
+			id := s.Start(t, s.Publish(t, own), `{}`).GetId()
+			problem := s.Await(t, id, soon, "failed").GetError()
+			require.Equal(t, "Too deep", problem.GetTitle())
+			depth := 0
+			for kids := s.Run(t, id).GetChildren(); len(kids) > 0; depth++ {
+				kids = s.Run(t, kids[0]).GetChildren()
+			}
+			require.Equal(t, 8, depth)
+		})
+	})
+}
+
+func TestChildTerminatedInTemporal(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)})
+	sleeper := s.Publish(t, platform.Document("sleeper", waits(600)))
+	id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, ""))), `{}`).GetId()
+	kid := child(t, s, id)
+	s.Await(t, kid.GetId(), soon, "waiting")
+	require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), kid.GetId(), "", "by hand"))
+	s.Await(t, kid.GetId(), soon, "terminated")
+	problem := s.Await(t, id, soon, "failed").GetError()
+	require.Equal(t, "Child terminated", problem.GetTitle())
+	require.Contains(t, problem.GetDetail(), kid.GetId())
+}
+
+// TestParentIsToldAfterACrash kills the server while a child is on its way, so that its end and the telling are those of another one.
+func TestParentIsToldAfterACrash(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		s := platform.StartServer(t, options)
+		sleeper := s.Publish(t, platform.Document("sleeper", waits(2)))
+		id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, "")+"  - s: {set: {done: true}}\n")), `{}`).GetId()
+		s.Await(t, child(t, s, id).GetId(), soon, "waiting")
+		s.Kill()
+		s = platform.StartServer(t, options)
+		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
+	})
+}
+
+func TestPauseAndUnpause(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		temporal := platform.StartTemporal(t)
+		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
+		s := platform.StartServer(t, options)
+		c := platform.DialTemporal(t, temporal.Address)
+		control := func(id, op string) {
+			require.NoError(t, c.SignalWorkflow(t.Context(), contract.WorkflowID(id), "", contract.ControlSignal, flow.Control{Op: op}))
+		}
+		pausable := s.Publish(t, platform.Document("pausable", waits(1)+"  - s: {set: {done: true}}\n"))
+		id, canceled := s.Start(t, pausable, `{}`).GetId(), s.Start(t, pausable, `{}`).GetId()
+		for _, one := range []string{id, canceled} {
+			control(one, flow.OpPause)
+			control(one, flow.OpPause)
+			require.Eventually(t, func() bool { return s.Run(t, one).GetWaitingKind() == "paused" }, soon, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return s.Steps(t, one)[0].GetStatus() == "completed" }, soon, 20*time.Millisecond)
+			require.Len(t, s.Steps(t, one), 1)
+		}
+		s.Kill()
+		s = platform.StartServer(t, options)
+		require.Equal(t, "paused", s.Run(t, id).GetWaitingKind())
+		require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", canceled, "--reason", "enough").Code)
+		s.Await(t, canceled, soon, "canceled")
+		control(id, flow.OpUnpause)
+		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
+	})
+}
