@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/kin"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -54,6 +55,7 @@ type Options struct {
 // Engine starts, steers and repairs runs.
 type Engine struct {
 	*steer.Requests
+	*kin.Teller
 
 	conn      Connection
 	address   string
@@ -82,6 +84,7 @@ func New(opts Options, store projection.Store, documents *Documents, tap *projec
 	e.Requests = steer.New(steer.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
 	})
+	e.Teller = kin.New(kin.Options{Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit})
 	return e
 }
 

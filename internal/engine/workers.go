@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/kin"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -43,7 +44,7 @@ type WorkerOptions struct {
 	// Events is for what runs listen to and emit; where it is nil they do neither.
 	Events Events
 	// Children starts runs on behalf of others; where it is nil no run may.
-	Children Children
+	Children kin.Children
 	// Quota grants steps; where it is nil no run may have a quota of them.
 	Quota flow.Quota
 	// Extend adds what else the worker of a project's task queue does, each time one is made; may be nil.
@@ -205,7 +206,7 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 		RegisterEvents(fresh, w.opts.Events)
 	}
 	if w.opts.Children != nil {
-		RegisterChildren(fresh, w.opts.Children)
+		kin.Register(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})

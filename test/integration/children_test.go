@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -161,36 +159,6 @@ func TestParentIsToldAfterACrash(t *testing.T) {
 		s.Await(t, child(t, s, id).GetId(), soon, "waiting")
 		s.Kill()
 		s = platform.StartServer(t, options)
-		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
-	})
-}
-
-func TestPauseAndUnpause(t *testing.T) {
-	t.Parallel()
-	eachStore(t, func(t *testing.T, store platform.Store) {
-		t.Parallel()
-		temporal := platform.StartTemporal(t)
-		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
-		s := platform.StartServer(t, options)
-		c := platform.DialTemporal(t, temporal.Address)
-		control := func(id, op string) {
-			require.NoError(t, c.SignalWorkflow(t.Context(), contract.WorkflowID(id), "", contract.ControlSignal, flow.Control{Op: op}))
-		}
-		pausable := s.Publish(t, platform.Document("pausable", waits(1)+"  - s: {set: {done: true}}\n"))
-		id, canceled := s.Start(t, pausable, `{}`).GetId(), s.Start(t, pausable, `{}`).GetId()
-		for _, one := range []string{id, canceled} {
-			control(one, flow.OpPause)
-			control(one, flow.OpPause)
-			require.Eventually(t, func() bool { return s.Run(t, one).GetWaitingKind() == "paused" }, soon, 20*time.Millisecond)
-			require.Eventually(t, func() bool { return s.Steps(t, one)[0].GetStatus() == "completed" }, soon, 20*time.Millisecond)
-			require.Len(t, s.Steps(t, one), 1)
-		}
-		s.Kill()
-		s = platform.StartServer(t, options)
-		require.Equal(t, "paused", s.Run(t, id).GetWaitingKind())
-		require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", canceled, "--reason", "enough").Code)
-		s.Await(t, canceled, soon, "canceled")
-		control(id, flow.OpUnpause)
 		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 	})
 }

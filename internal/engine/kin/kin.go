@@ -1,4 +1,10 @@
-package engine
+// Package kin is the Temporal side of runs that other runs start: the activities that start and cancel them, and the signal that
+// tells a run of another one's end.
+//
+//	teller := kin.New(kin.Options{Client: …, Absent: …, Address: …})
+//	err := teller.TellParent(ctx, r)
+//	kin.Register(worker, children)
+package kin
 
 import (
 	"context"
@@ -28,26 +34,46 @@ type Children interface {
 	Cancel(ctx context.Context, project, id, reason string) error
 }
 
-var _ child.Teller = (*Engine)(nil)
+const (
+	// tellTimeout bounds the telling of one end.
+	tellTimeout = 10 * time.Second
+	// retryAfter is how soon Temporal is asked again that did not take what it was told.
+	retryAfter = 5 * time.Second
+)
 
-// tellTimeout bounds the telling of one end.
-const tellTimeout = 10 * time.Second
+// Options say how to reach Temporal.
+type Options struct {
+	// Client returns the client for one request, or a [fault.Unavailable].
+	Client func() (client.Client, error)
+	// Absent tells why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
+	Absent func(ctx context.Context, runID string) error
+	// Address is where Temporal is, and SignalLimit what its refusal of a signal says that another execution will take.
+	Address, SignalLimit string
+}
+
+// Teller tells runs of the ends of others.
+type Teller struct{ opts Options }
+
+var _ child.Teller = (*Teller)(nil)
+
+// New returns it.
+func New(opts Options) *Teller { return &Teller{opts} }
 
 // TellParent implements [child.Teller]. What the parent is told is what Temporal has of the end: rows are for people to read.
-func (e *Engine) TellParent(ctx context.Context, r run.Run) error {
+func (t *Teller) TellParent(ctx context.Context, r run.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	c, err := e.temporal()
+	c, err := t.opts.Client()
 	if err != nil {
 		return err
 	}
-	ended, err := e.ending(ctx, c, r)
+	ended, err := t.ending(ctx, c, r)
 	if err != nil {
 		return err
 	}
 	err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
 	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, signalLimit) {
+	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, t.opts.SignalLimit) {
 		// Temporal will never take it. The parent must not wait for that.
 		ended.Output, ended.Status = nil, string(run.Failed)
 		ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Not told", Detail: "Temporal does not take its result: " + invalid.Message}
@@ -58,15 +84,15 @@ func (e *Engine) TellParent(ctx context.Context, r run.Run) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &missing):
-		return e.absent(ctx, r.Parent.RunID)
+		return t.opts.Absent(ctx, r.Parent.RunID)
 	default:
 		return fault.New(fault.Unavailable, fault.EngineUnavailable,
-			"temporal at %s did not take the end of run %s for run %s", e.address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
+			"temporal at %s did not take the end of run %s for run %s", t.opts.Address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
 	}
 }
 
 // ending reads how a run ended. A run that Temporal does not know ended in its row alone.
-func (e *Engine) ending(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
+func (t *Teller) ending(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
 	ended := flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID, Status: string(r.Status), Error: r.Error}
 	if r.Status == run.Canceled || r.Status == run.Terminated {
 		return ended, nil
@@ -78,7 +104,7 @@ func (e *Engine) ending(ctx context.Context, c client.Client, r run.Run) (flow.C
 	case errors.As(err, &missing):
 		ended.Output = r.Output
 	case ctx.Err() != nil:
-		return ended, e.unanswered(err)
+		return ended, t.unanswered(err)
 	case err == nil:
 		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
 	case r.Status != run.Completed:
@@ -86,13 +112,18 @@ func (e *Engine) ending(ctx context.Context, c client.Client, r run.Run) (flow.C
 			ended.Error = problem
 		}
 	default:
-		return ended, e.unanswered(err)
+		return ended, t.unanswered(err)
 	}
 	return ended, nil
 }
 
-// RegisterChildren registers the activities with which runs start others.
-func RegisterChildren(r worker.ActivityRegistry, children Children) {
+func (t *Teller) unanswered(err error) error {
+	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal at %s does not answer: %v", t.opts.Address, err).
+		WithRetry(retryAfter).WithCause(err)
+}
+
+// Register registers the activities with which runs start others.
+func Register(r worker.ActivityRegistry, children Children) {
 	w := childWork{children}
 	r.RegisterActivityWithOptions(w.start, activity.RegisterOptions{Name: flow.ChildActivity})
 	r.RegisterActivityWithOptions(w.cancel, activity.RegisterOptions{Name: flow.CancelChildActivity})
