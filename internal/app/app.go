@@ -166,7 +166,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
-	quotas, err := a.quotas(runs.Service, manager, changes, options, tel)
+	quotas, err := a.quotas(runs, manager, changes, options, tel)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets)})
-		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events, kids))
+		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events, kids, quotas))
 		dependencies = append(dependencies, events.dependency(),
 			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
 		a.then(step{closer{caller.Close}, true})
@@ -205,7 +205,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{batches.runner, false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})
@@ -286,10 +286,11 @@ func (a *App) Addr() net.Addr { return a.api.Addr() }
 // Health returns the state of the process.
 func (a *App) Health(ctx context.Context) health.Report { return a.health.Report(ctx) }
 
-func workerOptions(cfg *config.Config, e *eventing, kids *children) engine.WorkerOptions {
+func workerOptions(cfg *config.Config, e *eventing, kids *children, q quotaParts) engine.WorkerOptions {
 	return engine.WorkerOptions{
 		Children:        kids.service,
 		Events:          e.events,
+		Quota:           q.grant,
 		Extend:          e.work,
 		Served:          e.serve,
 		Projects:        cfg.Projects,

@@ -6,9 +6,11 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/admission"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -34,18 +36,26 @@ func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error
 
 // quotas makes the parts over the service of runs. From then on the ends of runs are told to admission.
 func (a *App) quotas(
-	runs *run.Service, manager *conn.Manager, changes *run.Changes, options run.Options, tel *telemetry.Telemetry,
+	runs *control.Service, manager *conn.Manager, changes *run.Changes, options run.Options, tel *telemetry.Telemetry,
 ) (quotaParts, error) {
-	admitting := admission.New(runs, placing{a.store.Quotas(), a.store}, a.engine, changes, options)
+	admitting := admission.New(runs.Service, placing{a.store.Quotas(), a.store}, a.engine, changes, options)
 	a.store.OnPlaces(admitting.Wake)
 	manager.OnConnect("admission", func(context.Context, client.Client) error {
 		admitting.WakeAll()
 		return nil
 	})
 	return quotaParts{
-		service:   quota.NewService(a.store.Quotas(), quota.Options{Now: options.Now, Admit: admitting.Wake}),
+		service: quota.NewService(a.store.Quotas(), quota.Options{
+			Now: options.Now, Admit: admitting.Wake, Engine: a.engine, Runs: runs,
+		}),
 		admission: admitting,
 	}, tel.ObserveQuotas(a.heldUp)
+}
+
+// grant is the activity in which runs ask for steps.
+func (p quotaParts) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+	g, err := p.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
+	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}, err
 }
 
 // heldUp is what quotas hold up, as it is measured.

@@ -43,9 +43,7 @@ const (
 	BatchPause          = "batch.pause"
 	BatchUnpause        = "batch.unpause"
 	BatchRetry          = "batch.retry"
-	// QuotaSet and QuotaResume have the project as their subject.
-	QuotaSet    = "quota.set"
-	QuotaResume = "quota.resume"
+	QuotaSet            = "quota.set"
 	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"

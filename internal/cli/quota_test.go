@@ -10,14 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
 // quotas is the fake API's QuotaService.
 type quotas struct {
-	signalboxv1connect.UnimplementedQuotaServiceHandler
-
 	api   *api
 	usage *signalboxv1.GetQuotaResponse
 }
@@ -37,6 +34,13 @@ func (q *quotas) SetQuota(_ context.Context, request *connect.Request[signalboxv
 	q.api.note(request.Msg)
 	q.usage.Quota = proto.CloneOf(request.Msg.GetQuota())
 	return connect.NewResponse(&signalboxv1.SetQuotaResponse{Quota: request.Msg.GetQuota()}), nil
+}
+
+func (q *quotas) ResumeQuota(_ context.Context, request *connect.Request[signalboxv1.ResumeQuotaRequest]) (*connect.Response[signalboxv1.ResumeQuotaResponse], error) {
+	q.api.mu.Lock()
+	defer q.api.mu.Unlock()
+	q.api.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.ResumeQuotaResponse{Resumed: q.usage.GetWaitingRuns()}), nil
 }
 
 func withQuotas(t *testing.T) (*api, *shell) {
@@ -106,4 +110,18 @@ func TestQuotaSet(t *testing.T) {
 		requireRefusal(t, s.run(t, append([]string{"quota", "set"}, tt.args...)...), exit.Usage, tt.says)
 	}
 	requireRefusal(t, s.run(t, "quota", "set", "--project", "none", "--steps", "1"), exit.NotFound, `set the quota of project "none"`)
+}
+
+func TestQuotaResume(t *testing.T) {
+	t.Parallel()
+	a, s := withQuotas(t)
+	a.quotas.usage.WaitingRuns = 2
+	c := s.run(t, "quota", "resume", "run-1", "run-2", "--reason", "closing")
+	require.Equal(t, exit.OK, c.code, c.err.String())
+	require.Equal(t, "resumed  2 runs\n", c.out.String())
+	want := &signalboxv1.ResumeQuotaRequest{Project: "default", RunIds: []string{"run-1", "run-2"}, Reason: "closing"}
+	require.True(t, proto.Equal(want, last[*signalboxv1.ResumeQuotaRequest](t, a)))
+	c = s.run(t, "quota", "resume", "--project", "shop", "-o", "json")
+	require.JSONEq(t, `{"resumed": 2}`, c.out.String())
+	require.True(t, proto.Equal(&signalboxv1.ResumeQuotaRequest{Project: "shop"}, last[*signalboxv1.ResumeQuotaRequest](t, a)))
 }

@@ -146,7 +146,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	defer sending.giveUp()
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
-		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter,
+		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered,
 	})
 	if err == nil {
 		return handle.GetRunID(), nil

@@ -1,10 +1,15 @@
 // Package quota is what a project may use: how many runs at a time, and how many steps per period.
 //
-//	service := quota.NewService(store, engine, now)
-//	usage, err := service.Get(ctx, "shop")
-//	usage, err = service.Set(ctx, "shop", quota.Quota{ConcurrentRuns: 10, Steps: 100_000, Period: time.Hour})
+//	service := quota.NewService(store, options)
+//	err := service.Start(ctx)
+//	usage, err := service.Set(ctx, "shop", quota.Quota{ConcurrentRuns: 10, Steps: 100_000, Period: time.Hour})
+//	grant, err := service.Grant(ctx, quota.Request{…})   // asked by runs, as they go
+//	resumed, err := service.Resume(ctx, "shop", nil, "the month's closing")
+//	err = service.Stop(ctx)
 //
-// A run that finds no place is accepted and waits as `queued: admission`; package admission starts those that wait, in order.
+// A run that finds no place is accepted and waits as `queued: admission`; package admission starts those that wait, in order. A run asks
+// for its steps in blocks ([Give]); when it gets none, it waits as `waiting: quota` and asks again by itself when the next period begins,
+// or when it is told that there are some: because the limit was raised, runs have ended that did not use theirs, or somebody resumed it.
 package quota
 
 import (
@@ -28,10 +33,12 @@ type Usage struct {
 
 	// Admitted runs have a place, Queued wait for one.
 	Admitted, Queued int64
-	// Used are the steps of this period, those that open runs were granted and have not entered yet included. Next is when the
-	// next one begins; zero without a quota of steps.
-	Used int64
-	Next time.Time
+	// Used are the steps of this period, those that open runs were granted and have not entered yet included, and those beyond the
+	// limit that resumed runs were; Left are those of the limit that are not granted. The period has begun Age ago, and the next one
+	// begins at Next, by the clock of the store. All are zero without a quota of steps.
+	Used, Left int64
+	Age        time.Duration
+	Next       time.Time
 	// Waiting runs wait for steps.
 	Waiting int64
 }

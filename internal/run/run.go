@@ -163,6 +163,8 @@ type Run struct {
 
 	// Metered tells that it asks for the steps that it enters: its project had a quota of steps when it was accepted.
 	Metered bool
+	// Quota is set while it waits for steps.
+	Quota *QuotaUsage
 	// ReplayOf is the run whose input it began with, Replays are the newest of its own replays.
 	ReplayOf string
 	Replays  []string
@@ -177,6 +179,13 @@ func (r Run) TerminateReason() string {
 		return ""
 	}
 	return r.Error.Detail
+}
+
+// QuotaUsage is how much of a project's steps per period is used.
+type QuotaUsage struct {
+	Used, Limit int64
+	// ResetAt is when the next period begins.
+	ResetAt time.Time
 }
 
 // Parent is the run that started a run.

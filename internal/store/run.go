@@ -206,7 +206,9 @@ WHERE id = $1 AND status = $5 AND queued_reason = $6`,
 // GetRun implements [run.Store].
 func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Read(ctx, "get run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		r, err = getRun(ctx, c, project, id)
+		if r, err = getRun(ctx, c, project, id); err == nil && r.WaitingKind == run.WaitingQuota {
+			r.Quota, err = s.quotas.Usage(ctx, c, project)
+		}
 		return err
 	})
 	return r, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -129,4 +130,91 @@ func cancel(t *testing.T, s *platform.Server, id string) {
 	t.Helper()
 	_, err := s.Runs.CancelRun(t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{Id: id, Reason: "enough"}))
 	require.NoError(t, err)
+}
+
+// TestStepsPerPeriod has a run need more steps than its project may enter: it stops at exactly the limit, and goes on when more may be
+// entered: in the next period, under a higher limit, or because somebody says so.
+func TestStepsPerPeriod(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		s := newServer(t, store)
+		const steps = 50
+		workflow := s.Publish(t, platform.Document("steps", tasks(steps)))
+		month := []string{"--period", "720h"}
+
+		// What a run was granted and did not need is the project's again.
+		limitSteps(t, s, append([]string{"--steps", "2000"}, month...)...)
+		s.Await(t, s.Start(t, workflow, "").GetId(), soon, "completed")
+		platform.Eventually(t, soon, func() string {
+			if used := quotaOf(t, s).GetUsedSteps(); used != steps {
+				return fmt.Sprintf("%d steps are used", used)
+			}
+			return ""
+		})
+
+		// It stops at the limit, goes on when that is raised, and when it is told to.
+		limitSteps(t, s, "--steps", "70")
+		id := s.Start(t, workflow, "").GetId()
+		r := awaitSteps(t, s, id, 20)
+		require.Equal(t, []int64{70, 70}, []int64{r.GetQuota().GetUsed(), r.GetQuota().GetLimit()})
+		require.True(t, r.GetQuota().GetResetTime().AsTime().After(time.Now()))
+		require.EqualValues(t, 1, quotaOf(t, s).GetWaitingRuns())
+		limitSteps(t, s, "--steps", "80")
+		awaitSteps(t, s, id, 30)
+		resumed := s.CLI(t, "quota", "resume", id, "--reason", "it is urgent", "-o", "json")
+		require.Equal(t, platform.ExitOK, resumed.Code, resumed.String())
+		require.JSONEq(t, `{"resumed": 1}`, resumed.Stdout)
+		s.Await(t, id, soon, "completed")
+
+		// It goes on by itself when the period turns. Each one has as many as it may, and no more.
+		limitSteps(t, s, "--steps", "20", "--period", "2s")
+		id = s.Start(t, workflow, "").GetId()
+		s.Await(t, id, soon, "completed")
+		entered := map[int64]int{}
+		for _, step := range s.Steps(t, id) {
+			entered[step.GetStartTime().AsTime().Unix()/2]++
+		}
+		require.GreaterOrEqual(t, len(entered), 3)
+		for period, count := range entered {
+			require.LessOrEqual(t, count, 20, "in period %d of %v", period, entered)
+		}
+		limitSteps(t, s, "--steps", "none")
+		s.Await(t, s.Start(t, workflow, "").GetId(), soon, "completed")
+	})
+}
+
+// tasks are as many tasks that compute.
+func tasks(count int) string {
+	var all strings.Builder
+	for i := range count {
+		fmt.Fprintf(&all, "  - step%d:\n      set: {n: %d}\n", i, i)
+	}
+	return all.String()
+}
+
+func limitSteps(t *testing.T, s *platform.Server, flags ...string) {
+	t.Helper()
+	r := s.CLI(t, append([]string{"quota", "set"}, flags...)...)
+	require.Equal(t, platform.ExitOK, r.Code, r.String())
+}
+
+func quotaOf(t *testing.T, s *platform.Server) *signalboxv1.GetQuotaResponse {
+	t.Helper()
+	res, err := s.Quotas.GetQuota(t.Context(), connect.NewRequest(&signalboxv1.GetQuotaRequest{}))
+	require.NoError(t, err)
+	return res.Msg
+}
+
+// awaitSteps waits until a run waits for its quota with so many steps.
+func awaitSteps(t *testing.T, s *platform.Server, id string, steps int64) (r *signalboxv1.Run) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		r = s.Run(t, id)
+		if r.GetStatus() != "waiting" || r.GetWaitingKind() != "quota" || r.GetStepsTotal() != steps {
+			return fmt.Sprintf("run %s is %s %s after %d steps", id, r.GetStatus(), r.GetWaitingKind(), r.GetStepsTotal())
+		}
+		return ""
+	})
+	return r
 }

@@ -137,7 +137,7 @@ type GetQuotaResponse struct {
 	// Runs that have a place, and runs that wait for one.
 	AdmittedRuns int64 `protobuf:"varint,2,opt,name=admitted_runs,json=admittedRuns,proto3" json:"admitted_runs,omitempty"`
 	QueuedRuns   int64 `protobuf:"varint,3,opt,name=queued_runs,json=queuedRuns,proto3" json:"queued_runs,omitempty"`
-	// Steps of this period, and when the next one begins.
+	// Steps of this period, with those that open runs were granted and have not entered yet, and when the next one begins.
 	UsedSteps int64                  `protobuf:"varint,4,opt,name=used_steps,json=usedSteps,proto3" json:"used_steps,omitempty"`
 	ResetTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
 	// Runs that wait for the next period.
@@ -317,7 +317,7 @@ func (x *SetQuotaResponse) GetQuota() *Quota {
 type ResumeQuotaRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Empty: all that wait.
+	// At most 10,000. Empty: all that wait, those first that have waited longest, at most as many.
 	RunIds        []string `protobuf:"bytes,2,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	Reason        string   `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -94,7 +94,7 @@ type Run struct {
 	Redacted bool `protobuf:"varint,34,opt,name=redacted,proto3" json:"redacted,omitempty"`
 	// Why it was terminated, as whoever did it said.
 	TerminateReason string `protobuf:"bytes,35,opt,name=terminate_reason,json=terminateReason,proto3" json:"terminate_reason,omitempty"`
-	// While waiting: quota, how much of the period is used.
+	// While waiting: quota, how much of the period is used. Not set in lists.
 	Quota *QuotaUsage `protobuf:"bytes,36,opt,name=quota,proto3" json:"quota,omitempty"`
 	// For a run that was imported: the engine it ran on.
 	LegacyEngine string `protobuf:"bytes,37,opt,name=legacy_engine,json=legacyEngine,proto3" json:"legacy_engine,omitempty"`

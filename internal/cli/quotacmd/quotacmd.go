@@ -20,7 +20,7 @@ func New(s *session.Session) *cobra.Command {
 
 Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
 the next period.`)
-	noun.AddCommand(showCommand(s), setCommand(s))
+	noun.AddCommand(showCommand(s), setCommand(s), resumeCommand(s))
 	return noun
 }
 
@@ -62,9 +62,13 @@ func fields(s *session.Session, m *signalboxv1.GetQuotaResponse) []output.Field 
 	if q.GetSteps() == 0 {
 		return append(all, output.Field{Name: "steps", Value: "no limit"})
 	}
-	return append(all,
+	all = append(all,
 		output.Field{Name: "steps", Value: usage(m.GetUsedSteps(), q.GetSteps(), "per "+period(q))},
 		output.Field{Name: "resets", Value: output.Moment(m.GetResetTime())})
+	if m.GetWaitingRuns() > 0 {
+		all = append(all, output.Field{Name: "waiting", Value: output.Count(m.GetWaitingRuns(), "run")})
+	}
+	return all
 }
 
 func usage(used, limit int64, per string) string {

@@ -116,6 +116,9 @@ func statusDetail(run *signalboxv1.Run) string {
 		if kind := run.GetWaitingKind(); kind != "" {
 			parts = append(parts, kind)
 		}
+		if quota := run.GetQuota(); quota != nil {
+			parts = append(parts, fmt.Sprintf("%d of %d steps used, until %s", quota.GetUsed(), quota.GetLimit(), output.Moment(quota.GetResetTime())))
+		}
 	}
 	if run.GetCancelRequested() {
 		text := "cancel requested"

@@ -178,7 +178,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Children: r.Children, Stuck: stuckMessage(r.Stuck),
+		Children: r.Children, Stuck: stuckMessage(r.Stuck), Quota: quotaUsage(r.Quota),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},
@@ -192,6 +192,14 @@ func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
 	return &signalboxv1.Stuck{
 		Code: s.Code, Since: message.Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: message.Timestamp(s.CheckedAt),
 	}
+}
+
+// quotaUsage returns nil for a run that does not wait for steps.
+func quotaUsage(u *run.QuotaUsage) *signalboxv1.QuotaUsage {
+	if u == nil {
+		return nil
+	}
+	return &signalboxv1.QuotaUsage{Used: u.Used, Limit: u.Limit, ResetTime: message.Timestamp(u.ResetAt)}
 }
 
 // place returns nil for a run that is in no queue.

@@ -12,7 +12,6 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 )
@@ -21,14 +20,12 @@ import (
 type Service interface {
 	Get(ctx context.Context, project string) (quota.Usage, error)
 	Set(ctx context.Context, project string, q quota.Quota) (quota.Usage, error)
+	// Resume tells runs that wait for steps to go on, all where no IDs are given, and returns how many it told.
+	Resume(ctx context.Context, project string, ids []string, reason string) (int, error)
 }
 
 // Handler answers signalbox.v1.QuotaService.
-type Handler struct {
-	signalboxv1connect.UnimplementedQuotaServiceHandler
-
-	service Service
-}
+type Handler struct{ service Service }
 
 // New returns the handler.
 func New(service Service) *Handler { return &Handler{service: service} }
@@ -50,6 +47,15 @@ func (h *Handler) SetQuota(
 ) (*connect.Response[signalboxv1.SetQuotaResponse], error) {
 	u, err := h.service.Set(ctx, message.ProjectOf(req.Msg.GetProject()), quotaOf(req.Msg.GetQuota()))
 	return message.Reply(&signalboxv1.SetQuotaResponse{Quota: quotaMessage(u.Quota)}, err)
+}
+
+// ResumeQuota lets runs that wait for steps go on.
+func (h *Handler) ResumeQuota(
+	ctx context.Context, req *connect.Request[signalboxv1.ResumeQuotaRequest],
+) (*connect.Response[signalboxv1.ResumeQuotaResponse], error) {
+	m := req.Msg
+	resumed, err := h.service.Resume(ctx, message.ProjectOf(m.GetProject()), m.GetRunIds(), m.GetReason())
+	return message.Reply(&signalboxv1.ResumeQuotaResponse{Resumed: int64(resumed)}, err)
 }
 
 func quotaMessage(q quota.Quota) *signalboxv1.Quota {

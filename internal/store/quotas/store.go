@@ -44,6 +44,13 @@ func (s *Store) SetQuota(ctx context.Context, project string, q quota.Quota, e a
 		if err := ledger.NeedProject(ctx, c, project); err != nil {
 			return err
 		}
+		before, err := s.lockPeriod(ctx, c, project)
+		if err != nil {
+			return err
+		}
+		if err := s.carry(ctx, c, project, before, q); err != nil {
+			return err
+		}
 		if _, err := c.ExecContext(ctx, `INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (project) DO UPDATE SET concurrent_runs = excluded.concurrent_runs, steps = excluded.steps, period_seconds = excluded.period_seconds`,
 			project, q.ConcurrentRuns, q.Steps, int64(q.Period/time.Second)); err != nil {
@@ -59,8 +66,13 @@ ON CONFLICT (project) DO UPDATE SET concurrent_runs = excluded.concurrent_runs, 
 
 // usage reads a project's quota and what is used of it.
 func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quota.Usage, err error) {
-	if u.Quota, err = quotaOf(ctx, c, project, ""); err != nil {
+	p, err := s.periodOf(ctx, c, project)
+	if err != nil {
 		return u, err
+	}
+	if u.Quota = p.quota; u.Steps > 0 {
+		u.Used, u.Next = p.Granted+p.Extra, p.next()
+		u.Left, u.Age = max(0, u.Steps-p.Granted), p.now.Sub(p.begun)
 	}
 	if u == (quota.Usage{}) {
 		if err := ledger.NeedProject(ctx, c, project); err != nil {
@@ -88,6 +100,11 @@ func scanQuota(row sqlrow.Scanner) (q quota.Quota, err error) {
 	err = row.Scan(&q.ConcurrentRuns, &q.Steps, &seconds)
 	q.Period = time.Duration(seconds) * time.Second
 	return q, err
+}
+
+// Exclusive implements [quota.Store].
+func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error) {
+	return s.db.Exclusive(ctx, name, fn)
 }
 
 // HeldUp implements [quota.Store].

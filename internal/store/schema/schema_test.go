@@ -199,7 +199,7 @@ func fixtures() map[int64]fixture {
 			insert: []string{
 				`INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ('shop', 2, 100, 60, 7)`,
 				`INSERT INTO quota_periods (project, begun_at, granted, extra) VALUES ('shop', 60000000, 9, 1)`,
-				`INSERT INTO quota_grants (run_id, project, begun_at, entered, taken, last, total, resumed_in) VALUES ('r1', 'shop', 60000000, 0, 9, 5, 9, NULL)`,
+				`INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total, resumed_in) VALUES ('r1', 'shop', 60000000, 9, 0, 9, NULL)`,
 				`UPDATE runs SET admission = 7, metered = TRUE WHERE id = 'r2'`,
 			},
 			want: map[string]string{

@@ -211,3 +211,150 @@ func testPlacesAtOnce(t *testing.T, open Opener) {
 	wg.Wait()
 	require.ElementsMatch(t, waits[:5], slices.Concat(admitted...))
 }
+
+// grant asks for steps in the name of a run.
+func grant(t testing.TB, s Store, id string, granted, entered int64) quota.Grant {
+	t.Helper()
+	g, err := s.Quotas().GrantSteps(t.Context(), quota.Request{Project: here, RunID: id, Granted: granted, Entered: entered})
+	require.NoError(t, err)
+	return g
+}
+
+// waitsForSteps is an update that has a run wait for steps, of which it has entered so many.
+func waitsForSteps(id string, position, steps int64) run.Update {
+	u := state(id, position, run.Waiting)
+	u.State.WaitingKind, u.State.StepsTotal = run.WaitingQuota, steps
+	return u
+}
+
+func testStepsOfAPeriod(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	require.False(t, insert(t, s, newRun("before", 0)).Metered)
+	free := grant(t, s, "before", 0, 0)
+	require.Positive(t, free.Steps)
+	require.True(t, free.Until.After(time.Now()))
+
+	q := quota.Quota{Steps: 50, Period: quota.LongestPeriod}
+	setQuota(t, s, q)
+	for i, id := range []string{"a", "b"} {
+		require.True(t, insert(t, s, newRun(id, i)).Metered)
+		require.True(t, get(t, s, id).Metered)
+	}
+	require.False(t, get(t, s, "before").Metered)
+	g := grant(t, s, "a", 0, 0)
+	length := q.Period.Microseconds()
+	next := time.UnixMicro((time.Now().UnixMicro()/length + 1) * length).UTC()
+	require.Equal(t, quota.Grant{Steps: 2, Until: next, Used: 2, Limit: 50}, g)
+	require.Equal(t, g, grant(t, s, "a", 0, 0), "an answer that was lost")
+	require.Equal(t, quota.Grant{Steps: 2, Until: next, Used: 4, Limit: 50}, grant(t, s, "a", 2, 2))
+	for i := range int64(23) {
+		require.EqualValues(t, 2, grant(t, s, "b", 2*i, 2*i).Steps)
+	}
+	require.Equal(t, quota.Grant{Until: next, Used: 50, Limit: 50}, grant(t, s, "a", 4, 4))
+	require.Zero(t, grant(t, s, "b", 46, 46).Steps)
+
+	apply(t, s, waitsForSteps("a", 2, 4), waitsForSteps("b", 3, 46))
+	require.Equal(t, &run.QuotaUsage{Used: 50, Limit: 50, ResetAt: next}, get(t, s, "a").Quota)
+	u, err := s.Quotas().GetQuota(ctx, here)
+	require.NoError(t, err)
+	require.Equal(t, []any{int64(50), int64(0), int64(2), next}, []any{u.Used, u.Left, u.Waiting, u.Next})
+	ids, err := s.Quotas().WaitingForSteps(ctx, here, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, ids)
+
+	// One is resumed: it has as many as the limit once more, and the other one nothing.
+	for id, waits := range map[string]bool{"a": true, "before": false, "none": false} {
+		resumed, err := s.Quotas().ResumeSteps(ctx, here, id)
+		require.NoError(t, err)
+		require.Equal(t, waits, resumed, id)
+	}
+	require.Equal(t, quota.Grant{Steps: 50, Until: next, Used: 100, Limit: 50}, grant(t, s, "a", 4, 4))
+	require.Zero(t, grant(t, s, "a", 54, 54).Steps, "once")
+	require.Zero(t, grant(t, s, "b", 46, 46).Steps)
+
+	// A higher limit, a lower one, another length: nothing is granted twice.
+	setQuota(t, s, quota.Quota{Steps: 53, Period: q.Period})
+	require.EqualValues(t, 2, grant(t, s, "b", 46, 46).Steps)
+	require.EqualValues(t, 1, grant(t, s, "b", 48, 48).Steps)
+	setQuota(t, s, quota.Quota{Steps: 10, Period: q.Period})
+	require.Zero(t, grant(t, s, "b", 49, 49).Steps)
+	u = setQuota(t, s, quota.Quota{Steps: 54, Period: q.Period / 2})
+	require.Equal(t, []int64{103, 1}, []int64{u.Used, u.Left})
+	require.EqualValues(t, 1, grant(t, s, "b", 49, 49).Steps)
+	require.Zero(t, grant(t, s, "b", 50, 50).Steps)
+}
+
+func testUnusedSteps(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	setQuota(t, s, quota.Quota{Steps: 1000, Period: quota.LongestPeriod})
+	for i, id := range []string{"a", "b", "c"} {
+		insert(t, s, newRun(id, i))
+		require.EqualValues(t, 50, grant(t, s, id, 0, 0).Steps)
+	}
+	grant(t, s, "gone", 0, 0)
+	returned := func(want int, used int64) {
+		t.Helper()
+		n, err := s.Quotas().ReturnSteps(ctx, 10)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+		u, err := s.Quotas().GetQuota(ctx, here)
+		require.NoError(t, err)
+		require.Equal(t, used, u.Used)
+	}
+	returned(1, 200) // of a run that is not there nobody knows what it used
+	apply(t, s, state("a", 7, run.Completed), state("b", 9, run.Running))
+	returned(1, 157)
+	returned(0, 157)
+	apply(t, s, state("b", 60, run.Failed))
+	returned(1, 157)
+	require.EqualValues(t, 50, grant(t, s, "a", 50, 7).Steps, "asked for when it ended")
+	returned(1, 157)
+}
+
+// testStepsAtOnce has many runs in several processes ask for steps: together they get as many as there are.
+func testStepsAtOnce(t *testing.T, open Opener) {
+	stores := []Store{open(t), open(t)}
+	const runs, limit = 16, 100
+	setQuota(t, stores[0], quota.Quota{Steps: limit, Period: quota.LongestPeriod})
+	var wg sync.WaitGroup
+	got := make([]int64, runs)
+	for i := range runs {
+		wg.Go(func() {
+			for {
+				g, err := stores[i%2].Quotas().GrantSteps(t.Context(), quota.Request{Project: here, RunID: fmt.Sprint(i), Granted: got[i], Entered: got[i]})
+				if err != nil || g.Steps == 0 {
+					if err != nil {
+						t.Errorf("grant: %v", err)
+					}
+					return
+				}
+				got[i] += g.Steps
+			}
+		})
+	}
+	wg.Wait()
+	total := int64(0)
+	for _, n := range got {
+		total += n
+	}
+	require.EqualValues(t, limit, total)
+}
+
+// testPeriodsTurn waits for the next period: what was not used of the last one is void, and what was used is over.
+func testPeriodsTurn(t *testing.T, open Opener) {
+	s := open(t)
+	setQuota(t, s, quota.Quota{Steps: 2, Period: time.Second})
+	granted := int64(0)
+	perPeriod := map[time.Time]int64{}
+	require.Eventually(t, func() bool {
+		g := grant(t, s, "a", granted, granted)
+		granted += g.Steps
+		perPeriod[g.Until] += g.Steps
+		return len(perPeriod) == 3
+	}, 20*time.Second, 10*time.Millisecond)
+	for until, steps := range perPeriod {
+		require.LessOrEqual(t, steps, int64(2), until)
+		require.Zero(t, until.Nanosecond(), "periods begin at multiples of their length")
+	}
+	require.GreaterOrEqual(t, granted, int64(4))
+}

@@ -48,7 +48,8 @@ type QuotaServiceClient interface {
 	GetQuota(context.Context, *connect.Request[v1.GetQuotaRequest]) (*connect.Response[v1.GetQuotaResponse], error)
 	// SetQuota replaces a project's quota. What a higher one allows goes on at once.
 	SetQuota(context.Context, *connect.Request[v1.SetQuotaRequest]) (*connect.Response[v1.SetQuotaResponse], error)
-	// ResumeQuota lets runs that wait for the quota go on although it is used up; each gets one more grant of steps.
+	// ResumeQuota lets runs that wait for steps go on although the quota is used up: each gets as many steps as the whole limit once more, in
+	// this period.
 	ResumeQuota(context.Context, *connect.Request[v1.ResumeQuotaRequest]) (*connect.Response[v1.ResumeQuotaResponse], error)
 }
 
@@ -113,7 +114,8 @@ type QuotaServiceHandler interface {
 	GetQuota(context.Context, *connect.Request[v1.GetQuotaRequest]) (*connect.Response[v1.GetQuotaResponse], error)
 	// SetQuota replaces a project's quota. What a higher one allows goes on at once.
 	SetQuota(context.Context, *connect.Request[v1.SetQuotaRequest]) (*connect.Response[v1.SetQuotaResponse], error)
-	// ResumeQuota lets runs that wait for the quota go on although it is used up; each gets one more grant of steps.
+	// ResumeQuota lets runs that wait for steps go on although the quota is used up: each gets as many steps as the whole limit once more, in
+	// this period.
 	ResumeQuota(context.Context, *connect.Request[v1.ResumeQuotaRequest]) (*connect.Response[v1.ResumeQuotaResponse], error)
 }
 

@@ -18,15 +18,14 @@ CREATE TABLE quota_periods (
     extra    BIGINT NOT NULL
 );
 
--- What open runs were granted: by their last answer, in the period that it was given in, and in all. Before that period they had
--- entered so many steps. resumed_in is the period in which somebody let them have more.
+-- What open runs took in the period that began at begun_at, how many steps they had entered before, and what they were ever
+-- granted. resumed_in is the period in which somebody lets them have more.
 CREATE TABLE quota_grants (
     run_id     TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     project    TEXT COLLATE "C" NOT NULL,
     begun_at   BIGINT NOT NULL,
-    entered    BIGINT NOT NULL,
     taken      BIGINT NOT NULL,
-    last       BIGINT NOT NULL,
+    entered    BIGINT NOT NULL,
     total      BIGINT NOT NULL,
     resumed_in BIGINT
 );

@@ -1,0 +1,44 @@
+package quotacmd
+
+import (
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// mostRuns is how many runs may be named.
+const mostRuns = 1000
+
+func resumeCommand(s *session.Session) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "resume [RUN…]",
+		Short: "Let runs that wait for steps go on although the quota is used up",
+		Long: `Let runs that wait for steps go on although the quota is used up: those that are named, or all that wait. Each gets as many steps as
+the whole limit once more, in this period. Nobody has to: they go on by themselves when the next period begins, or the limit is raised.`,
+		Example: `  signalbox quota resume --reason "the month's closing"
+  signalbox quota resume 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
+		Args:              session.Args(0, mostRuns, "[RUN…]"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := s.Deadline(cmd.Context())
+			defer cancel()
+			response, err := s.Quotas().ResumeQuota(ctx, connect.NewRequest(&signalboxv1.ResumeQuotaRequest{
+				Project: s.Project(), RunIds: args, Reason: reason,
+			}))
+			if err != nil {
+				return s.Failed(err, "resume runs of project %q", s.Project())
+			}
+			if s.Format().Structured() {
+				return output.Message(s.Out, s.Format(), response.Msg)
+			}
+			return output.Card(s.Out, s.Style(), []output.Field{{Name: "resumed", Value: output.Count(response.Msg.GetResumed(), "run")}})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	s.BindClient(cmd)
+	return cmd
+}

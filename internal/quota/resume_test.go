@@ -1,0 +1,216 @@
+package quota_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/quota"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is one project: its quota, its runs that wait, and what they were told.
+type world struct {
+	quota.Store
+
+	mu      sync.Mutex
+	usage   quota.Usage
+	waiting []string
+	resumed []string
+	told    []string
+	ended   int
+	answer  error
+}
+
+func (w *world) GetQuota(_ context.Context, project string) (quota.Usage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if project != "shop" {
+		return quota.Usage{}, fault.New(fault.NotFound, fault.ProjectNotFound, "project %q does not exist", project)
+	}
+	u := w.usage
+	u.Waiting = int64(len(w.waiting))
+	return u, nil
+}
+
+func (w *world) SetQuota(ctx context.Context, project string, q quota.Quota, _ audit.Entry) (quota.Usage, error) {
+	w.mu.Lock()
+	w.usage.Quota = q
+	w.usage.Left = max(0, q.Steps-w.usage.Used)
+	w.mu.Unlock()
+	return w.GetQuota(ctx, project)
+}
+
+func (w *world) WaitingForSteps(_ context.Context, _ string, most int) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.waiting[:min(most, len(w.waiting))]), nil
+}
+
+func (w *world) ResumeSteps(_ context.Context, _, id string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resumed = append(w.resumed, id)
+	return slices.Contains(w.waiting, id), nil
+}
+
+func (w *world) ReturnSteps(_ context.Context, most int) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(most, w.ended)
+	w.ended -= n
+	w.usage.Left += int64(n)
+	return n, nil
+}
+
+func (w *world) HeldUp(context.Context) ([]quota.Held, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return []quota.Held{{Project: "idle"}, {Project: "shop", Waiting: int64(len(w.waiting))}}, nil
+}
+
+func (w *world) Exclusive(ctx context.Context, _ string, fn func(context.Context) error) (bool, error) {
+	return true, fn(ctx)
+}
+
+// Control implements [quota.Engine].
+func (w *world) Control(_ context.Context, r run.Run, op, _ string) error {
+	return w.tell(r.ID + " " + op)
+}
+
+func (w *world) tell(what string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, what)
+	return w.answer
+}
+
+// Get implements [quota.Runs].
+func (w *world) Get(_ context.Context, _, id string) (run.Run, error) {
+	if id == "none" {
+		return run.Run{}, fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist", id)
+	}
+	return run.Run{ID: id}, nil
+}
+
+// ResumeQuota implements [quota.Runs].
+func (w *world) ResumeQuota(_ context.Context, _, id, reason string) (run.Run, error) {
+	return run.Run{ID: id}, w.tell(id + " because " + reason)
+}
+
+// heard returns what runs were told since it was last asked.
+func (w *world) heard() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told := w.told
+	w.told = nil
+	slices.Sort(told)
+	return told
+}
+
+func (w *world) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *world) service() *quota.Service {
+	return quota.NewService(w, quota.Options{Now: time.Now, Admit: func(string) {}, Engine: w, Runs: w})
+}
+
+func newWorld() *world {
+	return &world{
+		usage:   quota.Usage{Quota: quota.Quota{Steps: 100, Period: time.Hour}, Used: 100, Age: time.Minute},
+		waiting: []string{"a", "b", "c"},
+	}
+}
+
+func TestResume(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s, ctx := w.service(), t.Context()
+	n, err := s.Resume(ctx, "shop", nil, "closing")
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.Equal(t, []string{"a because closing", "b because closing", "c because closing"}, w.heard())
+	n, err = s.Resume(ctx, "shop", []string{"b", "z"}, "")
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "z does not wait")
+	require.Equal(t, []string{"b because "}, w.heard())
+
+	_, err = s.Resume(ctx, "shop", []string{"a", "none"}, "")
+	require.True(t, fault.Is(err, fault.RunNotFound), "%v", err)
+	_, err = s.Resume(ctx, "none", nil, "")
+	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	_, err = s.Resume(ctx, "shop", make([]string, 10_001), "")
+	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	require.Empty(t, w.heard())
+
+	w.answer = fault.New(fault.Refused, fault.RunEnded, "it has ended")
+	n, err = s.Resume(ctx, "shop", nil, "")
+	require.NoError(t, err)
+	require.Zero(t, n)
+	w.answer = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	_, err = s.Resume(ctx, "shop", nil, "")
+	require.True(t, fault.Is(err, fault.EngineUnavailable), "%v", err)
+}
+
+// TestAHigherLimitIsTold tells as many as there are steps for.
+func TestAHigherLimitIsTold(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		steps int64
+		told  int
+	}{{100, 0}, {50, 0}, {102, 2}, {1000, 3}, {0, 3}} {
+		t.Run(fmt.Sprint(tt.steps), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			q := quota.Quota{Steps: tt.steps}
+			if q.Steps > 0 {
+				q.Period = time.Hour
+			}
+			_, err := w.service().Set(t.Context(), "shop", q)
+			require.NoError(t, err)
+			want := []string{"a resume_quota", "b resume_quota", "c resume_quota"}[:tt.told]
+			require.Equal(t, want, append([]string{}, w.heard()...))
+		})
+	}
+}
+
+// TestStepsAreOffered has runs end that did not use what they were granted: those that wait hear of it, and not over and over.
+func TestStepsAreOffered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		s := w.service()
+		require.NoError(t, s.Start(t.Context()))
+		pass := func(d time.Duration) []string {
+			<-time.After(d)
+			synctest.Wait()
+			return w.heard()
+		}
+		require.Empty(t, pass(time.Minute))
+		w.change(func() { w.ended = 2 })
+		require.Equal(t, []string{"a resume_quota", "b resume_quota"}, pass(1500*time.Millisecond))
+		require.Empty(t, pass(30*time.Second), "they were told")
+		require.Equal(t, []string{"a resume_quota", "b resume_quota"}, pass(40*time.Second), "they may not have heard")
+
+		// A period that has just begun is left to the runs.
+		w.change(func() { w.usage.Age, w.usage.Left, w.waiting = time.Second, 100, []string{"d"} })
+		require.Empty(t, pass(10*time.Second))
+		w.change(func() { w.usage.Age = 4 * time.Second })
+		require.Equal(t, []string{"d resume_quota"}, pass(2*time.Second))
+		require.NoError(t, s.Stop(t.Context()))
+	})
+}

@@ -1,0 +1,202 @@
+package quotas
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/quota"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// period is what was granted in a project since it began. Times are the database's, which all processes share.
+type period struct {
+	quota.Period
+
+	quota quota.Quota
+	begun time.Time
+	now   time.Time
+}
+
+// next is when the next one begins.
+func (p period) next() time.Time { return p.begun.Add(p.quota.Period) }
+
+// scanPeriod reads quota, row and time, and turns the page when the time has come.
+func scanPeriod(row sqlrow.Scanner) (p period, err error) {
+	var seconds int64
+	err = row.Scan(&p.quota.ConcurrentRuns, &p.quota.Steps, &seconds, sqlrow.TimeInto(&p.begun), &p.Granted, &p.Extra, sqlrow.TimeInto(&p.now))
+	p.quota.Period = time.Duration(seconds) * time.Second
+	if err != nil || p.quota.Steps == 0 {
+		return p, err
+	}
+	if begun := began(p.now, p.quota.Period); begun.After(p.begun) {
+		p.begun, p.Period = begun, quota.Period{}
+	}
+	return p, nil
+}
+
+// began is when the period that now lies in has begun.
+func began(now time.Time, length time.Duration) time.Time {
+	return now.Add(-time.Duration(now.UnixMicro()%length.Microseconds()) * time.Microsecond)
+}
+
+// periodOf reads a project's period; it has no quota of steps where that is zero.
+func (s *Store) periodOf(ctx context.Context, c sqldb.Conn, project string) (period, error) {
+	return sqlrow.One(ctx, c, `SELECT q.concurrent_runs, q.steps, q.period_seconds, COALESCE(p.begun_at, 0), COALESCE(p.granted, 0), COALESCE(p.extra, 0), `+
+		s.db.Dialect().Now+` FROM quotas q LEFT JOIN quota_periods p ON p.project = q.project WHERE q.project = $1`, []any{project}, scanPeriod,
+		func() error { return nil })
+}
+
+// lockPeriod keeps others from granting steps of the project until the transaction ends, and reads its period.
+func (s *Store) lockPeriod(ctx context.Context, c sqldb.Conn, project string) (period, error) {
+	if _, err := c.ExecContext(ctx, `INSERT INTO quota_periods (project, begun_at, granted, extra) VALUES ($1, 0, 0, 0)
+ON CONFLICT (project) DO UPDATE SET project = excluded.project`, project); err != nil {
+		return period{}, err
+	}
+	return s.periodOf(ctx, c, project)
+}
+
+func writePeriod(ctx context.Context, c sqldb.Conn, project string, p period) error {
+	_, err := c.ExecContext(ctx, `UPDATE quota_periods SET begun_at = $2, granted = $3, extra = $4 WHERE project = $1`,
+		project, sqlrow.Micros(p.begun), p.Granted, p.Extra)
+	return err
+}
+
+// GrantSteps implements [quota.Store].
+func (s *Store) GrantSteps(ctx context.Context, r quota.Request) (g quota.Grant, err error) {
+	err = s.db.Write(ctx, "grant steps", func(ctx context.Context, c sqldb.Conn) error {
+		p, err := s.lockPeriod(ctx, c, r.Project)
+		if err != nil {
+			return err
+		}
+		if p.quota.Steps == 0 {
+			g = quota.Free(time.Now())
+			return nil
+		}
+		a, err := accountOf(ctx, c, r.RunID, p.begun)
+		if err != nil {
+			return err
+		}
+		before := a
+		g = quota.Grant{Steps: quota.Give(p.quota.Steps, &p.Period, &a, r), Until: p.next(), Limit: p.quota.Steps}
+		g.Used = p.Granted + p.Extra
+		if g.Steps == 0 || a == before {
+			return nil
+		}
+		if _, err := c.ExecContext(ctx, `INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (run_id) DO UPDATE SET begun_at = excluded.begun_at, taken = excluded.taken, entered = excluded.entered, total = excluded.total,
+resumed_in = NULL`, r.RunID, r.Project, sqlrow.Micros(p.begun), a.Taken, a.Entered, a.Total); err != nil {
+			return err
+		}
+		return writePeriod(ctx, c, r.Project, p)
+	})
+	return g, err
+}
+
+// accountOf reads what a run was granted in the period that began at begun: nothing in a new one, and what it had not heard of in an
+// earlier one is void.
+func accountOf(ctx context.Context, c sqldb.Conn, id string, begun time.Time) (quota.Account, error) {
+	return sqlrow.One(ctx, c, `SELECT begun_at, taken, entered, total, resumed_in FROM quota_grants WHERE run_id = $1`, []any{id},
+		func(row sqlrow.Scanner) (a quota.Account, err error) {
+			var last, resumed time.Time
+			err = row.Scan(sqlrow.TimeInto(&last), &a.Taken, &a.Entered, &a.Total, sqlrow.TimeInto(&resumed))
+			if !last.Equal(begun) {
+				a = quota.Account{}
+			}
+			a.Resumed = resumed.Equal(begun)
+			return a, err
+		}, func() error { return nil })
+}
+
+// ResumeSteps implements [quota.Store].
+func (s *Store) ResumeSteps(ctx context.Context, project, id string) (resumed bool, err error) {
+	err = s.db.Write(ctx, "resume a run that waits for steps", func(ctx context.Context, c sqldb.Conn) error {
+		p, err := s.lockPeriod(ctx, c, project)
+		if err != nil || p.quota.Steps == 0 {
+			return err
+		}
+		resumed, err = sqlrow.Affected(ctx, c, `INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total, resumed_in)
+SELECT id, project, 0, 0, 0, 0, $3 FROM runs WHERE id = $2 AND project = $1 AND `+waitsForSteps+`
+ON CONFLICT (run_id) DO UPDATE SET resumed_in = excluded.resumed_in`, project, id, sqlrow.Micros(p.begun))
+		return err
+	})
+	return resumed && err == nil, err
+}
+
+// WaitingForSteps implements [quota.Store].
+func (s *Store) WaitingForSteps(ctx context.Context, project string, most int) (ids []string, err error) {
+	err = s.db.Read(ctx, "list runs that wait for steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		ids, err = sqlrow.Collect(ctx, c, `SELECT id FROM runs WHERE project = $1 AND `+waitsForSteps+` ORDER BY status_at, id`+sqlrow.Limit(most),
+			[]any{project}, sqlrow.ScanText)
+		return err
+	})
+	return ids, err
+}
+
+// ReturnSteps implements [quota.Store].
+func (s *Store) ReturnSteps(ctx context.Context, most int) (ended int, err error) {
+	var list []account
+	err = s.db.Read(ctx, "find ended runs with steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, `SELECT g.run_id, g.project, COALESCE(r.steps_total, $1) FROM quota_grants g LEFT JOIN runs r ON r.id = g.run_id
+WHERE r.id IS NULL OR r.status NOT IN ('queued', 'running', 'waiting')`+sqlrow.Limit(most), []any{int64(quota.MostSteps)},
+			func(row sqlrow.Scanner) (a account, err error) { return a, row.Scan(&a.run, &a.project, &a.entered) })
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range list {
+		if err := s.returnSteps(ctx, a); err != nil {
+			return 0, err
+		}
+	}
+	return len(list), nil
+}
+
+// account is a run that has ended, and how many steps it has entered in all.
+type account struct {
+	run, project string
+	entered      int64
+}
+
+// returnSteps gives back what a run has not entered of this period's steps, once.
+func (s *Store) returnSteps(ctx context.Context, a account) error {
+	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error {
+		p, err := s.lockPeriod(ctx, c, a.project)
+		if err != nil {
+			return err
+		}
+		taken, err := accountOf(ctx, c, a.run, p.begun)
+		if err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, `DELETE FROM quota_grants WHERE run_id = $1`, a.run); err != nil {
+			return err
+		}
+		unused := quota.Unused(taken, a.entered)
+		if unused == 0 {
+			return nil
+		}
+		p.Granted -= unused
+		return writePeriod(ctx, c, a.project, p)
+	})
+}
+
+// carry takes what is granted of a period along into the one of another length: a change of that grants nothing twice.
+func (s *Store) carry(ctx context.Context, c sqldb.Conn, project string, before period, q quota.Quota) error {
+	if before.quota.Steps == 0 || q.Steps == 0 || before.quota.Period == q.Period {
+		return nil
+	}
+	before.begun = began(before.now, q.Period)
+	return writePeriod(ctx, c, project, before)
+}
+
+// Usage is how much of its project's steps is used, for a run that waits for some.
+func (s *Store) Usage(ctx context.Context, c sqldb.Conn, project string) (*run.QuotaUsage, error) {
+	p, err := s.periodOf(ctx, c, project)
+	if err != nil || p.quota.Steps == 0 {
+		return nil, err
+	}
+	return &run.QuotaUsage{Used: p.Granted + p.Extra, Limit: p.quota.Steps, ResetAt: p.next()}, nil
+}
