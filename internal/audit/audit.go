@@ -86,13 +86,15 @@ type Filter struct {
 	Actor   string
 	Since   time.Time
 	Until   time.Time
-	After   *Cursor
-	Limit   int
+	// OldestFirst turns the order, and with it what After means.
+	OldestFirst bool
+	After       *Cursor
+	Limit       int
 }
 
 // Store keeps entries.
 type Store interface {
-	// ListAudit returns entries that match, newest first.
+	// ListAudit returns entries that match, newest first unless the filter says otherwise.
 	ListAudit(ctx context.Context, f Filter) ([]Entry, error)
 }
 

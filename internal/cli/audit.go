@@ -38,7 +38,7 @@ func auditCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringVar(&flags.until, "until", "", "only before this `time`")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
-	noun.AddCommand(cmd)
+	noun.AddCommand(cmd, auditExportCommand(s))
 	return noun
 }
 

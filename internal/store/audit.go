@@ -21,11 +21,15 @@ func (s *Store) ListAudit(ctx context.Context, f audit.Filter) (list []audit.Ent
 	if !f.Until.IsZero() {
 		w.Is("at", "<", f.Until.UnixMicro())
 	}
+	beyond, order := "<", " ORDER BY id DESC"
+	if f.OldestFirst {
+		beyond, order = ">", " ORDER BY id"
+	}
 	if f.After != nil {
-		w.Is("id", "<", f.After.ID)
+		w.Is("id", beyond, f.After.ID)
 	}
 	query := `SELECT id, at, actor_kind, actor_name, action, project, subject, reason, detail FROM audit` +
-		w.String() + ` ORDER BY id DESC` + sqlrow.Limit(f.Limit)
+		w.String() + order + sqlrow.Limit(f.Limit)
 	err = s.db.Read(ctx, "list audit entries", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, query, w.Args, scanEntry)
 		return err

@@ -6,7 +6,6 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -19,8 +18,6 @@ type AuditLog interface {
 
 // Audit answers signalbox.v1.AuditService.
 type Audit struct {
-	signalboxv1connect.UnimplementedAuditServiceHandler
-
 	log      AuditLog
 	projects message.ProjectFinder
 }
@@ -69,10 +66,14 @@ func (h *Audit) ListAudit(
 		func(e audit.Entry) audit.Cursor { return audit.Cursor{ID: e.ID} })
 	res := &signalboxv1.ListAuditResponse{NextPageToken: next}
 	for _, e := range entries {
-		res.Entries = append(res.Entries, &signalboxv1.AuditEntry{
-			Id: e.ID, Time: message.Timestamp(e.Time), ActorKind: e.Actor.Kind, Actor: e.Actor.Name, Action: e.Action,
-			Subject: e.Subject, Reason: e.Reason, Project: e.Project, Detail: message.JSON(e.Detail),
-		})
+		res.Entries = append(res.Entries, entryMessage(e))
 	}
 	return message.Reply(res, err)
+}
+
+func entryMessage(e audit.Entry) *signalboxv1.AuditEntry {
+	return &signalboxv1.AuditEntry{
+		Id: e.ID, Time: message.Timestamp(e.Time), ActorKind: e.Actor.Kind, Actor: e.Actor.Name, Action: e.Action,
+		Subject: e.Subject, Reason: e.Reason, Project: e.Project, Detail: message.JSON(e.Detail),
+	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -39,6 +40,7 @@ type Store interface {
 	audit.Store
 	worker.Store
 	Events() *events.Store
+	Tokens() *tokens.Store
 	Batches() *batches.Store
 	Quotas() *quotas.Store
 	Ping(ctx context.Context) error
@@ -65,6 +67,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"pause", testPause},
 		{"delete workflow", testDeleteWorkflow},
 		{"definitions not found", testDefinitionsNotFound},
+		{"tokens", testTokens},
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
 		{"insert run at once", testInsertRunAtOnce},

@@ -1,0 +1,262 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpcreflect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/token"
+)
+
+// guarded is a server with tokens.
+type guarded struct {
+	*platform
+
+	tokens *token.Service
+}
+
+func startGuarded(t *testing.T, change func(*rpc.Options)) *guarded {
+	t.Helper()
+	var late struct{ *token.Service }
+	p := start(t, func(o *rpc.Options) {
+		o.Access.Authenticator, o.Tokens = &late, &late
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		if change != nil {
+			change(o)
+		}
+	})
+	late.Service = token.NewService(p.store.Tokens(), p.store, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	for _, name := range []string{"shop", "lab"} {
+		_, err := project.NewService(p.store, time.Now).Create(t.Context(), name, "")
+		require.NoError(t, err)
+	}
+	return &guarded{platform: p, tokens: late.Service}
+}
+
+// token makes one, and returns its ID and the header that it is sent in.
+func (g *guarded) token(roles map[string]auth.Role) (id string, header []string) {
+	g.t.Helper()
+	made, text, err := g.tokens.Create(auth.WithActor(g.t.Context(), auth.Local()), token.Request{Name: fmt.Sprintf("t%d", time.Now().UnixNano()), Roles: roles})
+	require.NoError(g.t, err)
+	return made.ID, []string{"Authorization", "Bearer " + text}
+}
+
+func TestNothingIsAnsweredWithoutAToken(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	for _, r := range [][]string{
+		{"GET", "/v1/version", ""}, {"GET", "/v1/projects/default/runs", ""}, {"POST", "/v1/projects/default/runs", `{"workflow":"x"}`},
+		{"POST", "/v1/projects/default/events", `{}`}, {"GET", "/metrics", ""}, {"GET", "/v1/nowhere", ""}, {"GET", "/nowhere", ""}, {"GET", "/v1/whoami", ""},
+		{"DELETE", "/metrics", ""}, {"GET", "//livez", ""}, {"GET", "/livez/", ""},
+	} {
+		a := g.do(r[0], r[1], r[2])
+		require.Equal(t, http.StatusUnauthorized, a.status, r)
+		require.Contains(t, a.body, "this server asks for a token", r)
+		require.Equal(t, `Bearer realm="signalbox"`, a.header.Get("WWW-Authenticate"), r)
+		require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+	}
+	g.do("POST", "/signalbox.v1.SystemService/GetVersion", `{}`).connectFails(401, "unauthenticated", fault.Unidentified)
+	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
+		_, err := signalboxv1connect.NewSystemServiceClient(h2c(), g.base, options...).GetVersion(t.Context(), connect.NewRequest(&signalboxv1.GetVersionRequest{}))
+		requireReason(t, err, connect.CodeUnauthenticated, fault.Unidentified)
+		watch, err := signalboxv1connect.NewRunServiceClient(h2c(), g.base, options...).WatchRun(t.Context(), connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "x"}))
+		require.NoError(t, err)
+		require.False(t, watch.Receive())
+		require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(watch.Err()))
+		require.NoError(t, watch.Close())
+	}
+	reflection := grpcreflect.NewClient(h2c(), g.base, connect.WithGRPC()).NewStream(t.Context())
+	_, err := reflection.ListServices()
+	require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err))
+	_, err = reflection.Close()
+	require.Error(t, err)
+
+	for _, path := range []string{"/livez", "/"} {
+		require.Equal(t, 200, g.do("GET", path, "").status, path)
+	}
+	require.Equal(t, 200, g.do("POST", "/grpc.health.v1.Health/Check", `{}`).status)
+}
+
+// h2c is a client as gRPC's are.
+func h2c() *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DisableKeepAlives: true}}
+}
+
+func TestRolesCountOnEveryWayIn(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, func(o *rpc.Options) { o.Events, o.EventLimits = newFakeEvents(), event.DefaultLimits() })
+	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	_, operator := g.token(map[string]auth.Role{"shop": auth.Operator, "default": auth.Operator})
+	_, all := g.token(map[string]auth.Role{auth.Everywhere: auth.Viewer})
+
+	g.do("GET", "/v1/projects/shop/runs", "", viewer...).ok()
+	denied := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, viewer...).fails(403, fault.PermissionDenied)
+	require.Contains(t, denied, "has not the role operator in project \"shop\"")
+	g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, operator...).fails(404, fault.WorkflowNotFound)
+	foreign := g.do("GET", "/v1/projects/lab/runs", "", operator...).fails(404, fault.ProjectNotFound)
+	missing := g.do("GET", "/v1/projects/gone/runs", "", operator...).fails(404, fault.ProjectNotFound)
+	require.Equal(t, strings.ReplaceAll(missing, "gone", "lab"), foreign)
+	known := g.do("GET", "/v1/projects/gone/runs", "", all...).fails(404, fault.ProjectNotFound)
+	require.Equal(t, missing, known, "who may see all is told the same")
+
+	post := append([]string{"Content-Type", structured}, viewer...)
+	g.do("POST", "/v1/projects/shop/events", cloudEvent, post...).fails(403, fault.PermissionDenied)
+	post = append([]string{"Content-Type", structured}, operator...)
+	require.Equal(t, http.StatusAccepted, g.do("POST", posts, cloudEvent, post...).status)
+	g.do("POST", "/v1/projects/lab/events", cloudEvent, post...).fails(404, fault.ProjectNotFound)
+
+	require.Len(t, g.do("GET", "/v1/projects", "", viewer...).ok()["projects"], 1)
+	require.Len(t, g.do("GET", "/v1/projects", "", all...).ok()["projects"], 3)
+	g.do("GET", "/metrics", "", viewer...).connectFails(403, "permission_denied", fault.PermissionDenied)
+	require.Equal(t, 200, g.do("GET", "/metrics", "", all...).status)
+	g.do("GET", "/v1/system/status", "", viewer...).fails(403, fault.PermissionDenied)
+	g.do("GET", "/v1/projects/-/audit", "", all...).fails(403, fault.PermissionDenied)
+	me := g.do("GET", "/v1/whoami", "", viewer...).ok()
+	require.Equal(t, map[string]any{"shop": "viewer"}, me["roles"])
+}
+
+const cloudEvent = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
+
+func TestListsShowWhatTheCallerMaySee(t *testing.T) {
+	t.Parallel()
+	fake := &fakeDispatchers{}
+	var late struct{ *dispatcher.Service }
+	g := startGuarded(t, func(o *rpc.Options) { o.Dispatchers = &late })
+	late.Service = dispatcher.NewService(fake, fake, g.store, func() time.Time { return noon })
+	fake.all = []dispatcher.Dispatcher{named("lab", dispatcher.Routing), named("shop", dispatcher.Routing)}
+	fake.workers.Workers = []dispatcher.Worker{
+		{ServerID: "a", State: dispatcher.Alive, Projects: []string{"lab"}},
+		{ServerID: "b", State: dispatcher.Alive, Projects: []string{"lab", "shop"}},
+		{ServerID: "c", State: dispatcher.Alive},
+	}
+	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	_, all := g.token(map[string]auth.Role{auth.Everywhere: auth.Viewer})
+	require.Len(t, g.do("GET", "/v1/dispatchers", "", all...).ok()["dispatchers"], 2)
+	found := g.do("GET", "/v1/dispatchers", "", viewer...)
+	require.Len(t, found.ok()["dispatchers"], 1)
+	require.NotContains(t, found.body, "lab")
+	require.Len(t, g.do("GET", "/v1/workers", "", all...).ok()["workers"], 3)
+	found = g.do("GET", "/v1/workers", "", viewer...)
+	require.Len(t, found.ok()["workers"], 2)
+	require.NotContains(t, found.body, "lab")
+	g.do("GET", "/v1/workers?project=lab", "", viewer...).fails(404, fault.ProjectNotFound)
+}
+
+func TestTokensThroughTheAPI(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
+	made := g.do("POST", "/v1/tokens", `{"name":"ci","roles":{"shop":"operator"},"expireTime":"2100-01-01T00:00:00Z"}`, admin...).ok()
+	secret, of := made["secret"].(string), made["token"].(map[string]any)
+	require.Equal(t, map[string]any{"shop": "operator"}, of["roles"])
+	require.Equal(t, "2100-01-01T00:00:00Z", of["expireTime"])
+	ci := []string{"Authorization", "bearer " + secret}
+	g.do("GET", "/v1/projects/shop/runs", "", ci...).ok()
+	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"shop":"viewer"}}`, ci...).fails(403, fault.PermissionDenied)
+	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"*":"viewer"}}`, admin...).fails(403, fault.PermissionDenied)
+	list := g.do("GET", "/v1/tokens", "", admin...)
+	require.Len(t, list.ok()["tokens"], 2)
+	require.NotContains(t, list.body, secret)
+	require.Empty(t, g.do("GET", "/v1/tokens", "", ci...).ok()["tokens"])
+
+	g.do("POST", "/v1/tokens/"+of["id"].(string)+":revoke", `{"reason":"lost"}`, admin...).ok()
+	g.do("GET", "/v1/projects/shop/runs", "", ci...).fails(401, fault.TokenRevoked)
+	require.NotContains(t, g.log.String(), secret)
+}
+
+func TestAWatchEndsWithItsToken(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
+	g.do("POST", "/v1/projects/shop/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
+	id := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"hello","input":{}}`, admin...).ok()["run"].(map[string]any)["id"].(string)
+	viewer, header := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	req := connect.NewRequest(&signalboxv1.WatchRunRequest{Project: "shop", Id: id})
+	req.Header().Set(header[0], header[1])
+	watch, err := signalboxv1connect.NewRunServiceClient(g.client, g.base).WatchRun(t.Context(), req)
+	require.NoError(t, err)
+	require.True(t, watch.Receive(), "%v", watch.Err())
+	_, err = g.tokens.Revoke(auth.WithActor(t.Context(), auth.Local()), viewer, "")
+	require.NoError(t, err)
+	g.do("POST", "/v1/projects/shop/runs/"+id+":cancel", `{}`, admin...).ok()
+	for watch.Receive() {
+		require.False(t, watch.Msg().GetRun().GetCancelRequested(), "nothing is told after the revocation")
+	}
+	requireReason(t, watch.Err(), connect.CodeUnauthenticated, fault.TokenRevoked)
+	require.NoError(t, watch.Close())
+}
+
+func TestTheAuditLogIsExportedAsAWhole(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
+	service := project.NewService(g.store, time.Now)
+	const many = 600 // more than is read at a time
+	for i := range many {
+		_, err := service.Create(t.Context(), fmt.Sprintf("p%d", i), "")
+		require.NoError(t, err)
+	}
+	export := func(format, action string) (string, error) {
+		req := connect.NewRequest(&signalboxv1.ExportAuditRequest{Project: "-", Format: format, Action: action})
+		req.Header().Set(admin[0], admin[1])
+		stream, err := signalboxv1connect.NewAuditServiceClient(g.client, g.base).ExportAudit(t.Context(), req)
+		require.NoError(t, err)
+		var text strings.Builder
+		for stream.Receive() {
+			text.Write(stream.Msg().GetData())
+		}
+		require.NoError(t, stream.Close())
+		return text.String(), stream.Err()
+	}
+	for format, head := range map[string]int{"csv": 1, "json": 0} {
+		text, err := export(format, "project.create")
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		require.Len(t, lines, head+2+many)
+		require.Contains(t, lines[head], "shop", "the oldest comes first")
+		require.Contains(t, lines[len(lines)-1], fmt.Sprintf("p%d", many-1))
+	}
+	text, err := export("csv", "none.such")
+	require.NoError(t, err)
+	require.Equal(t, "id,time,actor_kind,actor,action,project,subject,reason,detail\n", text)
+	_, err = export("xml", "")
+	requireReason(t, err, connect.CodeInvalidArgument, fault.InvalidArgument)
+}
+
+func TestTokensAreLimited(t *testing.T) {
+	t.Parallel()
+	refused := make(chan string, 100)
+	g := startGuarded(t, func(o *rpc.Options) {
+		o.Access.Rate, o.Access.Burst = 0.001, 3
+		o.Access.Refused = func(_ context.Context, reason string) { refused <- reason }
+	})
+	_, one := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	_, other := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	for range 3 {
+		g.do("GET", "/v1/version", "", one...).ok()
+	}
+	a := g.do("GET", "/v1/version", "", one...)
+	require.Contains(t, a.fails(429, fault.RateLimited), "api.rate_limit")
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+	require.Contains(t, a.body, "google.rpc.RetryInfo")
+	require.Equal(t, fault.RateLimited, <-refused)
+	g.do("GET", "/v1/version", "", other...).ok()
+}

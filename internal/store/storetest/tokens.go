@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/token"
+)
+
+// testTokens keeps tokens from their making to their revocation.
+func testTokens(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	kept := s.Tokens()
+	made := func(id, name string, n int) token.Token {
+		return token.Token{ID: id, Name: name, Roles: map[string]auth.Role{"shop": auth.Operator, "*": auth.Viewer}, Creator: "ada", CreatedAt: at(n)}
+	}
+	hash := []byte("0123456789abcdef0123456789abcdef")
+	first, second := made("a", "ci", 1), made("b", "other", 2)
+	second.ExpiresAt = at(9)
+	for _, one := range []token.Token{first, second} {
+		require.NoError(t, kept.CreateToken(ctx, one, hash, entry(audit.TokenCreate, "", one.ID)))
+		got, gotHash, err := kept.GetToken(ctx, one.ID)
+		require.NoError(t, err)
+		require.Equal(t, one, got)
+		require.Equal(t, hash, gotHash)
+	}
+	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c")), fault.Exists, fault.TokenExists, "ci")
+	_, _, err := kept.GetToken(ctx, "c")
+	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+
+	for _, use := range []struct{ said, want time.Time }{{at(5), at(5)}, {at(4), at(5)}, {at(6), at(6)}} {
+		require.NoError(t, kept.TouchToken(ctx, "a", use.said))
+		got, _, err := kept.GetToken(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, use.want, got.LastUsedAt)
+	}
+
+	revoked, err := kept.RevokeToken(ctx, "a", at(7), entry(audit.TokenRevoke, "", "a"))
+	require.NoError(t, err)
+	require.Equal(t, at(7), revoked.RevokedAt)
+	revoked, err = kept.RevokeToken(ctx, "a", at(8), entry(audit.TokenRevoke, "", "a"))
+	require.NoError(t, err)
+	require.Equal(t, at(7), revoked.RevokedAt, "once is for good")
+	_, err = kept.RevokeToken(ctx, "c", at(8), entry(audit.TokenRevoke, "", "c"))
+	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.TokenRevoke, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.NoError(t, kept.CreateToken(ctx, made("c", "ci", 1), hash, entry(audit.TokenCreate, "", "c")), "the name is free")
+
+	var ids []string
+	var after *token.Cursor
+	for {
+		page, err := kept.ListTokens(ctx, after, 1)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		ids, after = append(ids, page[0].ID), &token.Cursor{CreatedAt: page[0].CreatedAt, ID: page[0].ID}
+	}
+	require.Equal(t, []string{"b", "c", "a"}, ids, "newest first")
+}
