@@ -31,7 +31,6 @@ import (
 // one run, a watch sends what changed after a sequence and ends with the run.
 type api struct {
 	signalboxv1connect.UnimplementedRunServiceHandler
-	signalboxv1connect.UnimplementedAuditServiceHandler
 
 	mu       sync.Mutex
 	runs     []*signalboxv1.Run
