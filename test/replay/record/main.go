@@ -87,6 +87,11 @@ func (r recorder) run(s scenario.Scenario) error {
 			return fmt.Errorf("cancel: %w", err)
 		}
 	}
+	if s.Pause {
+		if err := r.pause(id); err != nil {
+			return err
+		}
+	}
 	run := r.server.Await(r.t, id, 2*time.Minute, s.Status)
 	if err := os.RemoveAll(r.folder); err != nil {
 		return err
@@ -113,6 +118,30 @@ func (r recorder) run(s scenario.Scenario) error {
 		steps.Write(append(data, '\n'))
 	}
 	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644)
+}
+
+// pause pauses a run until its first step has ended.
+func (r recorder) pause(id string) error {
+	r.server.Await(r.t, id, time.Minute, "waiting")
+	_, err := r.server.Runs.PauseRun(r.t.Context(), connect.NewRequest(&signalboxv1.PauseRunRequest{
+		Project: platform.DefaultProject, Id: id, Reason: "recorded",
+	}))
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	platform.Eventually(r.t, time.Minute, func() string {
+		if status := r.server.Steps(r.t, id)[0].GetStatus(); status != "completed" {
+			return "the step is " + status
+		}
+		return ""
+	})
+	_, err = r.server.Runs.UnpauseRun(r.t.Context(), connect.NewRequest(&signalboxv1.UnpauseRunRequest{
+		Project: platform.DefaultProject, Id: id, Reason: "recorded",
+	}))
+	if err != nil {
+		return fmt.Errorf("unpause: %w", err)
+	}
+	return nil
 }
 
 // step is what is compared of a step.

@@ -22,6 +22,7 @@ type Scenario struct {
 	Source string // the document
 	Status string // the run ends with
 	Cancel bool   // whether it is canceled while it waits
+	Pause  bool   // whether it is paused while it waits, until what it waited for is over
 	Since  int    // the first interpreter that runs it
 }
 
@@ -43,6 +44,10 @@ func All() ([]Scenario, error) {
 			s.Status, s.Cancel = "canceled", true
 		case "events":
 			s.Since = 2
+		case "child", "parent":
+			s.Since = 3
+		case "paused":
+			s.Since, s.Pause = 3, true
 		case "failed":
 			s.Status = "failed"
 		case "timed-out":
