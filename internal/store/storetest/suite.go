@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -41,6 +42,7 @@ type Store interface {
 	worker.Store
 	Events() *events.Store
 	Tokens() *tokens.Store
+	Awaited() *awaited.Store
 	Batches() *batches.Store
 	Quotas() *quotas.Store
 	Ping(ctx context.Context) error
@@ -70,6 +72,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"tokens", testTokens},
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
+		{"awaited runs", testAwaited},
 		{"insert run at once", testInsertRunAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},
