@@ -46,5 +46,9 @@
 //     consumed when the task completes is consumed by nobody.
 //   - what was delivered to a listener goes before deadlines that pass at the next Advance.
 //   - emit's output is the event. What the document leaves out follows from the run.
+//   - a paused run holds each branch before the next task that it would enter; what has begun ends, deadlines pass, and a run
+//     with nothing left to enter completes. Steps that are granted are counted at the same place.
+//   - run: workflow gives the child's output where stdout is to be returned; await: false gives the task's input. Each attempt of a
+//     try starts another child. A child that is awaited no more is canceled; one that never was is left alone.
 //   - a task's timeout covers the task as a whole: a try's own catch does not see it, the try around it does.
 package interp

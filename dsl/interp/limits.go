@@ -1,7 +1,8 @@
 package interp
 
 // Version is the version of the interpretation. It grows when the same document and the same history would give other
-// effects than before; a run keeps the version it started with.
+// effects than before; a run keeps the version it started with. 2 added listen and emit; 3 pauses, steps that are granted, other
+// runs and secrets.
 const Version = 3
 
 // Limits bound the compute of one run. All are counted, never measured by a clock.

@@ -159,6 +159,9 @@ func awaits(id, parent string) run.Run {
 	return run.Run{ID: id, Status: run.Running, Parent: run.Parent{RunID: parent, Awaited: true}}
 }
 
+// pass lets time pass.
+func pass(d time.Duration) { <-time.After(d) }
+
 func TestStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(run.Run{ID: "top"}, run.Run{ID: "deep", Parent: run.Parent{Depth: 2}}, run.Run{ID: "deepest", Parent: run.Parent{Depth: 3}})
@@ -205,7 +208,7 @@ func TestEndIsToldAtOnce(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"a parent key of a"}, w.told)
 		require.Equal(t, map[string]string{"b": "parent"}, w.awaited)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Len(t, w.told, 1)
 		require.Empty(t, w.canceled)
 	})
@@ -222,16 +225,16 @@ func TestEndThatNobodyHeardOfIsFound(t *testing.T) {
 		}
 		w.locked = true
 		w.watch(t)
-		time.Sleep(10 * time.Second)
+		pass(10*time.Second + time.Second/2) // between two looks
 		require.Empty(t, w.told, "another process is at it")
 		w.mu.Lock()
 		w.locked = false
 		w.mu.Unlock()
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		require.Len(t, w.told, 5, "until it is taken")
 		require.Empty(t, w.awaited)
 		before := w.looks
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, 3, w.looks-before, "one small look is all that it costs")
 	})
 }
@@ -244,12 +247,12 @@ func TestRunsWhoseParentHasEndedAreCanceledOnce(t *testing.T) {
 		w.fails["a"] = []error{fault.New(fault.Refused, fault.RunStarting, "being handed over")}
 		watch := w.watch(t)
 		watch.Ended("parent")
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		slices.Sort(w.canceled)
 		require.Equal(t, []string{"a", "a", "orphan"}, w.canceled)
 		w.end("a", run.Canceled)
 		w.end("orphan", run.Canceled)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Empty(t, w.awaited)
 		require.Empty(t, w.told, "there is nobody to tell")
 	})
@@ -263,7 +266,7 @@ func TestManyEndsAtOnce(t *testing.T) {
 		for range 20_000 {
 			watch.Ended("none") // bounded, whatever comes
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Empty(t, w.told)
 	})
 }
