@@ -45,6 +45,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -138,9 +139,11 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	ended := func(project string) { events.schedules.Ended(project) }
 	var kids *children // as well
 	over := func(runIDs ...string) { kids.watch.Ended(runIDs...) }
-	writer := projection.NewWriter(a.store, observer{changes, tel.Runs, ended, over}, now)
-	tap := projection.NewTap(now, writer.Accept)
 	documents := engine.NewDocuments(a.store, limits)
+	secrets := vault.New(a.keys, a.store.Originals(), documents)
+	rows := secrets.Rows(a.store)
+	writer := projection.NewWriter(rows, observer{changes, tel.Runs, ended, over}, now)
+	tap := projection.NewTap(now, writer.Accept)
 	manager, err := a.connect(serverID, tel, tap)
 	if err != nil {
 		return err
@@ -148,7 +151,8 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
 		ServerID: serverID, Keys: a.keys, Limits: flowLimits(cfg), Log: a.log, Now: now,
-	}, a.store, documents, tap)
+	}, rows, documents, tap)
+	starter := secrets.Engine(a.engine)
 	a.then(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
@@ -158,9 +162,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
-		Now: now, Metrics: tel.Runs,
+		Now: now, Metrics: tel.Runs, Originals: secrets,
 	}
-	runs := control.New(run.NewService(a.store, a.engine, workflows, documents, changes, options), a.store, a.engine, changes, options)
+	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
 	a.then(step{ender{runs.Close}, false})
 	kids = a.children(runs)
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
@@ -171,9 +175,9 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		return err
 	}
 	batches := a.batching(manager, workflows, runs)
-	waiting := queue.New(runs.Service, a.store, a.engine, changes, options)
+	waiting := queue.New(runs.Service, rows, starter, changes, options)
 	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint)
-	compare := reconciler.New(a.store, a.engine, reconciler.Options{
+	compare := reconciler.New(rows, inspecting{starter, a.engine}, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
 	})
 	manager.OnConnect("queue and reconciler", wake(waiting, compare))

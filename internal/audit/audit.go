@@ -22,10 +22,12 @@ const (
 	RunStartRefused   = "run.start_refused"
 	RunQueueExpired   = "run.queue_expired"
 	RunCancel         = "run.cancel"
-	RunTerminate      = "run.terminate"
-	RunPause          = "run.pause"
-	RunUnpause        = "run.unpause"
-	RunResumeQuota    = "run.resume_quota"
+	// RunUnredact: the sensitive values of a run were shown to somebody.
+	RunUnredact    = "run.view_unredacted"
+	RunTerminate   = "run.terminate"
+	RunPause       = "run.pause"
+	RunUnpause     = "run.unpause"
+	RunResumeQuota = "run.resume_quota"
 	// RunReplay is the start of a run with the input of an earlier one; the subject is the new run.
 	RunReplay = "run.replay"
 	// SystemResetBreaker and SystemReconcile were done to the platform as a whole; such entries have no project.

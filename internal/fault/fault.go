@@ -62,6 +62,7 @@ const (
 	RunTooOld            = "RUN_TOO_OLD"
 	ExecutionMissing     = "EXECUTION_MISSING"
 	InputRedacted        = "INPUT_REDACTED"
+	OriginalSealed       = "ORIGINAL_SEALED"
 	RequestIDReused      = "REQUEST_ID_REUSED"
 	EngineUnavailable    = "ENGINE_UNAVAILABLE"
 	EngineRefused        = "ENGINE_REFUSED"

@@ -28,7 +28,7 @@ type Ban struct {
 // A package that no rule covers is a finding, so a new one is placed here before anything imports it.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/batch", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota"}
+	domain := []string{"internal/run", "internal/batch", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
@@ -46,6 +46,7 @@ func Arrows() []Rule {
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "settings of Redis, as the store of leases takes them"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/seal"}), "the keys that settings name"},
+		{"internal/run/vault", slices.Concat(domain, ambient, language, []string{"internal/seal"}), "what runs hold and do not show"},
 		{"internal/seal", nil, "keys know nothing of what they seal"},
 		{"internal/telemetry", slices.Concat(ambient, []string{"internal/system"}), "metrics know nothing of what they measure, but what the platform tells of itself"},
 		{"internal/health", ambient, "asks through interfaces of its own"},
@@ -55,7 +56,7 @@ func Arrows() []Rule {
 		{"internal/rpc/jsoncodec", []string{"api"}, "the exact JSON of the API, for its server and its clients"},
 		{"internal/cli", []string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec"}, "a client of the API like any other"},
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health",
-			"internal/rpc", "internal/seal", "internal/store", "internal/telemetry"}), "composes one process"},
+			"internal/rpc", "internal/run/vault", "internal/seal", "internal/store", "internal/telemetry"}), "composes one process"},
 		{"internal/app/command", slices.Concat(ambient, []string{"internal/auth", "internal/fault", "internal/token", "internal/app", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/store", "lease/redislease"}), "the commands that are a process of their own"},
 		{"internal/hygiene", nil, "reads sources, imports none"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},

@@ -158,6 +158,10 @@ type Run struct {
 	ExecutionID string
 	// Stuck is why it makes no progress although it should; nil when there is nothing to tell.
 	Stuck *Stuck
+	// Redacted tells that marks stand for sensitive values in the input, the output, the error or steps. Not in lists.
+	Redacted bool
+	// Originals are to be kept with a run that is inserted; empty in what is read.
+	Originals []Original
 
 	// What follows is not in lists.
 
@@ -231,6 +235,8 @@ type Step struct {
 	Sequence int64
 	// Position is the place in Temporal's history that it was last written from.
 	Position int64
+	// Original is to be kept with a step that is written; nil in what is read, and where nothing was hidden.
+	Original *Original
 }
 
 // Update is what one workflow task, once accepted by Temporal, made of a run.
@@ -245,6 +251,8 @@ type Update struct {
 	State *State
 	// Steps carry their own positions.
 	Steps []Step
+	// Taint is what was found sensitive, to be kept in any case; nil where nothing new was.
+	Taint *Original
 }
 
 // chainBits is how many bits of a position are the length of the history.
@@ -271,6 +279,8 @@ type State struct {
 	Error      *Problem
 	StepsTotal int64
 	StepsDone  int64
+	// Original is to be kept with the state; nil where nothing was hidden.
+	Original *Original
 }
 
 // Cursor is a place in a list of runs.

@@ -49,6 +49,41 @@ type Documents interface {
 	Document(ctx context.Context, hash string) (*dsl.Document, error)
 }
 
+// What an [Original] is of.
+const (
+	// OriginalInput is a run's input, as it is.
+	OriginalInput = "input"
+	// OriginalEnd is a [SealedEnd] in JSON, OriginalStep a [SealedStep].
+	OriginalEnd  = "end"
+	OriginalStep = "step"
+	// OriginalTaint is a list of texts that were sensitive somewhere in the run. There may be several.
+	OriginalTaint = "taint"
+)
+
+// Original is what marks stand for, sealed.
+type Original struct {
+	What string
+	// Number is the step's; of a taint, any that is free.
+	Number int64
+	// KeyID is of the key that it was sealed with.
+	KeyID  string
+	Sealed []byte
+}
+
+// Secrecy is what decides how the values of a run are shown.
+type Secrecy struct {
+	RunID, DocumentHash string
+	Taint               []Original
+}
+
+// SealedStore keeps originals. They are written with the rows that have marks, and go with the run.
+type SealedStore interface {
+	// Secrecies returns those of the runs that there are.
+	Secrecies(ctx context.Context, ids []string) ([]Secrecy, error)
+	// SealedOf returns the originals of a run of a kind; of steps, those with numbers above after, up to the number upTo.
+	SealedOf(ctx context.Context, id, what string, after, upTo int64) ([]Original, error)
+}
+
 // Originals give back what runs began with.
 type Originals interface {
 	// Input returns the input as it was given, where the row's may have marks in place of sensitive values.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
+	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -49,7 +50,7 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 			outcomes = append(outcomes, advance(row, groups[i].updates))
 		}
 	}
-	touched, err := s.writeSteps(ctx, c, groups, rows)
+	touched, kept, err := s.writeSteps(ctx, c, groups, rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +58,30 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 		outcomes[i].steps = touched[outcomes[i].before.id]
 	}
 	transitions, err := s.writeRuns(ctx, c, outcomes)
-	return outcomes, transitions, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return outcomes, transitions, originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, outcomes)...))
+}
+
+// originalsOf are those of the states that were written, and what was found sensitive in runs that there are.
+func originalsOf(groups []runUpdates, rows map[string]runRow, outcomes []outcome) (list []originals.Row) {
+	for _, g := range groups {
+		if _, known := rows[g.id]; !known {
+			continue
+		}
+		for _, u := range g.updates {
+			if u.Taint != nil {
+				list = append(list, originals.Of(g.id, *u.Taint)...)
+			}
+		}
+	}
+	for _, o := range outcomes {
+		if o.state != nil && o.state.Original != nil {
+			list = append(list, originals.Of(o.after.id, *o.state.Original)...)
+		}
+	}
+	return list
 }
 
 // lockRuns reads the rows and keeps them from other writers until the transaction ends.
@@ -96,10 +120,11 @@ type newStep struct {
 	step     run.Step
 }
 
-// writeSteps writes the steps that are beyond the stored ones, and returns the runs of which any was.
+// writeSteps writes the steps that are beyond the stored ones, and returns the runs of which any was, and the originals of those
+// that were.
 func (s *Store) writeSteps(
 	ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
-) (map[string]bool, error) {
+) (map[string]bool, []originals.Row, error) {
 	var steps []newStep
 	for _, g := range groups {
 		row, known := rows[g.id]
@@ -110,13 +135,17 @@ func (s *Store) writeSteps(
 			steps = append(steps, newStep{run: g.id, sequence: row.sequence + 1, step: t})
 		}
 	}
-	touched := map[string]bool{}
+	touched, kept := map[string]bool{}, []originals.Row(nil)
+	hidden := map[stepID]*run.Original{}
 	for part := range sqlrow.Chunks(steps) {
 		args := make([]any, 0, len(part)*stepColumns)
 		for _, n := range part {
 			values, err := n.values()
 			if err != nil {
-				return nil, err
+				return nil, nil, err
+			}
+			if n.step.Original != nil {
+				hidden[stepID{n.run, n.step.Number}] = n.step.Original
 			}
 			args = append(args, values...)
 		}
@@ -129,15 +158,29 @@ wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = e
 sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
 input = excluded.input, output = excluded.output
 WHERE steps.position < excluded.position
-RETURNING run_id`, args, sqlrow.ScanText)
+RETURNING run_id, number`, args, scanStepID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, id := range written {
-			touched[id] = true
+			touched[id.run] = true
+			if o := hidden[id]; o != nil {
+				kept = append(kept, originals.Of(id.run, *o)...)
+			}
 		}
 	}
-	return touched, nil
+	return touched, kept, nil
+}
+
+// stepID names a step.
+type stepID struct {
+	run    string
+	number int64
+}
+
+func scanStepID(row sqlrow.Scanner) (id stepID, err error) {
+	err = row.Scan(&id.run, &id.number)
+	return id, err
 }
 
 func (n newStep) values() ([]any, error) {

@@ -38,6 +38,9 @@ func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.En
 		if err != nil || !made {
 			return err
 		}
+		if err := s.keep(ctx, c, &stored); err != nil {
+			return err
+		}
 		if stored.QueuedReason == run.QueuedAdmission {
 			return ledger.Add(ctx, c, e)
 		}

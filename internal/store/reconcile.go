@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -91,7 +92,11 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1`, u.RunID); err != nil {
 			return err
 		}
-		if _, err := s.writeSteps(ctx, c, groups, rows); err != nil {
+		if err := originals.RemoveSteps(ctx, c, u.RunID); err != nil {
+			return err
+		}
+		_, kept, err := s.writeSteps(ctx, c, groups, rows)
+		if err != nil {
 			return err
 		}
 		o := outcome{before: row, after: row, state: u.State, steps: true}
@@ -99,6 +104,9 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		o.after.position, o.after.statePosition = u.Position, u.Position
 		o.after.startedAt = earliest(row.startedAt, u.State.StartedAt)
 		if transitions, err = s.writeRuns(ctx, c, []outcome{o}); err != nil {
+			return err
+		}
+		if err := originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, []outcome{o})...)); err != nil {
 			return err
 		}
 		all := strings.Join(append(strings.Fields(row.left), left...), " ")

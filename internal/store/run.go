@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -9,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -25,7 +27,7 @@ const (
 cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
 CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`
-	runAll = runHead + `, metered, input, output`
+	runAll = runHead + `, metered, input, output, redacted`
 )
 
 func headInto(r *run.Run) []any {
@@ -43,7 +45,7 @@ func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 }
 
 func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output))...)
+	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted)...)
 	return r, err
 }
 
@@ -67,6 +69,9 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 		if err != nil || !made {
 			return err
 		}
+		if err := s.keep(ctx, c, &stored); err != nil {
+			return err
+		}
 		return ledger.Add(ctx, c, e)
 	})
 	if err != nil {
@@ -74,6 +79,13 @@ func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored
 	}
 	s.accepted(stored, made)
 	return stored, made, nil
+}
+
+// keep writes what the marks in a run that was inserted stand for.
+func (s *Store) keep(ctx context.Context, c sqldb.Conn, r *run.Run) error {
+	list := originals.Of(r.ID, r.Originals...)
+	r.Redacted, r.Originals = len(list) > 0, nil
+	return originals.Write(ctx, c, s.db.Dialect(), list)
 }
 
 // accepted tells of a run that waits for a place: one may have become free while it was being decided that there is none.
@@ -178,7 +190,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := unlink(ctx, c, id); err != nil {
+		if err := errors.Join(unlink(ctx, c, id), originals.Remove(ctx, c, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -115,6 +116,9 @@ func (s *Store) Tokens() *tokens.Store { return s.tokens }
 
 // Batches is the part of the store that keeps what is done to many runs at once.
 func (s *Store) Batches() *batches.Store { return s.batches }
+
+// Originals returns what marks in runs stand for.
+func (s *Store) Originals() *originals.Store { return originals.New(s.db) }
 
 // Quotas is the part of the store that keeps quotas, and gives out what they allow.
 func (s *Store) Quotas() *quotas.Store { return s.quotas }

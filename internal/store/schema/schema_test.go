@@ -213,6 +213,17 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO run_awaited (run_id, parent, call_key) VALUES ('r2', 'r1', 'k')`},
 			want:   map[string]string{`SELECT call_key FROM run_awaited WHERE parent = 'r1'`: "k"},
 		},
+		14: {
+			insert: []string{
+				`INSERT INTO originals (run_id, what, number, key_id, sealed) VALUES ('r1', 'input', 0, 'k1', 'abc')`,
+				`UPDATE runs SET redacted = TRUE WHERE id = 'r1'`,
+			},
+			want: map[string]string{
+				`SELECT key_id FROM originals WHERE run_id = 'r1' AND what = 'input'`:     "k1",
+				`SELECT input FROM runs WHERE redacted AND id = 'r1'`:                     `{"n":1.0}`,
+				`SELECT CASE WHEN NOT redacted THEN 'none' END FROM runs WHERE id = 'r2'`: "none",
+			},
+		},
 	}
 }
 

@@ -1,0 +1,286 @@
+// Package redact says what is sensitive in the values of runs, and puts marks in its place.
+//
+//	policy := redact.For(doc)                   // once per document
+//	var taint redact.Taint                      // once per run
+//	shown, found := policy.Value(redact.Place{}, input, &taint)
+//	taint.Add(found...)
+//	text, changed := taint.Text(problem.Detail) // what stood at a sensitive place, wherever it comes up again
+//
+// Sensitive is what a document names in `metadata.sensitive`, what its schemas call `writeOnly` or `format: password`, and what stands
+// under a usual name (see [Named]). The package is pure: it keeps nothing and knows nothing of where values are kept.
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// Mark stands where a sensitive value was.
+const Mark = "\u27e6redacted\u27e7"
+
+// Place is which value of a run is looked at.
+type Place struct {
+	// Pointer is the task's place in the document; empty for the run's own input and output. Task is its name.
+	Pointer, Task string
+	// Output tells the output from the input.
+	Output bool
+}
+
+// tree is a set of JSON pointers; "*" stands for every name and index.
+type tree struct {
+	children map[string]*tree
+	end      bool
+}
+
+func (t *tree) at(name string) *tree {
+	if t.children == nil {
+		t.children = map[string]*tree{}
+	}
+	if t.children[name] == nil {
+		t.children[name] = &tree{}
+	}
+	return t.children[name]
+}
+
+// sides are the trees of an input and an output.
+type sides struct{ input, output tree }
+
+func (s *sides) side(output bool) *tree {
+	if output {
+		return &s.output
+	}
+	return &s.input
+}
+
+// Policy is what is sensitive in the runs of one document. It is safe for concurrent use.
+type Policy struct {
+	all      bool
+	run      sides
+	named    map[string]*sides // by the task's name; "*" is every task
+	pointers map[string]*sides // by the task's pointer
+	cached   bool              // whether any tree holds anything
+}
+
+// Everything is the policy for runs of which nothing is known: all of it is sensitive.
+func Everything() *Policy { return &Policy{all: true} }
+
+// For compiles the policy of a document. What [Problems] reports is left out.
+func For(doc *dsl.Document) *Policy {
+	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}}
+	for _, pointer := range sensitive(doc.Metadata) {
+		_ = p.name(pointer)
+	}
+	if doc.Input != nil && doc.Input.Schema != nil {
+		p.schema(&p.run.input, doc.Input.Schema.Definition, doc.Input.Schema.Definition, 0)
+	}
+	if doc.Output != nil && doc.Output.Schema != nil {
+		p.schema(&p.run.output, doc.Output.Schema.Definition, doc.Output.Schema.Definition, 0)
+	}
+	var whole map[string]any
+	if json.Unmarshal(doc.Canonical(), &whole) == nil {
+		p.tasks("/do", whole["do"])
+	}
+	return p
+}
+
+// Problems says what is wrong with the pointers of a document; a wrong one would protect nothing.
+func Problems(doc *dsl.Document) []string {
+	list, present := doc.Metadata["sensitive"]
+	if !present {
+		return nil
+	}
+	items, ok := list.([]any)
+	if !ok {
+		return []string{"document.metadata.sensitive is not a list; write for example [/input/card/number, /tasks/charge/output/*]"}
+	}
+	var problems []string
+	p := &Policy{named: map[string]*sides{}}
+	for _, item := range items {
+		text, ok := item.(string)
+		if !ok {
+			problems = append(problems, fmt.Sprintf("document.metadata.sensitive holds %v, which is not a text", item))
+		} else if err := p.name(text); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
+}
+
+func sensitive(metadata map[string]any) []string {
+	list, _ := metadata["sensitive"].([]any)
+	var texts []string
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// name adds a pointer of document.metadata.sensitive.
+func (p *Policy) name(pointer string) error {
+	parts := strings.Split(pointer, "/")
+	wrong := fmt.Errorf("document.metadata.sensitive: %q is no place in an input or output; write /input/…, /output/… or /tasks/NAME/input/…", pointer)
+	if len(parts) < 2 || parts[0] != "" {
+		return wrong
+	}
+	at, parts := &p.run, parts[1:]
+	if parts[0] == "tasks" && len(parts) > 2 {
+		name := unescape(parts[1])
+		if p.named[name] == nil {
+			p.named[name] = &sides{}
+		}
+		at, parts = p.named[name], parts[2:]
+	}
+	if parts[0] != "input" && parts[0] != "output" {
+		return wrong
+	}
+	p.add(at.side(parts[0] == "output"), parts[1:])
+	return nil
+}
+
+func (p *Policy) add(at *tree, parts []string) {
+	for _, part := range parts {
+		at = at.at(unescape(part))
+	}
+	at.end, p.cached = true, true
+}
+
+func unescape(part string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(part) }
+
+// tasks looks for schemas and sensitive places of tasks, at any depth: a task is an object, and what is none has a pointer that no
+// step has.
+func (p *Policy) tasks(pointer string, node any) {
+	switch node := node.(type) {
+	case []any:
+		for i, item := range node {
+			p.tasks(fmt.Sprintf("%s/%d", pointer, i), item)
+		}
+	case map[string]any:
+		p.task(pointer, node)
+		for name, child := range node {
+			p.tasks(pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), child)
+		}
+	}
+}
+
+func (p *Policy) task(pointer string, task map[string]any) {
+	var own sides
+	before := p.cached
+	p.cached = false
+	for name, output := range map[string]bool{"input": false, "output": true} {
+		model, _ := task[name].(map[string]any)
+		schema, _ := model["schema"].(map[string]any)
+		p.schema(own.side(output), schema["document"], schema["document"], 0)
+	}
+	metadata, _ := task["metadata"].(map[string]any)
+	for _, text := range sensitive(metadata) {
+		parts := strings.Split(text, "/")
+		if len(parts) > 1 && (parts[1] == "input" || parts[1] == "output") {
+			p.add(own.side(parts[1] == "output"), parts[2:])
+		}
+	}
+	if p.cached {
+		p.pointers[pointer] = &own
+	}
+	p.cached = p.cached || before
+}
+
+// deepest bounds the walk through a schema, which may refer to itself.
+const deepest = 32
+
+// schema adds the places that a JSON Schema calls writeOnly or a password.
+func (p *Policy) schema(at *tree, root, node any, depth int) {
+	s, ok := node.(map[string]any)
+	if !ok || depth > deepest {
+		return
+	}
+	if s["writeOnly"] == true || s["format"] == "password" {
+		p.add(at, nil)
+		return
+	}
+	if ref, _ := s["$ref"].(string); strings.HasPrefix(ref, "#/") {
+		target := root
+		for part := range strings.SplitSeq(ref[2:], "/") {
+			inner, _ := target.(map[string]any)
+			target = inner[unescape(part)]
+		}
+		p.schema(at, root, target, depth+1)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := s[key].([]any)
+		for _, item := range list {
+			p.schema(at, root, item, depth+1)
+		}
+	}
+	for _, key := range []string{"if", "then", "else"} {
+		p.schema(at, root, s[key], depth+1)
+	}
+	p.inner(at, root, s, depth)
+}
+
+// inner goes into the members and items of a schema. A branch of which nothing is sensitive leaves no tree behind.
+func (p *Policy) inner(at *tree, root any, s map[string]any, depth int) {
+	into := func(name string, schema any) {
+		var child tree
+		p.schema(&child, root, schema, depth+1)
+		if child.end || child.children != nil {
+			merge(at.at(name), &child)
+		}
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for name, schema := range properties {
+		into(name, schema)
+	}
+	for _, key := range []string{"items", "additionalProperties", "unevaluatedProperties", "contains"} {
+		into("*", s[key])
+	}
+	for _, key := range []string{"patternProperties", "prefixItems"} {
+		switch list := s[key].(type) {
+		case map[string]any:
+			for _, schema := range list {
+				into("*", schema)
+			}
+		case []any:
+			for i, schema := range list {
+				into(fmt.Sprint(i), schema)
+			}
+		}
+	}
+}
+
+func merge(into, from *tree) {
+	into.end = into.end || from.end
+	for name, child := range from.children {
+		merge(into.at(name), child)
+	}
+}
+
+// trees are those that apply to a place. What is sensitive in the run's own input is so wherever it is passed on as it is: in the
+// inputs and outputs of its tasks.
+func (p *Policy) trees(at Place) []*tree {
+	if !p.cached {
+		return nil
+	}
+	var list []*tree
+	add := func(t *tree) {
+		if t.end || t.children != nil {
+			list = append(list, t)
+		}
+	}
+	if at.Pointer == "" {
+		add(p.run.side(at.Output))
+		return list
+	}
+	add(&p.run.input)
+	add(&p.run.output)
+	for _, s := range []*sides{p.named[at.Task], p.named["*"], p.pointers[at.Pointer]} {
+		if s != nil {
+			add(s.side(at.Output))
+		}
+	}
+	return list
+}

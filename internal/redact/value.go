@@ -1,0 +1,285 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// quotedMark is the mark as a JSON value.
+const quotedMark = `"` + Mark + `"`
+
+// Value puts marks into a JSON value, and returns it with the texts that stood where the marks are. Where nothing is to be hidden, it
+// returns the value itself and nothing was copied; everything else in a value that changes stays byte for byte as it was. What is
+// not JSON is hidden as a whole.
+func (p *Policy) Value(at Place, value json.RawMessage, taint *Taint) (shown json.RawMessage, found []string) {
+	if len(value) == 0 {
+		return value, nil
+	}
+	w := walker{in: value, taint: taint}
+	if p.all {
+		w.hide(0, len(value))
+	} else if w.value(p.trees(at)); w.bad || w.space() != len(value) {
+		w = walker{in: value, taint: taint}
+		w.hide(0, len(value))
+	}
+	if w.out == nil {
+		return value, nil
+	}
+	return append(w.out, value[w.copied:]...), w.found
+}
+
+// walker goes through one JSON value once, from left to right.
+type walker struct {
+	in     []byte
+	pos    int
+	out    []byte // nil until something is replaced
+	copied int    // how much of in is in out
+	taint  *Taint
+	found  []string
+	bad    bool
+}
+
+// space skips white space and returns the position.
+func (w *walker) space() int {
+	for w.pos < len(w.in) && (w.in[w.pos] == ' ' || w.in[w.pos] == '\n' || w.in[w.pos] == '\t' || w.in[w.pos] == '\r') {
+		w.pos++
+	}
+	return w.pos
+}
+
+func (w *walker) peek() byte {
+	if w.space(); w.pos < len(w.in) {
+		return w.in[w.pos]
+	}
+	w.bad = true
+	return 0
+}
+
+func (w *walker) value(trees []*tree) {
+	for _, t := range trees {
+		if t.end {
+			start := w.space()
+			w.skip()
+			w.hide(start, w.pos)
+			return
+		}
+	}
+	start := w.space()
+	switch w.peek() {
+	case '{':
+		w.object(trees)
+	case '[':
+		w.array(trees)
+	case '"':
+		w.text()
+		if w.taint.Any() {
+			w.scrub(start)
+		}
+	default:
+		w.scalar()
+		if text := string(w.in[start:w.pos]); w.taint.Any() && w.taint.values[text] {
+			w.replace(start, w.pos, quotedMark)
+		}
+	}
+}
+
+func (w *walker) object(trees []*tree) {
+	w.pos++
+	for first := true; !w.bad; first = false {
+		if c := w.peek(); c == '}' {
+			w.pos++
+			return
+		} else if !first {
+			w.expect(',')
+			w.space()
+		}
+		start := w.pos
+		w.text()
+		if w.bad {
+			return
+		}
+		key := w.in[start+1 : w.pos-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(unquote(w.in[start:w.pos]))
+		}
+		w.peek()
+		w.expect(':')
+		if Named(key) && w.hasContent() {
+			start := w.space()
+			w.skip()
+			w.hide(start, w.pos)
+			continue
+		}
+		w.value(descend(trees, string(key)))
+	}
+}
+
+func (w *walker) array(trees []*tree) {
+	w.pos++
+	for i := 0; !w.bad; i++ {
+		if c := w.peek(); c == ']' {
+			w.pos++
+			return
+		} else if i > 0 {
+			w.expect(',')
+		}
+		if len(trees) == 0 {
+			w.value(nil)
+		} else {
+			w.value(descend(trees, strconv.Itoa(i)))
+		}
+	}
+}
+
+func descend(trees []*tree, name string) []*tree {
+	var next []*tree
+	for _, t := range trees {
+		if child := t.children[name]; child != nil {
+			next = append(next, child)
+		}
+		if child := t.children["*"]; child != nil && name != "*" {
+			next = append(next, child)
+		}
+	}
+	return next
+}
+
+func (w *walker) expect(c byte) {
+	if w.pos >= len(w.in) || w.in[w.pos] != c {
+		w.bad = true
+		return
+	}
+	w.pos++
+}
+
+// text passes over a string.
+func (w *walker) text() {
+	w.expect('"')
+	for ; w.pos < len(w.in); w.pos++ {
+		switch w.in[w.pos] {
+		case '\\':
+			w.pos++
+		case '"':
+			w.pos++
+			return
+		}
+	}
+	w.bad = true
+}
+
+// scalar passes over a number, true, false or null.
+func (w *walker) scalar() {
+	start := w.pos
+	for ; w.pos < len(w.in); w.pos++ {
+		switch w.in[w.pos] {
+		case ',', '}', ']', ' ', '\n', '\t', '\r', ':', '"', '{', '[':
+			w.bad = w.bad || w.pos == start
+			return
+		}
+	}
+	w.bad = w.bad || w.pos == start
+}
+
+// skip passes over a whole value.
+func (w *walker) skip() {
+	for depth := 0; !w.bad; {
+		switch w.peek() {
+		case '{', '[':
+			depth++
+			w.pos++
+		case '}', ']':
+			depth--
+			w.pos++
+		case ',', ':':
+			w.pos++
+			continue
+		case '"':
+			w.text()
+		default:
+			w.scalar()
+		}
+		if depth <= 0 {
+			w.bad = w.bad || depth < 0
+			return
+		}
+	}
+}
+
+// hasContent tells whether what follows is worth hiding: null, true, false and what is empty tell nothing.
+func (w *walker) hasContent() bool {
+	switch w.peek() {
+	case 'n', 't', 'f':
+		return false
+	}
+	start := w.pos
+	w.skip()
+	value := w.in[start:w.pos]
+	w.pos = start
+	return len(bytes.Trim(value, "\"{}[] \n\t\r")) > 0
+}
+
+// hide puts the mark in place of a value and notes what stood there. null and marks stay.
+func (w *walker) hide(start, end int) {
+	value := w.in[start:end]
+	if w.bad || string(value) == "null" || string(value) == quotedMark {
+		return
+	}
+	w.replace(start, end, quotedMark)
+	w.found = append(w.found, leaves(value)...)
+}
+
+func (w *walker) replace(start, end int, with string) {
+	w.out = append(append(w.out, w.in[w.copied:start]...), with...)
+	w.copied = end
+}
+
+// scrub replaces what is known to be sensitive inside a text.
+func (w *walker) scrub(start int) {
+	if w.bad {
+		return
+	}
+	text := unquote(w.in[start:w.pos])
+	if clean, changed := w.taint.Text(text); changed {
+		w.replace(start, w.pos, quote(clean))
+	}
+}
+
+func unquote(token []byte) string {
+	if len(token) >= 2 && bytes.IndexByte(token, '\\') < 0 {
+		return string(token[1 : len(token)-1])
+	}
+	var text string
+	if json.Unmarshal(token, &text) != nil {
+		return string(token)
+	}
+	return text
+}
+
+func quote(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // texts always encode
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// leaves are the texts and numbers in a value.
+func leaves(value []byte) []string {
+	var list []string
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return list
+		}
+		switch token := token.(type) {
+		case string:
+			list = append(list, token)
+		case json.Number:
+			list = append(list, token.String())
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package vault
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// Rows is a store into which nothing sensitive is written. What it does not write itself goes straight to the store below.
+type Rows struct {
+	run.ReconcileStore
+
+	vault *Vault
+}
+
+// Rows returns the store with marks and sealed originals in what is written through it.
+func (v *Vault) Rows(below run.ReconcileStore) *Rows { return &Rows{ReconcileStore: below, vault: v} }
+
+// InsertRun implements [run.Store].
+func (s *Rows) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (run.Run, bool, error) {
+	hidden, known, err := s.vault.hideRun(ctx, r)
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	stored, made, err := s.ReconcileStore.InsertRun(ctx, hidden, e)
+	s.inserted(r.ID, known, made && err == nil)
+	return stored, made, err
+}
+
+// EnqueueRun implements [run.QueueStore].
+func (s *Rows) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Entry) (run.Run, bool, error) {
+	hidden, known, err := s.vault.hideRun(ctx, r)
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	stored, made, err := s.ReconcileStore.EnqueueRun(ctx, hidden, limit, e)
+	s.inserted(r.ID, known, made && err == nil)
+	return stored, made, err
+}
+
+func (s *Rows) inserted(id string, known *secrecy, made bool) {
+	if made && known != nil {
+		known.unsaved = nil
+		s.vault.remember(id, known)
+	}
+}
+
+// ApplyUpdates implements [run.Store].
+func (s *Rows) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error) {
+	hidden, written, err := s.vault.hide(ctx, updates)
+	if err != nil {
+		return nil, err
+	}
+	transitions, err := s.ReconcileStore.ApplyUpdates(ctx, hidden)
+	if err == nil {
+		written()
+	}
+	return transitions, err
+}
+
+// CorrectRun implements [run.ReconcileStore].
+func (s *Rows) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bool, error) {
+	hidden, written, err := s.vault.hide(ctx, []run.Update{u})
+	if err != nil {
+		return false, err
+	}
+	changed, err := s.ReconcileStore.CorrectRun(ctx, hidden[0], e)
+	if err == nil {
+		written()
+	}
+	return changed, err
+}
+
+// FollowExecution implements [run.ReconcileStore].
+func (s *Rows) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (bool, error) {
+	hidden, written, err := s.vault.hide(ctx, []run.Update{u})
+	if err != nil {
+		return false, err
+	}
+	followed, err := s.ReconcileStore.FollowExecution(ctx, hidden[0], from, left, e)
+	if err == nil && followed {
+		written()
+	}
+	return followed, err
+}
+
+// hideRun puts marks into a run that is to be inserted. The secrecy is nil where nothing is to be sealed.
+func (v *Vault) hideRun(ctx context.Context, r run.Run) (run.Run, *secrecy, error) {
+	if !v.keys.Seals() {
+		return r, nil, nil
+	}
+	policy, err := v.policy(ctx, r.DocumentHash)
+	if err != nil {
+		return r, nil, err
+	}
+	known := &secrecy{policy: policy}
+	shown, found := policy.Value(redact.Place{}, r.Input, &known.taint)
+	if !changed(shown, r.Input) {
+		return r, known, nil
+	}
+	known.unsaved = known.taint.Add(found...)
+	if known.unsaved != nil {
+		shown, _ = policy.Value(redact.Place{}, shown, &known.taint)
+	}
+	input, err := v.seal(r.ID, run.OriginalInput, 0, r.Input)
+	if err != nil {
+		return r, nil, err
+	}
+	r.Input, r.Redacted, r.Originals = shown, true, []run.Original{*input}
+	taint, err := v.sealTaint(r.ID, known)
+	if taint != nil {
+		r.Originals = append(r.Originals, *taint)
+	}
+	return r, known, err
+}
+
+// hide puts marks into updates. written is to be called once they are.
+func (v *Vault) hide(ctx context.Context, updates []run.Update) (hidden []run.Update, written func(), err error) {
+	if !v.keys.Seals() {
+		return updates, func() {}, nil
+	}
+	ids := make([]string, len(updates))
+	for i := range updates {
+		ids[i] = updates[i].RunID
+	}
+	known, err := v.secrecies(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	hidden = make([]run.Update, len(updates))
+	var saved []func()
+	for i, u := range updates {
+		hidden[i] = u
+		s := known[u.RunID]
+		if s == nil {
+			continue // the store passes over what is about no run of its own
+		}
+		s.mu.Lock()
+		hidden[i], err = v.hideUpdate(u, s)
+		count := len(s.unsaved)
+		s.mu.Unlock()
+		if err != nil {
+			return nil, nil, err
+		}
+		saved = append(saved, func() {
+			s.mu.Lock()
+			s.unsaved = s.unsaved[min(count, len(s.unsaved)):]
+			s.mu.Unlock()
+			if u.State != nil && u.State.Status.Terminal() {
+				v.forget(u.RunID)
+			}
+		})
+	}
+	return hidden, func() {
+		for _, done := range saved {
+			done()
+		}
+	}, nil
+}
+
+// hideUpdate leaves the update as it is: whoever wrote it may write it again.
+func (v *Vault) hideUpdate(u run.Update, s *secrecy) (run.Update, error) {
+	if !s.lookAll(u) && !s.taint.Any() {
+		return u, nil
+	}
+	steps := u.Steps
+	for i, step := range steps {
+		shown, changed := s.step(step)
+		if !changed {
+			continue
+		}
+		plain, err := json.Marshal(sealedStep{step.Input, step.Output, step.Error, step.Attempts})
+		if err != nil {
+			return u, err //nolint:wrapcheck // a step is always JSON
+		}
+		if shown.Original, err = v.seal(u.RunID, run.OriginalStep, step.Number, plain); err != nil {
+			return u, err
+		}
+		if &steps[0] == &u.Steps[0] {
+			steps = slices.Clone(steps)
+		}
+		steps[i] = shown
+	}
+	u.Steps = steps
+	if u.State != nil {
+		state := *u.State
+		var output, problem bool
+		state.Output, output = s.value(redact.Place{Output: true}, state.Output)
+		state.Error, problem = s.problem(state.Error)
+		if output || problem {
+			plain, err := json.Marshal(sealedEnd{u.State.Output, u.State.Error})
+			if err != nil {
+				return u, err //nolint:wrapcheck // a state is always JSON
+			}
+			if state.Original, err = v.seal(u.RunID, run.OriginalEnd, 0, plain); err != nil {
+				return u, err
+			}
+			u.State = &state
+		}
+	}
+	var err error
+	u.Taint, err = v.sealTaint(u.RunID, s)
+	return u, err
+}
+
+// lookAll notes what stands at sensitive places of an update: what is found late in it is looked for in all of it. It tells whether
+// there is anything to hide.
+func (s *secrecy) lookAll(u run.Update) bool {
+	hide := false
+	look := func(at redact.Place, value json.RawMessage) {
+		shown, found := s.policy.Value(at, value, nil)
+		hide = hide || changed(shown, value)
+		s.unsaved = append(s.unsaved, s.taint.Add(found...)...)
+	}
+	for _, step := range u.Steps {
+		look(redact.Place{Pointer: step.Pointer, Task: step.Task}, step.Input)
+		look(redact.Place{Pointer: step.Pointer, Task: step.Task, Output: true}, step.Output)
+	}
+	if u.State != nil {
+		look(redact.Place{Output: true}, u.State.Output)
+	}
+	return hide
+}
+
+// changed tells whether there are marks in what is shown: where there are none, it is the value itself.
+func changed(shown, value json.RawMessage) bool {
+	return len(shown) != len(value) || len(value) > 0 && &shown[0] != &value[0]
+}
+
+func (s *secrecy) value(at redact.Place, value json.RawMessage) (json.RawMessage, bool) {
+	shown, _ := s.policy.Value(at, value, &s.taint)
+	return shown, changed(shown, value)
+}
+
+func (s *secrecy) step(step run.Step) (run.Step, bool) {
+	var changed, hidden bool
+	step.Input, changed = s.value(redact.Place{Pointer: step.Pointer, Task: step.Task}, step.Input)
+	hidden = hidden || changed
+	step.Output, changed = s.value(redact.Place{Pointer: step.Pointer, Task: step.Task, Output: true}, step.Output)
+	hidden = hidden || changed
+	step.Error, changed = s.problem(step.Error)
+	hidden = hidden || changed
+	attempts := slices.Clone(step.Attempts)
+	for i := range attempts {
+		if attempts[i].Error, changed = s.problem(attempts[i].Error); changed {
+			step.Attempts, hidden = attempts, true
+		}
+	}
+	return step, hidden
+}
+
+// problem puts marks into the texts of a problem.
+func (s *secrecy) problem(p *run.Problem) (*run.Problem, bool) {
+	if p == nil {
+		return nil, false
+	}
+	shown := *p
+	for _, text := range []*string{&shown.Type, &shown.Title, &shown.Detail, &shown.Instance} {
+		*text, _ = s.taint.Text(*text)
+	}
+	return &shown, shown != *p
+}
