@@ -140,8 +140,8 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	var kids *children // as well
 	over := func(runIDs ...string) { kids.watch.Ended(runIDs...) }
 	documents := engine.NewDocuments(a.store, limits)
-	secrets := vault.New(a.keys, a.store.Originals(), documents)
-	rows := secrets.Rows(a.store)
+	safe := vault.New(a.keys, a.store.Originals(), documents)
+	rows := safe.Rows(a.store)
 	writer := projection.NewWriter(rows, observer{changes, tel.Runs, ended, over}, now)
 	tap := projection.NewTap(now, writer.Accept)
 	manager, err := a.connect(serverID, tel, tap)
@@ -152,7 +152,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
 		ServerID: serverID, Keys: a.keys, Limits: flowLimits(cfg), Log: a.log, Now: now,
 	}, rows, documents, tap)
-	starter := secrets.Engine(a.engine)
+	starter := safe.Engine(a.engine)
 	a.then(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
@@ -162,7 +162,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
-		Now: now, Metrics: tel.Runs, Originals: secrets,
+		Now: now, Metrics: tel.Runs, Originals: safe,
 	}
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
 	a.then(step{ender{runs.Close}, false})
@@ -170,7 +170,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
 		return err
 	}
-	quotas, err := a.quotas(runs, manager, changes, options, tel)
+	quotas, err := a.quotas(runs, starter, manager, changes, options, tel)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service, quotas.service}))
+		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe, runs, a.store, now)}))
 	if err != nil {
 		return err
 	}
@@ -229,6 +229,7 @@ type services struct {
 	clock       handler.Clock
 	batches     *batch.Service
 	quotas      *quota.Service
+	unredacted  handler.Unredacted
 }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
@@ -243,6 +244,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: s.platform,
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
+		options.Unredacted = s.unredacted
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 		options.Clock, options.Batches = s.clock, s.batches

@@ -36,9 +36,9 @@ func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error
 
 // quotas makes the parts over the service of runs. From then on the ends of runs are told to admission.
 func (a *App) quotas(
-	runs *control.Service, manager *conn.Manager, changes *run.Changes, options run.Options, tel *telemetry.Telemetry,
+	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *run.Changes, options run.Options, tel *telemetry.Telemetry,
 ) (quotaParts, error) {
-	admitting := admission.New(runs.Service, placing{a.store.Quotas(), a.store}, a.engine, changes, options)
+	admitting := admission.New(runs.Service, placing{a.store.Quotas(), a.store}, starter, changes, options)
 	a.store.OnPlaces(admitting.Wake)
 	manager.OnConnect("admission", func(context.Context, client.Client) error {
 		admitting.WakeAll()

@@ -95,7 +95,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 	if o.Tokens != nil {
 		add(signalboxv1connect.NewTokenServiceHandler(tokenhandler.New(o.Tokens), options))
 	}
-	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue}
+	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted}
 	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), options))
 	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))

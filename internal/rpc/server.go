@@ -51,8 +51,10 @@ type Options struct {
 	// The services; all nil in a process that serves health, metrics and what it says of itself alone.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
-	Projects  handler.ProjectService
-	Audit     handler.AuditLog
+	// Unredacted shows runs without marks, where it is not nil.
+	Unredacted handler.Unredacted
+	Projects   handler.ProjectService
+	Audit      handler.AuditLog
 	// Events and Dispatchers are served beside them where they are not nil; EventLimits bound what is posted as CloudEvents.
 	Events      eventhandler.Service
 	EventLimits event.Limits

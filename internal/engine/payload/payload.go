@@ -50,7 +50,9 @@ type sealing struct{ converter.DataConverter }
 var _ workflow.ContextAware = sealing{}
 
 // WithWorkflowContext implements workflow.ContextAware.
-func (s sealing) WithWorkflowContext(workflow.Context) converter.DataConverter { return giving{s.DataConverter} }
+func (s sealing) WithWorkflowContext(workflow.Context) converter.DataConverter {
+	return giving{s.DataConverter}
+}
 
 // WithContext implements workflow.ContextAware.
 func (s sealing) WithContext(context.Context) converter.DataConverter { return s }

@@ -1,0 +1,167 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const document = `document:
+  dsl: 1.0.3
+  namespace: examples
+  name: order
+  version: 1.0.0
+  metadata:
+    sensitive: [/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]
+input:
+  schema:
+    document:
+      type: object
+      properties:
+        pin: {type: string, writeOnly: true}
+        accounts: {type: array, items: {$ref: '#/$defs/account'}}
+      $defs:
+        account: {type: object, properties: {iban: {type: string, format: password}, bank: {type: string}}}
+do:
+  - pay:
+      output:
+        schema:
+          document: {type: object, properties: {slip: {format: password}}}
+      set: {reference: '${ .x }'}
+  - tell:
+      metadata: {sensitive: [/output/whisper]}
+      set: {whisper: '${ .x }'}
+`
+
+func parse(t testing.TB, source string) *dsl.Document {
+	t.Helper()
+	doc, problems := dsl.Parse([]byte(source))
+	require.NotNil(t, doc, "%v", problems)
+	return doc
+}
+
+func TestMarkIsTheOneOfRuns(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, run.RedactionMark, redact.Mark)
+}
+
+func TestSensitivePlaces(t *testing.T) {
+	t.Parallel()
+	p := redact.For(parse(t, document))
+	pay := redact.Place{Pointer: "/do/0/pay", Task: "pay", Output: true}
+	for _, tt := range []struct {
+		at        redact.Place
+		value     string
+		want      string
+		wantFound []string
+	}{
+		{redact.Place{}, `{"card":{"cvv":"123","name":"Ada"}, "n": 1.0}`, `{"card":{"cvv":"M","name":"Ada"}, "n": 1.0}`, []string{"123"}},
+		{redact.Place{}, `{"people":[{"born":1990},{"born":"1991","x":[]}]}`, `{"people":[{"born":"M"},{"born":"M","x":[]}]}`, []string{"1990", "1991"}},
+		{redact.Place{}, `{"pin":"1234","accounts":[{"iban":"DE1","bank":"b"}]}`, `{"pin":"M","accounts":[{"iban":"M","bank":"b"}]}`, []string{"1234", "DE1"}},
+		{redact.Place{}, `{"receipt":"open"}`, `{"receipt":"open"}`, nil},
+		{redact.Place{Output: true}, `{"receipt":{"no":"R-7","sum":[true,2]}}`, `{"receipt":"M"}`, []string{"no", "R-7", "sum", "2"}},
+		{pay, `{"reference":"abc","slip":"s","card":{"cvv":"1"}}`, `{"reference":"M","slip":"M","card":{"cvv":"M"}}`, []string{"abc", "s", "1"}},
+		{redact.Place{Pointer: "/do/1/tell", Task: "tell", Output: true}, `{"reference":"abc","whisper":"s"}`, `{"reference":"abc","whisper":"M"}`, []string{"s"}},
+		{redact.Place{}, `{"password":"hunter22","Authorization":"Bearer xyz","db_passwd":7,"api-key":"k","apiKey":["a","b"]}`,
+			`{"password":"M","Authorization":"M","db_passwd":"M","api-key":"M","apiKey":"M"}`, []string{"hunter22", "Bearer xyz", "7", "k", "a", "b"}},
+		{redact.Place{}, `{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`,
+			`{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`, nil},
+		{redact.Place{}, `{"p\u0061ssword" : "x\"y"}`, `{"p\u0061ssword" : "M"}`, []string{`x"y`}},
+		{redact.Place{}, `{"password":"M"}`, `{"password":"M"}`, nil},
+		{redact.Place{}, `not json`, `"M"`, nil},
+		{redact.Place{}, `{"a":1} x`, `"M"`, nil},
+	} {
+		shown, found := p.Value(tt.at, json.RawMessage(strings.ReplaceAll(tt.value, "M", redact.Mark)), nil)
+		require.Equal(t, strings.ReplaceAll(tt.want, "M", redact.Mark), string(shown))
+		if tt.wantFound != nil {
+			require.Subset(t, found, without(tt.wantFound, "no", "sum"), tt.value)
+		}
+	}
+}
+
+func without(list []string, words ...string) (out []string) {
+	for _, v := range list {
+		if !strings.Contains(" "+strings.Join(words, " ")+" ", " "+v+" ") {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func TestTaintIsFoundWhereverItComesUpAgain(t *testing.T) {
+	t.Parallel()
+	p := redact.For(parse(t, document))
+	var taint redact.Taint
+	require.Equal(t, []string{`hunter "22" & more`, `"22" & more`, "Bearer abcdefgh1234", "abcdefgh1234", "123456789"},
+		taint.Add(`hunter "22" & more`, "short", "Bearer abcdefgh1234", "123456789", "short"))
+	require.Empty(t, taint.Add("abcdefgh1234"))
+	value := `{"url":"https://x/?q=hunter+%2222%22+%26+more","said":"it was hunter \"22\" & more!","auth":"abcdefgh1234","n":123456789,"m":1234567890,"ok":[1,"fine"]}`
+	shown, found := p.Value(redact.Place{Pointer: "/do/9"}, json.RawMessage(value), &taint)
+	require.Empty(t, found)
+	require.Equal(t, strings.ReplaceAll(`{"url":"https://x/?q=M","said":"it was M!","auth":"M","n":"M","m":1234567890,"ok":[1,"fine"]}`, "M", redact.Mark), string(shown))
+	require.True(t, json.Valid(shown))
+	text, changed := taint.Text(`POST failed: {"p":"hunter \"22\" & more"} YWJjZGVmZ2gxMjM0`)
+	require.True(t, changed)
+	require.Equal(t, `POST failed: {"p":"`+redact.Mark+`"} `+redact.Mark, text)
+	text, changed = taint.Text("nothing of it")
+	require.False(t, changed)
+	require.Equal(t, "nothing of it", text)
+}
+
+func TestWhatIsNotToBeHiddenIsNotCopied(t *testing.T) {
+	t.Parallel()
+	value := json.RawMessage(`{"a": [1, 2.50, {"b": "c"}], "d": null}`)
+	shown, found := redact.For(parse(t, document)).Value(redact.Place{}, value, &redact.Taint{})
+	require.Empty(t, found)
+	require.Same(t, &value[0], &shown[0])
+	shown, _ = redact.Everything().Value(redact.Place{}, value, nil)
+	require.Equal(t, `"`+redact.Mark+`"`, string(shown))
+}
+
+func TestPointersThatAreNone(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, redact.Problems(parse(t, document)))
+	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7,", 1)
+	problems := redact.Problems(parse(t, wrong))
+	require.Len(t, problems, 4)
+	require.Contains(t, problems[0], `"card.cvv" is no place in an input or output`)
+	wrong = strings.Replace(document, "[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
+	require.Len(t, redact.Problems(parse(t, wrong)), 1)
+}
+
+// A value that is hidden must be gone, whatever is around it; a value that is valid stays valid.
+func FuzzValue(f *testing.F) {
+	f.Add(`{"password":"plantedsecret","x":["plantedsecret",{"y":"a plantedsecret b"}]}`)
+	f.Add(`{"card":{"cvv":{"a":["plantedsecret"]}},"n":-1.5e3,"t":true}`)
+	p := redact.For(parse(f, document))
+	f.Fuzz(func(t *testing.T, value string) {
+		var taint redact.Taint
+		_, found := p.Value(redact.Place{}, json.RawMessage(value), nil)
+		taint.Add(found...)
+		shown, _ := p.Value(redact.Place{}, json.RawMessage(value), &taint)
+		if json.Valid([]byte(value)) {
+			require.True(t, json.Valid(shown), "%q became %q", value, shown)
+		}
+	})
+}
+
+func BenchmarkNothingSensitive(b *testing.B) {
+	p := redact.For(parse(b, strings.Replace(document, "sensitive: [/input/card/cvv, ", "owner: [", 1)))
+	var rows []string
+	for i := range 100 {
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"customer %d","price":12.50,"tags":["a","b"]}`, i, i))
+	}
+	value := json.RawMessage(`{"rows":[` + strings.Join(rows, ",") + `]}`)
+	b.SetBytes(int64(len(value)))
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Value(redact.Place{}, value, &redact.Taint{})
+	}
+}
