@@ -40,6 +40,7 @@ const (
 	RunFollowReset      = "run.follow_reset"
 	RunReopened         = "run.reopened_in_temporal"
 	RunAdopt            = "run.adopt"
+	RunImport           = "run.import"
 	EventRedeliver      = "event.redeliver"
 	BatchStart          = "batch.start"
 	BatchPause          = "batch.pause"

@@ -163,8 +163,13 @@ type Run struct {
 	// Originals are to be kept with a run that is inserted; empty in what is read.
 	Originals []Original
 
+	// LegacyEngine is the engine that an imported run ran on; empty for every other run, and where the source named none.
+	LegacyEngine string
+
 	// What follows is not in lists.
 
+	// Legacy is what an imported run's source had of it beside what is here: its row, waits and snapshots, as JSON.
+	Legacy json.RawMessage
 	// Metered tells that it asks for the steps that it enters: its project had a quota of steps when it was accepted.
 	Metered bool
 	// Quota is set while it waits for steps.

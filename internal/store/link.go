@@ -48,7 +48,12 @@ func related(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	if r.Replays, err = linked(ctx, c, `replay_of = $1 AND replay_of <> ''`, r.ID, mostReplays); err != nil {
 		return err
 	}
-	r.Children, err = linked(ctx, c, `parent = $1 AND parent <> ''`, r.ID, mostChildren)
+	if r.Children, err = linked(ctx, c, `parent = $1 AND parent <> ''`, r.ID, mostChildren); err != nil || r.Trigger != run.TriggerImport {
+		return err
+	}
+	_, err = sqlrow.Collect(ctx, c, `SELECT original FROM run_legacy WHERE run_id = $1`, []any{r.ID}, func(row sqlrow.Scanner) (struct{}, error) {
+		return struct{}{}, row.Scan(sqlrow.RawInto(&r.Legacy))
+	})
 	return err
 }
 

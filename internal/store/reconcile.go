@@ -17,7 +17,7 @@ import (
 // OpenRuns implements [run.ReconcileStore].
 func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND `+ours+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})

@@ -20,13 +20,17 @@ import (
 // openStatuses are those that a run can still leave.
 const openStatuses = `('queued', 'running', 'waiting')`
 
+// ours are the runs that this platform executes: one that was imported may be open on an engine elsewhere.
+const ours = `trigger_kind <> 'import'`
+
 const (
 	// runHead is what lists show: all columns but the big ones. In SQLite the expiry lies behind those: it is read only where
 	// it means something.
 	runHead = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
-CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`
+CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END,
+CASE WHEN trigger_kind = 'import' THEN COALESCE((SELECT engine FROM run_legacy WHERE run_id = runs.id), '') ELSE '' END`
 	runAll = runHead + `, metered, input, output, redacted`
 )
 
@@ -35,7 +39,7 @@ func headInto(r *run.Run) []any {
 		&r.ID, &r.Project, &r.Workflow, &r.Version, &r.DocumentHash, &r.Status, &r.QueuedReason, &r.WaitingKind,
 		sqlrow.TimeInto(&r.StatusAt), &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
 		sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.StartedAt), sqlrow.TimeInto(&r.EndedAt), &r.StepsTotal, &r.StepsDone, &r.Sequence,
-		&r.Position, &r.Interpreter, &r.ExecutionID, sqlrow.JSONInto(&r.Error), sqlrow.TimeInto(&r.ExpiresAt),
+		&r.Position, &r.Interpreter, &r.ExecutionID, sqlrow.JSONInto(&r.Error), sqlrow.TimeInto(&r.ExpiresAt), &r.LegacyEngine,
 	}
 }
 

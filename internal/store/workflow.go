@@ -204,7 +204,7 @@ func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audi
 			return err
 		}
 		var open int64
-		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND status IN `+openStatuses,
+		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND `+ours+` AND status IN `+openStatuses,
 			project, name).Scan(&open)
 		if err != nil {
 			return err

@@ -108,11 +108,12 @@ func Interrupted(ctx context.Context, err error) error {
 
 // Migrate is `signalbox migrate`.
 func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
-	cmd := session.Noun("migrate", "Bring the database's schema up to date, or look at it",
-		"Bring the schema of the database in store.dsn up to date, or look at it. Migrations take a lock: several may run at once.")
+	cmd := session.Noun("migrate", "Bring the database's schema up to date, look at it, or import runs",
+		"Bring the schema of the database in store.dsn up to date, look at it, or import an older engine's runs. Migrations take a lock: several may run at once.")
 	cmd.AddCommand(
 		migrateVerb("up", "Apply the migrations that are missing", env, layers, up),
 		migrateVerb("status", "List the migrations and when each was applied", env, layers, status),
+		migrateImport(env, layers),
 	)
 	return cmd
 }

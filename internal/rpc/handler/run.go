@@ -206,6 +206,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
 		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Quota: quotaUsage(r.Quota),
+		LegacyEngine: r.LegacyEngine, Legacy: message.JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 		},

@@ -15,8 +15,8 @@ import (
 
 // The texts are those of the indexes.
 const (
-	// hasPlace are the runs that have a place.
-	hasPlace = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent'`
+	// hasPlace are the runs that have a place. Imported ones have none: nobody here executes them.
+	hasPlace = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent' AND trigger_kind <> 'import'`
 	// waitsForPlace are those that wait for one.
 	waitsForPlace = `queued_reason = 'admission'`
 	// waitsForSteps are those that wait for steps.

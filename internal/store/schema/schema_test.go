@@ -224,6 +224,10 @@ func fixtures() map[int64]fixture {
 				`SELECT CASE WHEN NOT redacted THEN 'none' END FROM runs WHERE id = 'r2'`: "none",
 			},
 		},
+		15: {
+			insert: []string{`INSERT INTO run_legacy (run_id, engine, fingerprint, settled_at, original) VALUES ('r1', 'db', 'aa', 5, '{"row": {}}')`},
+			want:   map[string]string{`SELECT engine FROM run_legacy WHERE run_id = 'r1' AND settled_at = 5`: "db"},
+		},
 	}
 }
 

@@ -19,7 +19,7 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after stuck.Curso
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, CASE WHEN r.status = 'running' THEN
 (SELECT COALESCE(t.ended_at, t.started_at) FROM steps t WHERE t.run_id = r.id ORDER BY t.sequence DESC, t.number DESC LIMIT 1) END, NULL
 FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id
-WHERE r.status IN ('queued', 'running') AND r.status_at <= $1 AND (r.status_at, r.id) > ($2, $3) AND r.queued_reason <> 'admission'
+WHERE r.status IN ('queued', 'running') AND r.status_at <= $1 AND (r.status_at, r.id) > ($2, $3) AND r.queued_reason <> 'admission' AND r.trigger_kind <> 'import'
 ORDER BY r.status_at, r.id`+sqlrow.Limit(limit), []any{before.UnixMicro(), after.StatusAt.UnixMicro(), after.ID}, scanCandidate)
 		return err
 	})

@@ -1,0 +1,114 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/legacy"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// importTimeout bounds one transaction of an import: a page of runs with all their steps.
+const importTimeout = 2 * time.Minute
+
+// migrateImport is `signalbox migrate import`.
+func migrateImport(env config.Environment, layers []config.Layer) *cobra.Command {
+	var (
+		from string
+		o    legacy.Options
+	)
+	cmd := &cobra.Command{
+		Use:   "import --from DSN",
+		Short: "Copy the runs of an older engine's database into this one",
+		Long: `Copy the runs of an older engine's database (workflow_runs, workflow_run_steps, workflow_run_waits, workflow_run_snapshots) into the
+database in store.dsn, so that they stay readable. Runs that are running or waiting on an engine other than Temporal become canceled, with an
+error that says so; runs that have ended, and Temporal's, stay as they are. The source is only read. It can be run again, also after it was
+interrupted: what is here and has not changed is left alone. docs/migration.md has the columns that it reads.`,
+		Example: `  signalbox migrate import --config signalbox.yaml --from 'postgres://reader:${env:LEGACY_PASSWORD}@db/legacy' --dry-run
+  signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			source, problems := dsn.Resolve(from, env.LookupEnv)
+			switch {
+			case from == "":
+				return errors.New("say where the runs are: --from takes the URL of a Postgres database or the path of a SQLite file")
+			case len(problems) > 0:
+				return fmt.Errorf("--from: %s", strings.Join(problems, "; "))
+			case dsn.HasPlainPassword(from):
+				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
+			}
+			o.Driver, o.DSN = sqldb.SQLite, source
+			if dsn.IsPostgres(source) {
+				o.Driver = sqldb.Postgres
+			}
+			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
+			if err != nil {
+				return err
+			}
+			return importInto(cmd.Context(), cfg, o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "database to copy from: a Postgres URL or the path of a SQLite file; passwords as ${env:NAME} or ${file:/path}")
+	cmd.Flags().StringVar(&o.Project, "project", "", "project that all runs go to; without it each goes to the project it was in")
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "legacy", "workflow namespace of workflows whose names have none")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only tell what would be done")
+	config.BindFlags(cmd.Flags())
+	return cmd
+}
+
+// importInto imports into the store of a configuration.
+func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, progress io.Writer) error {
+	o.Now, o.Progress = time.Now, progress
+	s, err := store.Open(ctx, store.Options{
+		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate, CallTimeout: importTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Start(ctx); err != nil {
+		return errors.Join(err, s.Stop(ctx))
+	}
+	r, err := s.ImportLegacy(ctx, o)
+	if err == nil {
+		err = tellImport(out, r, o.DryRun)
+	}
+	return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+}
+
+func tellImport(out io.Writer, r legacy.Report, dry bool) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	done := "imported"
+	if dry {
+		done = "would be imported"
+	}
+	for _, line := range []struct {
+		what  string
+		count int64
+	}{
+		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed}, {"there already, left alone", r.Unchanged},
+		{"of these canceled, as their engine is gone", r.Settled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
+		{"left out, as another run has their ID", r.Taken},
+	} {
+		_, _ = fmt.Fprintf(table, "%s\t%d\n", line.what, line.count)
+	}
+	if len(r.TakenIDs) > 0 {
+		_, _ = fmt.Fprintf(table, "left out\t%s\n", strings.Join(r.TakenIDs, ", "))
+	}
+	if len(r.Projects) > 0 {
+		_, _ = fmt.Fprintf(table, "projects that were missing\t%s\n", strings.Join(r.Projects, ", "))
+	}
+	_, _ = fmt.Fprintf(table, "took\t%s\n", r.Took.Round(time.Millisecond))
+	_, _ = fmt.Fprintf(table, "memory\t%d MiB\n", peakMiB())
+	return table.Flush()
+}

@@ -1,0 +1,268 @@
+package legacy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// temporalEngine is the engine whose runs are left as they are.
+const temporalEngine = "temporal"
+
+// statuses are ours for each of theirs.
+func statuses() map[string]run.Status {
+	return map[string]run.Status{
+		"PENDING": run.Running, "QUEUED": run.Running, "CREATED": run.Running, "SCHEDULED": run.Running, "RUNNING": run.Running, "IN_PROGRESS": run.Running,
+		"WAITING": run.Waiting, "PAUSED": run.Waiting, "SUSPENDED": run.Waiting, "SLEEPING": run.Waiting,
+		"COMPLETED": run.Completed, "SUCCEEDED": run.Completed, "SUCCESS": run.Completed,
+		"FAILED": run.Failed, "ERROR": run.Failed, "CANCELED": run.Canceled, "CANCELLED": run.Canceled,
+		"TERMINATED": run.Terminated, "TIMED_OUT": run.TimedOut, "TIMEOUT": run.TimedOut,
+	}
+}
+
+func statusOf(text string) (run.Status, bool) {
+	status, ok := statuses()[strings.ToUpper(strings.TrimSpace(text))]
+	return status, ok
+}
+
+// legacyRun is all that the source has of one run.
+type legacyRun struct {
+	row                     record
+	steps, waits, snapshots []record
+}
+
+// imported is a run as it is written here.
+type imported struct {
+	run.Run
+	engine      string
+	fingerprint string
+	// open tells of a run whose engine is gone while it was open: it is settled.
+	open     bool
+	settled  time.Time
+	original json.RawMessage
+	steps    []run.Step
+	waits    int // that were settled
+}
+
+// translator makes runs of rows.
+type translator struct {
+	src       *source
+	project   string // where all go; empty: where they were
+	namespace string // of workflows whose names have none
+}
+
+func (t translator) field(table string, r record, names string) any {
+	return r[t.src.column(table, names)]
+}
+
+// translate makes a run of what the source has. What was settled before is given the same time again.
+func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
+	id := textOf(from.row["id"])
+	at := func(names string) any { return t.field(runsTable, from.row, names) }
+	status, known := statusOf(textOf(from.row["status"]))
+	if !known || id == "" {
+		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, textOf(from.row["status"]))
+	}
+	out := imported{engine: strings.ToLower(textOf(from.row["engine"])), settled: now}
+	out.fingerprint = fingerprint(from)
+	out.open = !status.Terminal() && out.engine != temporalEngine
+	out.Run = run.Run{
+		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(textOf(at("workflow|workflow_name"))), Version: sqlrow.Mended(textOf(at("version|workflow_version"))),
+		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(textOf(at("actor|created_by"))),
+		CreatedAt: timeOf(from.row["created_at"]), StartedAt: timeOf(from.row["started_at"]),
+		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: problemOf(from.row["error"]),
+	}
+	if status.Terminal() {
+		out.EndedAt = timeOf(at("completed_at|finished_at|ended_at"))
+	}
+	if out.CreatedAt.IsZero() {
+		out.CreatedAt = out.StartedAt
+	}
+	if status == run.Waiting && !out.open {
+		out.WaitingKind = waitingKind(from.waits)
+	}
+	out.steps = t.stepsOf(from.steps, out.open, now)
+	if out.open {
+		was := status
+		out.Status, out.EndedAt = run.Canceled, now
+		out.Error = settledProblem(out.engine, was)
+	} else if status.Terminal() && status != run.Completed && out.Error == nil {
+		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine told no reason", status), Instance: "/"}
+	}
+	out.StatusAt = firstTime(out.EndedAt, out.StartedAt, out.CreatedAt)
+	for _, s := range out.steps {
+		out.StepsTotal++
+		if !s.EndedAt.IsZero() || s.Status == "completed" || s.Status == "failed" || s.Status == "skipped" || s.Status == "canceled" {
+			out.StepsDone++
+		}
+	}
+	var err error
+	out.original, out.waits, err = originalOf(from, out.open, now)
+	return out, err
+}
+
+func (t translator) projectOf(r record) string {
+	if t.project != "" {
+		return t.project
+	}
+	return textOf(t.field(runsTable, r, "project|tenant|tenant_id"))
+}
+
+func (t translator) workflowOf(name string) string {
+	if name = sqlrow.Mended(name); strings.Contains(name, "/") {
+		return name
+	}
+	return t.namespace + "/" + name
+}
+
+// The types of the problems of imported runs.
+const (
+	errorType       = "https://signalbox.dev/errors/legacy"
+	errorTypeNobody = "https://signalbox.dev/errors/engine_gone"
+)
+
+// settledProblem says why a run that was open was canceled.
+func settledProblem(engine string, was run.Status) *run.Problem {
+	if engine == "" {
+		engine = "unnamed"
+	}
+	return &run.Problem{
+		Type: errorTypeNobody, Status: 500, Title: "Engine gone", Instance: "/",
+		Detail: fmt.Sprintf("the run was %s on the engine %q, which Signalbox does not have: nobody would ever have gone on with it, so it was canceled when it was imported", was, engine),
+	}
+}
+
+// stepsOf puts the steps into the order in which they began. Those of a run that is settled end with it.
+func (t translator) stepsOf(rows []record, settle bool, now time.Time) []run.Step {
+	began := func(r record) time.Time { return firstTime(timeOf(r["started_at"]), timeOf(r["created_at"])) }
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b record) int {
+		return cmp.Or(began(a).Compare(began(b)), strings.Compare(textOf(a["id"]), textOf(b["id"])))
+	})
+	out := make([]run.Step, len(rows))
+	for i, r := range rows {
+		name := sqlrow.Mended(textOf(t.field(stepsTable, r, "name|task|step_name")))
+		s := run.Step{
+			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(textOf(r["kind"])), Status: stepStatus(textOf(r["status"])),
+			StartedAt: began(r), EndedAt: timeOf(t.field(stepsTable, r, "completed_at|finished_at|ended_at")),
+			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: problemOf(r["error"]), Sequence: 1,
+		}
+		if settle && (s.Status == "running" || s.Status == "waiting") {
+			s.Status, s.EndedAt = "canceled", now
+		}
+		if n, err := strconv.Atoi(textOf(r["attempt"])); err == nil && n > 0 {
+			attempt := run.Attempt{Number: n, StartedAt: s.StartedAt, Error: s.Error}
+			if !s.EndedAt.IsZero() {
+				ended := s.EndedAt
+				attempt.EndedAt = &ended
+			}
+			s.Attempts = []run.Attempt{attempt}
+		}
+		out[i] = s
+	}
+	return out
+}
+
+// stepStatus is ours for a status of a step. One that is not known is shown as it is.
+func stepStatus(text string) string {
+	if strings.EqualFold(text, "SKIPPED") {
+		return "skipped"
+	}
+	status, ok := statusOf(text)
+	switch {
+	case !ok:
+		return strings.ToLower(sqlrow.Mended(text))
+	case status == run.Terminated || status == run.TimedOut:
+		return string(run.Failed)
+	}
+	return string(status)
+}
+
+// waitingKind is what an open run waits for: ours, where the kind of its first open wait is known.
+func waitingKind(waits []record) string {
+	for _, w := range waits {
+		if !openWait(w) {
+			continue
+		}
+		if kind := strings.ToLower(textOf(w["kind"])); slices.Contains(run.WaitingKinds(), kind) {
+			return kind
+		}
+	}
+	return run.WaitingEvent
+}
+
+// openWait tells of a wait that nothing has resolved.
+func openWait(w record) bool {
+	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(textOf(w["status"])))
+}
+
+// originalOf is what is kept of the source: all of it, with the waits of a settled run resolved.
+func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, int, error) {
+	settled := 0
+	waits := make([]record, len(from.waits))
+	for i, w := range from.waits {
+		waits[i] = w
+		if settle && openWait(w) {
+			settled++
+			waits[i] = maps.Clone(w)
+			waits[i]["status"], waits[i]["resolved_at"] = "canceled", now.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	row := readable(from.row)
+	delete(row, "input") // they are the run's own
+	delete(row, "output")
+	original, err := json.Marshal(map[string]any{"row": row, "waits": allReadable(waits), "snapshots": allReadable(from.snapshots)})
+	if err != nil {
+		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", textOf(from.row["id"]), err)
+	}
+	return json.RawMessage(sqlrow.Mended(string(original))), settled, nil
+}
+
+func allReadable(list []record) []record {
+	out := make([]record, len(list))
+	for i, r := range list {
+		out[i] = readable(r)
+	}
+	return out
+}
+
+// readable is a row in which text that is a JSON object or array stands as that: databases without a type for JSON keep it so.
+func readable(r record) record {
+	out := make(record, len(r))
+	for name, v := range r {
+		out[name] = v
+		if text, ok := v.(string); ok && text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
+			out[name] = json.RawMessage(text)
+		}
+	}
+	return out
+}
+
+// fingerprint tells whether the source has changed.
+func fingerprint(from legacyRun) string {
+	all, err := json.Marshal([]any{from.row, from.steps, from.waits, from.snapshots})
+	if err != nil {
+		return "" // what has no JSON form cannot be kept either, and is reported there
+	}
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:])
+}
+
+func firstTime(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}

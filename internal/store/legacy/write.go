@@ -1,0 +1,239 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+const (
+	runColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested, cancel_reason,
+trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id,
+error, input, output, told`
+	stepColumns = `run_id, number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error,
+attempts, input, output`
+	legacyColumns = `run_id, engine, fingerprint, settled_at, original`
+)
+
+// standing is what is here already under a run's ID.
+type standing struct {
+	sequence    int64
+	imported    bool
+	fingerprint string
+	settled     time.Time
+}
+
+// makeProjects makes the projects that are missing.
+func (i *importer) makeProjects(ctx context.Context, names []string) error {
+	for _, name := range names {
+		err := i.target.Write(ctx, "make project", func(ctx context.Context, c sqldb.Conn) error {
+			there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM projects WHERE name = $1`, name)
+			if err != nil || there {
+				return err
+			}
+			i.report.Projects = append(i.report.Projects, name)
+			if i.o.DryRun {
+				return nil
+			}
+			now := i.o.Now()
+			if _, err := c.ExecContext(ctx, `INSERT INTO projects (name, description, created_at) VALUES ($1, $2, $3)`,
+				name, "made by an import", now.UnixMicro()); err != nil {
+				return err
+			}
+			return ledger.Add(ctx, c, audit.NewEntry(ctx, now, audit.ProjectCreate, name, name, "import"))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a page in one transaction: of its runs, those that are new or have changed.
+func (i *importer) write(ctx context.Context, page []imported, there map[string]standing) error {
+	var counted Report
+	err := i.target.Write(ctx, "import runs", func(ctx context.Context, c sqldb.Conn) error {
+		counted = Report{}
+		list, changed := sift(page, there, &counted)
+		if i.o.DryRun || len(list) == 0 {
+			return nil
+		}
+		if err := i.remove(ctx, c, changed); err != nil {
+			return err
+		}
+		if err := i.insert(ctx, c, list); err != nil {
+			return err
+		}
+		return i.account(ctx, c, list)
+	})
+	if err != nil {
+		return err
+	}
+	r := &i.report
+	r.New, r.Changed, r.Unchanged = r.New+counted.New, r.Changed+counted.Changed, r.Unchanged+counted.Unchanged
+	r.Settled, r.Waits, r.Steps, r.Taken = r.Settled+counted.Settled, r.Waits+counted.Waits, r.Steps+counted.Steps, r.Taken+counted.Taken
+	r.TakenIDs = append(r.TakenIDs, counted.TakenIDs...)
+	r.TakenIDs = r.TakenIDs[:min(len(r.TakenIDs), mostTaken)]
+	return nil
+}
+
+// sift takes the runs that are to be written, and the IDs of those that are here in an older form.
+func sift(page []imported, there map[string]standing, counted *Report) (list []imported, changed []string) {
+	for _, r := range page {
+		before, here := there[r.ID]
+		switch {
+		case here && !before.imported:
+			counted.Taken++
+			counted.TakenIDs = append(counted.TakenIDs, r.ID)
+			continue
+		case here && before.fingerprint == r.fingerprint:
+			counted.Unchanged++
+			continue
+		case here:
+			counted.Changed++
+			changed = append(changed, r.ID)
+		default:
+			counted.New++
+		}
+		r.Sequence = before.sequence + 1
+		if r.open {
+			counted.Settled++
+			counted.Waits += int64(r.waits)
+		}
+		counted.Steps += int64(len(r.steps))
+		list = append(list, r)
+	}
+	return list, changed
+}
+
+// standings finds what is here already of runs.
+func (i *importer) standings(ctx context.Context, ids []string) (map[string]standing, error) {
+	out := make(map[string]standing, len(ids))
+	type found struct {
+		id string
+		standing
+	}
+	err := i.target.Read(ctx, "find imported runs", func(ctx context.Context, c sqldb.Conn) error {
+		return sqlrow.In(ctx, i.target.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+			list, err := sqlrow.Collect(ctx, c, `SELECT r.id, r.sequence, l.run_id IS NOT NULL, COALESCE(l.fingerprint, ''), l.settled_at
+FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id WHERE r.id IN `+marks, args, func(row sqlrow.Scanner) (f found, err error) {
+				return f, row.Scan(&f.id, &f.sequence, &f.imported, &f.fingerprint, sqlrow.TimeInto(&f.settled))
+			})
+			for _, f := range list {
+				out[f.id] = f.standing
+			}
+			return err
+		})
+	})
+	return out, err
+}
+
+func (i *importer) remove(ctx context.Context, c sqldb.Conn, ids []string) error {
+	return sqlrow.In(ctx, i.target.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+		for _, statement := range []string{`DELETE FROM steps WHERE run_id IN `, `DELETE FROM run_legacy WHERE run_id IN `, `DELETE FROM runs WHERE id IN `} {
+			if _, err := c.ExecContext(ctx, statement+marks, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ownedStep is a step with its run.
+type ownedStep struct {
+	runID string
+	run.Step
+}
+
+func (i *importer) insert(ctx context.Context, c sqldb.Conn, list []imported) error {
+	d := i.target.Dialect()
+	if _, err := sqlrow.InsertMany(ctx, c, d, "runs", runColumns, "", list, runValues); err != nil {
+		return err
+	}
+	var steps []ownedStep
+	for _, r := range list {
+		for _, s := range r.steps {
+			s.Sequence = r.Sequence
+			steps = append(steps, ownedStep{r.ID, s})
+		}
+	}
+	if _, err := sqlrow.InsertMany(ctx, c, d, "steps", stepColumns, "", steps, stepValues); err != nil {
+		return err
+	}
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_legacy", legacyColumns, "", list, func(r imported) ([]any, error) {
+		settled := any(nil)
+		if r.open {
+			settled = sqlrow.Micros(r.settled)
+		}
+		return []any{r.ID, sqlrow.Mended(r.engine), r.fingerprint, settled, sqlrow.Raw(r.original)}, nil
+	})
+	return err
+}
+
+func runValues(r imported) ([]any, error) {
+	problem, err := problemText(r.Error)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		r.ID, r.Project, r.Workflow, r.Version, "", r.Status, "", r.WaitingKind, sqlrow.Micros(r.StatusAt), false, "",
+		r.Trigger, r.Actor, r.CreatedAt.UnixMicro(), sqlrow.Micros(r.StartedAt), sqlrow.Micros(r.EndedAt), r.StepsTotal, r.StepsDone, r.Sequence, 0, 0, 0, "",
+		problem, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true,
+	}, nil
+}
+
+func stepValues(s ownedStep) ([]any, error) {
+	problem, err := problemText(s.Error)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := sqlrow.AsJSON(s.Attempts, len(s.Attempts) == 0)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		s.runID, s.Number, s.Path, s.Pointer, s.Task, s.Kind, s.Status, s.WaitingKind, sqlrow.Micros(s.WaitUntil), sqlrow.Micros(s.StartedAt),
+		sqlrow.Micros(s.EndedAt), s.Sequence, 0, problem, attempts, sqlrow.Raw(s.Input), sqlrow.Raw(s.Output),
+	}, nil
+}
+
+func problemText(p *run.Problem) (any, error) { return sqlrow.AsJSON(p, p == nil) }
+
+// account writes what was imported into the audit log: one entry for each project of a page.
+func (i *importer) account(ctx context.Context, c sqldb.Conn, list []imported) error {
+	type counts struct {
+		Runs    int `json:"runs"`
+		Settled int `json:"settled"`
+	}
+	byProject := map[string]*counts{}
+	var order []string
+	for _, r := range list {
+		if byProject[r.Project] == nil {
+			byProject[r.Project] = &counts{}
+			order = append(order, r.Project)
+		}
+		byProject[r.Project].Runs++
+		if r.open {
+			byProject[r.Project].Settled++
+		}
+	}
+	for _, project := range order {
+		e := audit.NewEntry(ctx, i.o.Now(), audit.RunImport, project, project, "")
+		detail, err := json.Marshal(byProject[project])
+		if err != nil {
+			return fmt.Errorf("encode what was imported: %w", err)
+		}
+		e.Detail = detail
+		if err := ledger.Add(ctx, c, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
