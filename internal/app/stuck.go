@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -26,11 +27,13 @@ type examiner struct {
 func (a *App) stuck(
 	manager *conn.Manager, tap *projection.Tap, changes *run.Changes, events *event.Service, fingerprint func() worker.Fingerprint,
 ) (*stuck.Watcher, *stuck.Failures) {
-	failures := stuck.NewFailures(a.store.Verdicts())
+	failures, read := stuck.NewFailures(a.store.Verdicts()), payload.FailureConverter(a.keys)
 	tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
-		failures.Note(stuck.TaskFailure{RunID: workflowID, At: at, Text: symptom.Text(nil, why.GetFailure())})
+		failures.Note(stuck.TaskFailure{RunID: workflowID, At: at, Text: symptom.Text(read, why.GetFailure())})
 	})
-	symptoms := symptom.New(symptom.Options{Client: manager.Client, Status: manager.Status, Namespace: a.cfg.Temporal.Namespace})
+	symptoms := symptom.New(symptom.Options{
+		Client: manager.Client, Status: manager.Status, Namespace: a.cfg.Temporal.Namespace, Failures: read,
+	})
 	return stuck.New(a.store.Verdicts(), a.store, examiner{symptoms, a.engine}, stuck.Options{
 		After: a.cfg.Runs.StuckAfter, Now: time.Now, Fingerprint: fingerprint, Changes: changes, Committed: events.Committed,
 	}), failures

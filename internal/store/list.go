@@ -69,8 +69,12 @@ func pageQuery(f run.Filter, columns string, few bool) (string, []any) {
 	switch {
 	case few:
 		within(&w, "status", statuses)
-		w.Conditions = append(w.Conditions, `id IN (SELECT id FROM runs WHERE `+begins(&w, "id", f.Text)+
-			` UNION SELECT id FROM runs WHERE project = `+w.Arg(f.Project)+` AND `+begins(&w, "request_id", f.Text)+`)`)
+		var requests sqlrow.Where
+		requests.Args = w.Args
+		requests.IsText("runs.project", f.Project)
+		requests.Conditions = append(requests.Conditions, begins(&requests, "request_id", f.Text))
+		w.Args = requests.Args
+		w.Conditions = append(w.Conditions, `id IN (SELECT id FROM runs WHERE `+begins(&w, "id", f.Text)+` UNION SELECT id FROM runs`+requests.String()+`)`)
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
 	case f.Text != "":
 		w.Conditions = append(w.Conditions, `(`+begins(&w, "id", f.Text)+` OR `+begins(&w, "request_id", f.Text)+`)`)
@@ -101,7 +105,7 @@ func pageQuery(f run.Filter, columns string, few bool) (string, []any) {
 func stuckQuery(f run.Filter, columns, page string) (string, []any) {
 	var w sqlrow.Where
 	conditions(&w, f, "v.created_at", "v.run_id")
-	w.Is("v.project", "=", f.Project)
+	w.IsText("v.project", f.Project)
 	within(&w, "status", f.Statuses)
 	if f.Text != "" {
 		w.Conditions = append(w.Conditions, `(`+begins(&w, "id", f.Text)+` OR `+begins(&w, "request_id", f.Text)+`)`)

@@ -48,7 +48,7 @@ type Options struct {
 	Client    func() (client.Client, error)
 	Status    func() conn.Status
 	Namespace string
-	// Failures reads failures, whose texts may be encoded; nil for the SDK's own way.
+	// Failures reads failures whose texts are sealed.
 	Failures converter.FailureConverter
 }
 
@@ -222,13 +222,13 @@ func first(times ...*timestamppb.Timestamp) time.Time {
 	return time.Time{}
 }
 
-// Text is what a failure says, with the innermost cause; empty for none. A nil converter is the SDK's own.
+// Text is what a failure says, with the innermost cause; empty for none.
 func Text(read converter.FailureConverter, f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
-	if encoded := f.GetEncodedAttributes(); encoded != nil && read != nil {
-		return read.FailureToError(f).Error()
+	if f.GetEncodedAttributes() != nil {
+		return sealed(read, f)
 	}
 	text := f.GetMessage()
 	for f.GetCause() != nil {
@@ -238,4 +238,15 @@ func Text(read converter.FailureConverter, f *failurepb.Failure) string {
 		text += ": " + inner
 	}
 	return text
+}
+
+// sealed is the text of a failure that is sealed. Without its key the converter panics, which fails a workflow task and is no reason
+// for anything here.
+func sealed(read converter.FailureConverter, f *failurepb.Failure) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "what it says is sealed with a key that is not here"
+		}
+	}()
+	return read.FailureToError(f).Error()
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -271,10 +272,15 @@ func newLister(t *testing.T, s Store) lister {
 		r.Workflow = []string{hello, "examples/other"}[i%2]
 		r.Version = []string{"1", "2", "3"}[i%3]
 		r.Project = []string{here, here, here, "other"}[i%4]
+		r.Trigger = []string{run.TriggerAPI, run.TriggerAPI, run.TriggerEvent, run.TriggerReplay, run.TriggerAPI}[i%5]
+		r.RequestID = []string{"request-", "order-", "r1"}[i%3] + r.ID
 		insert(t, s, r)
 		status := run.Statuses()[(i/2)%8]
 		if status != run.Queued {
 			apply(t, s, state(r.ID, 1, status))
+		}
+		if !status.Terminal() && i%4 != 1 {
+			judge(t, s, r.Project, r.ID, run.StuckCodes()[i%3])
 		}
 		full, err := s.GetRun(t.Context(), r.Project, r.ID)
 		require.NoError(t, err)
@@ -291,13 +297,20 @@ func (l lister) match(f run.Filter) map[string]run.Run {
 		for _, s := range f.Statuses {
 			status = status || s == r.Status
 		}
-		if status && (f.Project == "" || f.Project == r.Project) && (f.Workflow == "" || f.Workflow == r.Workflow) &&
+		if status && wanted(f, r) && (f.Project == "" || f.Project == r.Project) && (f.Workflow == "" || f.Workflow == r.Workflow) &&
 			(f.Version == "" || f.Version == r.Version) && (f.RequestID == "" || f.RequestID == r.RequestID) &&
 			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
 			want[r.ID] = r
 		}
 	}
 	return want
+}
+
+// wanted tells whether a run has the problems, the trigger and the text of a filter.
+func wanted(f run.Filter, r run.Run) bool {
+	problem := len(f.Problems) == 0 || r.Stuck != nil && (f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code))
+	return problem && (f.Trigger == "" || f.Trigger == r.Trigger) &&
+		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text))
 }
 
 func testListRuns(t *testing.T, open Opener) {
@@ -316,8 +329,41 @@ func testListRuns(t *testing.T, open Opener) {
 			}
 		}
 	}
+	codes := run.StuckCodes()
+	for _, statuses := range [][]run.Status{nil, {run.Queued, run.Failed}} {
+		for _, trigger := range []string{"", run.TriggerEvent, run.TriggerParent} {
+			for _, text := range []string{"", "r", "r1", "order-r0", "r%", "none"} {
+				for _, problems := range [][]string{nil, {run.AnyProblem}, {codes[0]}, {codes[1], codes[2]}, {codes[9]}} {
+					f := run.Filter{Project: here, Statuses: statuses, Trigger: trigger, Text: text, Problems: problems}
+					l.check(t, s, f)
+					f.Workflow, f.Since = hello, at(4)
+					l.check(t, s, f)
+				}
+			}
+		}
+	}
+	l.count(t, s, run.Filter{Project: here})
+	l.count(t, s, run.Filter{Project: here, Workflow: hello, Since: at(3), Until: at(9)})
+	l.count(t, s, run.Filter{Project: here, Since: at(99)})
+	_, err := s.CountRuns(t.Context(), run.Filter{Project: "none"})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05"})
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05", Statuses: []run.Status{run.Queued, run.Failed}})
+}
+
+// count compares the counts with the runs.
+func (l lister) count(t *testing.T, s Store, f run.Filter) {
+	t.Helper()
+	want := run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
+	for _, r := range l.match(f) {
+		want.Statuses[string(r.Status)]++
+		if r.Stuck != nil {
+			want.Problems[r.Stuck.Code]++
+		}
+	}
+	got, err := s.CountRuns(t.Context(), f)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // check pages through a list in both directions.

@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
+	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -45,6 +46,7 @@ type Store interface {
 	Awaited() *awaited.Store
 	Batches() *batches.Store
 	Quotas() *quotas.Store
+	Verdicts() *verdicts.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -138,6 +140,10 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"timers", testTimers},
 		{"owners", testOwners},
 		{"events not found", testEventsNotFound},
+		{"verdicts", testVerdicts},
+		{"verdicts against updates", testVerdictsAgainstUpdates},
+		{"overdue runs", testOverdue},
+		{"failed tasks", testFailures},
 		{"batches", testBatches},
 		{"pause a batch", testBatchPause},
 		{"select the runs of a batch", testBatchSelection},

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+)
+
+func verdictOf(code string) *verdict.Verdict {
+	return &verdict.Verdict{Code: code, Since: at(2), Detail: "nobody\x00 polls", Advice: "start a worker"}
+}
+
+func tell(id string) []event.Event {
+	return []event.Event{{ID: id, Source: "/projects/x/runs", Type: stuck.EventStuck, Subject: id, DataContentType: "application/json", Data: []byte(`{}`)}}
+}
+
+// judge gives a run a verdict, as it is now.
+func judge(t testing.TB, s Store, projectName, id, code string) {
+	t.Helper()
+	r, err := s.GetRun(t.Context(), projectName, id)
+	require.NoError(t, err)
+	done, err := s.Verdicts().ChangeVerdicts(t.Context(), projectName, at(9), []stuck.Change{{RunID: id, Sequence: r.Sequence, To: verdictOf(code)}})
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, done.Runs)
+}
+
+// stuckEvents are the IDs of the events that tell of verdicts, the newest first.
+func stuckEvents(t testing.TB, s Store) []string {
+	t.Helper()
+	list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: stuck.EventStuck, Limit: 100})
+	require.NoError(t, err)
+	var ids []string
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+func testVerdicts(t *testing.T, open Opener) {
+	s, v := open(t), open(t).Verdicts()
+	change := func(changes ...stuck.Change) []string {
+		t.Helper()
+		done, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
+		require.NoError(t, err)
+		return done.Runs
+	}
+	given := func() (list []stuck.Given) {
+		t.Helper()
+		list, err := v.Verdicts(t.Context(), "", 100)
+		require.NoError(t, err)
+		return list
+	}
+	for _, id := range []string{"r1", "r2", "r3"} {
+		insert(t, s, newRun(id, 1))
+	}
+	before := get(t, s, "r1")
+	require.Nil(t, before.Stuck)
+	require.Equal(t, []string{"r1"}, change(
+		stuck.Change{RunID: "r1", Sequence: before.Sequence, To: verdictOf(run.StuckNoPoller), Events: tell("r1-a")},
+		stuck.Change{RunID: "r2", Sequence: 99, To: verdictOf(run.StuckNoPoller), Events: tell("r2-a")},
+		stuck.Change{RunID: "none", Sequence: 1, To: verdictOf(run.StuckNoPoller), Events: tell("none")},
+		stuck.Change{RunID: "r3", Sequence: 1, Events: tell("r3-a")},
+	), "those that come too late, and those about nothing, are passed over")
+	r := get(t, s, "r1")
+	require.Equal(t, before.Sequence+1, r.Sequence, "who watches sees it")
+	want := run.Stuck{Code: run.StuckNoPoller, Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
+	require.Equal(t, &want, r.Stuck)
+	listed, err := s.ListRuns(t.Context(), run.Filter{Project: here, Limit: 10, OldestFirst: true})
+	require.NoError(t, err)
+	require.Equal(t, &want, listed[0].Stuck)
+	require.Nil(t, listed[1].Stuck)
+	require.Equal(t, []string{"r1-a-" + strconv.FormatInt(r.Sequence, 10)}, stuckEvents(t, s))
+	g := given()
+	require.Len(t, g, 1)
+	require.Equal(t, []any{"r1", here, hello, "1.0.0", "queued", r.Sequence, false, at(9)},
+		[]any{g[0].RunID, g[0].Project, g[0].Workflow, g[0].Version, g[0].Status, g[0].Sequence, g[0].Moved, g[0].CheckedAt})
+	rest, err := v.Verdicts(t.Context(), "r1", 10)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+
+	require.NoError(t, v.CheckVerdicts(t.Context(), []string{"r1", "none"}, at(20)))
+	require.Equal(t, at(20), get(t, s, "r1").Stuck.CheckedAt)
+	require.Equal(t, r.Sequence, get(t, s, "r1").Sequence, "a confirmation is no change")
+
+	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(run.StuckBacklog)}))
+	require.Equal(t, run.StuckBacklog, get(t, s, "r1").Stuck.Code)
+	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, Events: tell("r1-b")}), "it was changed since")
+
+	// The run goes on: what was said of it counts no more, and is still there to be taken back.
+	apply(t, s, state("r1", 1, run.Running))
+	require.Nil(t, get(t, s, "r1").Stuck)
+	g = given()
+	require.True(t, g[0].Moved)
+	require.Equal(t, "running", g[0].Status)
+	moved := get(t, s, "r1")
+	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: g[0].Sequence, Events: tell("r1-c")}))
+	require.Equal(t, moved, get(t, s, "r1"), "there is nothing new to see")
+	require.Empty(t, given())
+	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: g[0].Sequence, Events: tell("r1-c")}), "once")
+	require.Len(t, stuckEvents(t, s), 2)
+
+	judge(t, s, here, "r1", run.StuckUnknown)
+	r = get(t, s, "r1")
+	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence}))
+	require.Equal(t, r.Sequence+1, get(t, s, "r1").Sequence, "who watches sees it go, too")
+
+	apply(t, s, state("r1", 2, run.Completed))
+	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.StuckUnknown)}), "it has ended")
+	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []stuck.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.StuckBacklog), Events: tell("r2")}})
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	require.Nil(t, get(t, s, "r2").Stuck, "without the event there is no verdict")
+}
+
+// testVerdictsAgainstUpdates gives verdicts while runs go on: neither waits for the other for ever, and none is shown of a run that
+// has gone on.
+func testVerdictsAgainstUpdates(t *testing.T, open Opener) {
+	s, v := open(t), open(t).Verdicts()
+	ids := []string{"r1", "r2", "r3", "r4", "r5", "r6"}
+	for _, id := range ids {
+		insert(t, s, newRun(id, 1))
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for position := int64(1); position <= 20; position++ {
+			var updates []run.Update
+			for _, id := range ids {
+				updates = append(updates, state(id, position, run.Running))
+			}
+			apply(t, s, updates...)
+		}
+	})
+	for range 20 {
+		var changes []stuck.Change
+		for i := range ids {
+			r := get(t, s, ids[len(ids)-1-i])
+			changes = append(changes, stuck.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(run.StuckUnknown), Events: tell(r.ID)})
+		}
+		_, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
+		require.NoError(t, err)
+	}
+	group.Wait()
+	for _, id := range ids {
+		apply(t, s, state(id, 21, run.Waiting))
+		require.Nil(t, get(t, s, id).Stuck)
+	}
+}
+
+func testOverdue(t *testing.T, open Opener) {
+	s := open(t)
+	v := s.Verdicts()
+	for i, shape := range []struct {
+		id     string
+		reason string
+		status run.Status
+	}{
+		{"worker", run.QueuedWorker, run.Queued},
+		{"starting", run.QueuedStarting, run.Queued},
+		{"engine", run.QueuedEngine, run.Queued},
+		{"running", run.QueuedStarting, run.Running},
+		{"waiting", run.QueuedStarting, run.Waiting},
+		{"event", run.QueuedStarting, run.Waiting},
+		{"ended", run.QueuedStarting, run.Failed},
+	} {
+		r := newRun(shape.id, i)
+		r.QueuedReason = shape.reason
+		insert(t, s, r)
+		if shape.status == run.Queued {
+			continue
+		}
+		u := state(shape.id, 5, shape.status)
+		if shape.id == "event" {
+			u.State.WaitingKind = run.WaitingEvent
+		}
+		step := run.Step{Number: 1, Status: "completed", StartedAt: at(3), EndedAt: at(6), Position: 1}
+		next := run.Step{Number: 2, Status: string(shape.status), StartedAt: at(7), Position: 5}
+		if shape.status != run.Running {
+			next.Status, next.WaitUntil = "waiting", at(8)
+		}
+		u.Steps = []run.Step{step, next}
+		apply(t, s, u)
+	}
+	overdue := func(before time.Time, limit int) (ids []string) {
+		t.Helper()
+		for after := (stuck.Cursor{}); ; {
+			list, err := v.Overdue(t.Context(), before, after, limit)
+			require.NoError(t, err)
+			for _, c := range list {
+				ids = append(ids, c.ID)
+			}
+			if len(list) < limit {
+				return ids
+			}
+			after = stuck.Cursor{StatusAt: list[limit-1].StatusAt, ID: list[limit-1].ID}
+		}
+	}
+	require.Equal(t, []string{"worker", "starting", "engine", "running"}, overdue(at(60), 100))
+	require.Equal(t, []string{"worker", "starting", "engine", "running"}, overdue(at(60), 1), "page by page")
+	require.Equal(t, []string{"worker", "starting"}, overdue(at(1), 100))
+	list, err := v.Overdue(t.Context(), at(60), stuck.Cursor{StatusAt: at(4)}, 100)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, verdict.Row{ID: "running", Project: here, Status: run.Running, StatusAt: at(5), MovedAt: at(7), Sequence: 2}, list[0].Row)
+	require.Equal(t, []string{hello, "1.0.0"}, []string{list[0].Workflow, list[0].Version})
+
+	waits, err := v.OverdueWaits(t.Context(), at(8), 100)
+	require.NoError(t, err)
+	require.Len(t, waits, 1, "one that listens waits for as long as it takes, and one that has ended for nothing")
+	require.Equal(t, []any{"waiting", at(8), run.WaitingTimer}, []any{waits[0].ID, waits[0].WaitUntil, waits[0].WaitingKind})
+	waits, err = v.OverdueWaits(t.Context(), at(7), 100)
+	require.NoError(t, err)
+	require.Empty(t, waits)
+}
+
+func testFailures(t *testing.T, open Opener) {
+	s := open(t)
+	v := s.Verdicts()
+	insert(t, s, newRun("r1", 1))
+	failure := func() *verdict.Failure {
+		t.Helper()
+		list, err := v.Overdue(t.Context(), at(60), stuck.Cursor{}, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		return list[0].Failure
+	}
+	require.Nil(t, failure())
+	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"}, {RunID: "none", At: at(3), Text: "no run of ours"}}))
+	require.Equal(t, &verdict.Failure{At: at(3), Text: "panic\uFFFD"}, failure())
+	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(5), Text: "newer"}}))
+	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(4), Text: "late"}}))
+	require.Equal(t, &verdict.Failure{At: at(5), Text: "newer"}, failure())
+	require.NoError(t, v.ForgetFailures(t.Context()))
+	require.NotNil(t, failure(), "the run is open")
+	apply(t, s, state("r1", 1, run.Completed))
+	require.NoError(t, v.ForgetFailures(t.Context()))
+	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
+}

@@ -1,0 +1,209 @@
+package integration_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+const (
+	// stuckAfter is how long runs of these tests may make no progress, and stuckWithin how soon that is told.
+	stuckAfter  = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
+	stuckWithin = 15 * time.Second
+	noPoller    = "NO_POLLER"
+)
+
+// awaitStuck waits until a run has a verdict with this code.
+func awaitStuck(t *testing.T, s *platform.Server, id, code string, limit time.Duration) *signalboxv1.Stuck {
+	t.Helper()
+	var last *signalboxv1.Stuck
+	platform.Eventually(t, limit, func() string {
+		if last = s.Run(t, id).GetStuck(); last.GetCode() == code {
+			return ""
+		}
+		return "the verdict is " + last.String()
+	})
+	return last
+}
+
+// verdictEvents are the events that tell of the verdicts about a run, oldest first.
+func verdictEvents(t *testing.T, s *platform.Server, id string) (types []string) {
+	t.Helper()
+	res, err := s.Events.ListEvents(t.Context(), connect.NewRequest(&signalboxv1.ListEventsRequest{
+		Project: platform.DefaultProject, Source: "/projects/default/runs", PageSize: 100,
+	}))
+	require.NoError(t, err)
+	for _, e := range res.Msg.GetEvents() {
+		if e.GetSubject() == id {
+			types = append([]string{e.GetType()}, types...)
+		}
+	}
+	return types
+}
+
+func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
+	t.Parallel()
+	needPostgres(t)
+	store, temporal := platform.Postgres(t), platform.StartTemporal(t)
+	options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{stuckAfter}}
+	s := platform.StartServer(t, options)
+	name := s.Publish(t, platform.Document("alone", hello))
+	r := s.Start(t, name, "")
+	require.Nil(t, r.GetStuck())
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	watch, err := s.Runs.WatchRun(watching, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: r.GetId()}))
+	require.NoError(t, err)
+
+	v := awaitStuck(t, s, r.GetId(), noPoller, stuckWithin)
+	require.Contains(t, v.GetDetail(), "nobody polls task queue signalbox-default")
+	require.Contains(t, v.GetAdvice(), "signalbox worker list")
+	require.Equal(t, s.Run(t, r.GetId()).GetStatusTime().AsTime(), v.GetSince().AsTime())
+	for watch.Receive() && watch.Msg().GetRun().GetStuck() == nil {
+		continue
+	}
+	require.NoError(t, watch.Err(), "who watches is told, too")
+	require.Equal(t, noPoller, watch.Msg().GetRun().GetStuck().GetCode())
+	counts, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Workflow: name}))
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"queued": 1}, counts.Msg.GetStatuses())
+	require.Equal(t, map[string]int64{noPoller: 1}, counts.Msg.GetProblems())
+	list := s.CLI(t, "run", "list", "--problem", "no_poller")
+	require.Contains(t, list.Stdout, noPoller)
+	require.Contains(t, list.Stdout, r.GetId())
+	require.Contains(t, s.CLI(t, "run", "list", "--problem", "backlog").Stderr, "no runs")
+	require.Contains(t, s.CLI(t, "run", "show", r.GetId()).Stdout, v.GetAdvice())
+	_, metrics, err := s.Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Contains(t, metrics, `signalbox_runs_stuck{code="NO_POLLER"} 1`)
+
+	// A worker that works in another namespace is named, and is of no use.
+	temporal.CreateNamespace(t, "other")
+	astray := options
+	astray.Roles, astray.Env = []string{platform.Worker}, []string{stuckAfter, "SIGNALBOX_TEMPORAL_NAMESPACE=other"}
+	lost := platform.LaunchServer(t, astray)
+	platform.Eventually(t, stuckWithin, func() string {
+		detail := s.Run(t, r.GetId()).GetStuck().GetDetail()
+		if !strings.Contains(detail, `namespace "other"`) {
+			return "the detail is " + detail
+		}
+		return ""
+	})
+	lost.Terminate()
+
+	options.Roles = []string{platform.Worker}
+	w := platform.StartServer(t, options)
+	came := time.Now()
+	s.Await(t, r.GetId(), 5*time.Second, "completed")
+	require.Nil(t, s.Run(t, r.GetId()).GetStuck())
+	require.Less(t, time.Since(came), 5*time.Second)
+	platform.Eventually(t, stuckWithin, func() string {
+		if types := verdictEvents(t, s, r.GetId()); len(types) == 2 && types[0] == "io.signalbox.run.stuck" && types[1] == "io.signalbox.run.unstuck" {
+			return ""
+		} else if len(types) > 2 {
+			t.Fatalf("told more than once: %v", types)
+		}
+		return "not told yet"
+	})
+	if promise.Full() {
+		deadWorker(t, s, w, name)
+	}
+}
+
+// deadWorker kills the only worker. Temporal lists its polls for minutes.
+func deadWorker(t *testing.T, s, w *platform.Server, workflow string) {
+	t.Helper()
+	w.Kill()
+	r := s.Start(t, workflow, "")
+	v := awaitStuck(t, s, r.GetId(), "POLLER_STALE", 90*time.Second)
+	require.Contains(t, v.GetDetail(), "nobody polls task queue signalbox-default any more")
+}
+
+// TestTheTimeIsAMinute waits in real time.
+func TestTheTimeIsAMinute(t *testing.T) {
+	t.Parallel()
+	if !promise.Full() {
+		t.Skip("takes more than a minute; the judgement is tested to the instant beside it")
+	}
+	s := platform.StartServer(t, platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Roles: []string{platform.API},
+	})
+	r := s.Start(t, s.Publish(t, platform.Document("minute", hello)), "")
+	since := r.GetCreateTime().AsTime()
+	require.Never(t, func() bool { return s.Run(t, r.GetId()).GetStuck() != nil }, 59*time.Second-time.Since(since), time.Second)
+	awaitStuck(t, s, r.GetId(), noPoller, 10*time.Second)
+	require.GreaterOrEqual(t, time.Since(since), 60*time.Second)
+}
+
+func TestWhatWaitsIsNotStuck(t *testing.T) {
+	t.Parallel()
+	s := platform.StartServer(t, platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: []string{stuckAfter},
+	})
+	long := s.Start(t, s.Publish(t, platform.Document("long", waits(600))), "").GetId()
+	listens := s.Start(t, s.Publish(t, platform.Document("listens", "  - hear:\n      listen:\n        to:\n          one:\n            with: {type: never}\n")), "").GetId()
+	s.Await(t, long, soon, "waiting")
+	s.Await(t, listens, soon, "waiting")
+	require.Never(t, func() bool {
+		return s.Run(t, long).GetStuck() != nil || s.Run(t, listens).GetStuck() != nil
+	}, 7*time.Second, 500*time.Millisecond)
+	_, metrics, err := s.Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Contains(t, metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`, "it has looked")
+}
+
+func TestRunsThatWorkersFailAt(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	s := platform.StartServer(t, platform.ServerOptions{
+		Temporal: temporal.Address, Store: platform.SQLite(t), Roles: []string{platform.API}, Env: []string{stuckAfter},
+	})
+	name := s.Publish(t, platform.Document("hello", hello))
+	c := platform.DialTemporal(t, temporal.Address)
+
+	// Somebody polls, takes one task, and no more: the others wait.
+	taken := s.Start(t, name, "").GetId()
+	require.Equal(t, taken, poll(t, c))
+	waits := s.Start(t, name, "").GetId()
+	v := awaitStuck(t, s, waits, "BACKLOG", stuckWithin)
+	require.Contains(t, v.GetDetail(), "signalbox-default")
+
+	// Somebody else's worker, which does not know runs.
+	stranger := worker.New(c, "signalbox-default", worker.Options{Identity: "stranger"})
+	stranger.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "somebody.else"})
+	require.NoError(t, stranger.Start())
+	defer stranger.Stop()
+	v = awaitStuck(t, s, waits, "TASK_FAILING", stuckWithin)
+	require.Contains(t, v.GetDetail(), "signalbox.run")
+	require.Contains(t, v.GetAdvice(), "signalbox-default")
+
+	_, err := c.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: waits},
+	})
+	require.NoError(t, err)
+	awaitStuck(t, s, waits, "EXECUTION_MISSING", 2*stuckWithin)
+}
+
+// poll takes one workflow task and leaves it; it returns the run.
+func poll(t *testing.T, c client.Client) string {
+	t.Helper()
+	task, err := c.WorkflowService().PollWorkflowTaskQueue(t.Context(), &workflowservice.PollWorkflowTaskQueueRequest{
+		Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "signalbox-default"}, Identity: "idler",
+	})
+	require.NoError(t, err)
+	return task.GetWorkflowExecution().GetWorkflowId()
+}
