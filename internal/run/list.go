@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 // List lists runs.
@@ -16,8 +17,8 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 		}
 	}
 	for _, code := range f.Problems {
-		if code != AnyProblem && !slices.Contains(StuckCodes(), code) {
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument, "problem %q is neither %q nor one of %v", code, AnyProblem, StuckCodes()).
+		if code != AnyProblem && !slices.Contains(problem.Codes(), code) {
+			return nil, fault.New(fault.Invalid, fault.InvalidArgument, "problem %q is neither %q nor one of %v", code, AnyProblem, problem.Codes()).
 				WithField("problems", "unknown code %q", code)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/listing"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
@@ -79,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	inbox := events.New(db)
 	return &Store{
-		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listQuery),
+		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listing.Query),
 		quotas: quotas.New(db), verdicts: verdicts.New(db, inbox),
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/test/bench/connection"
 	"github.com/signalbox-dev/signalbox/test/bench/events"
+	"github.com/signalbox-dev/signalbox/test/bench/lists"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -42,7 +43,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
-	only := flag.String("only", "", "the one section to measure, platform, connection or events; the others stay as they are in the file")
+	only := flag.String("only", "", "the one section to measure, platform, connection, events or lists; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
@@ -52,15 +53,18 @@ func run() error {
 	p := plan{rounds: *rounds, latencyRuns: 60, rateRuns: 600, callers: 32, openRuns: 1000, starts: 5}
 	c := connection.Full(*rounds)
 	e := events.Full(*rounds)
+	l := lists.Full()
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
 		e = events.Short()
+		l = lists.Short()
 	}
 	text, err := write(ctx, []section{
 		{"platform", "The platform", func(t platform.T) func(line func(string, ...any)) { return measure(t, p).markdown }},
 		{"connection", "The connection", func(t platform.T) func(line func(string, ...any)) { return connection.Measure(t, c, progress).Markdown }},
 		{"events", "Events and dispatchers", func(t platform.T) func(line func(string, ...any)) { return events.Measure(t, e, progress).Markdown }},
+		{"lists", "Lists of runs", func(t platform.T) func(line func(string, ...any)) { return lists.Measure(t, l, progress).Markdown }},
 	}, *only, *out)
 	if err != nil {
 		return err

@@ -201,7 +201,9 @@ func TestRunsThatWorkersFailAt(t *testing.T) {
 // poll takes one workflow task and leaves it; it returns the run.
 func poll(t *testing.T, c client.Client) string {
 	t.Helper()
-	task, err := c.WorkflowService().PollWorkflowTaskQueue(t.Context(), &workflowservice.PollWorkflowTaskQueueRequest{
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	task, err := c.WorkflowService().PollWorkflowTaskQueue(ctx, &workflowservice.PollWorkflowTaskQueueRequest{
 		Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "signalbox-default"}, Identity: "idler",
 	})
 	require.NoError(t, err)

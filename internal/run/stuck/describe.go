@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 )
 
@@ -22,8 +23,9 @@ const (
 
 // look is what Temporal said of a run when it was asked.
 type look struct {
-	at        time.Time
-	sequence  int64
+	at time.Time
+	// since is since when the run had made no progress.
+	since     time.Time
 	execution verdict.Execution
 }
 
@@ -35,7 +37,7 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 	for _, i := range unclear {
 		c := candidates[i]
 		l, known := p.w.looks[c.ID]
-		if known = known && l.sequence == c.Sequence; known {
+		if known = known && l.since.Equal(p.since(c)); known {
 			looks[c.ID] = l
 		}
 		if !known || p.now.Sub(l.at) >= lookFor {
@@ -80,13 +82,13 @@ func (p *pass) look(ctx context.Context, c Candidate) (look, bool) {
 	if err == nil {
 		f := p.facts(c)
 		f.Execution = &x
-		if code := verdict.Of(f).Verdict.Code; code == run.StuckUnknown || code == run.StuckExecutionClosed {
+		if code := verdict.Of(f).Verdict.Code; code == problem.Unknown || code == problem.ExecutionClosed {
 			var repaired bool
 			if repaired, err = p.w.engine.Repair(ctx, run.Run{ID: c.ID, Project: c.Project}); repaired {
 				p.w.opts.Changes.Notify(c.ID)
 				return look{}, false
 			}
-			if code == run.StuckExecutionClosed {
+			if code == problem.ExecutionClosed {
 				err = nil // its end is known, and cannot be written: that is what to tell
 			}
 		}
@@ -95,5 +97,11 @@ func (p *pass) look(ctx context.Context, c Candidate) (look, bool) {
 		logger.FromContext(ctx).DebugContext(ctx, "Run without progress could not be described", "run_id", c.ID, "error", err)
 		return look{}, false
 	}
-	return look{at: p.now, sequence: c.Sequence, execution: x}, true
+	return look{at: p.now, since: p.since(c), execution: x}, true
+}
+
+// since is since when a candidate makes no progress.
+func (p *pass) since(c Candidate) time.Time {
+	since, _ := verdict.Due(c.Row, p.now, p.w.opts.After)
+	return since
 }

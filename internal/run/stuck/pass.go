@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -49,7 +49,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*verdict.Queue{}, given: map[string]Given{},
 		changes: map[string][]Change{}, counts: map[string]int64{},
 	}
-	for _, code := range run.StuckCodes() {
+	for _, code := range problem.Codes() {
 		p.counts[code] = 0
 	}
 	if err := p.read(ctx); err != nil {
@@ -237,14 +237,16 @@ func (p *pass) facts(c Candidate) verdict.Facts {
 	}
 }
 
-// give gives a verdict, or confirms it.
+// give gives a verdict, or confirms it. How much waits is another number in every pass, which alone is written when it is confirmed.
 func (p *pass) give(c Candidate, before Given, was bool, v verdict.Verdict) {
 	p.counts[v.Code]++
 	if was && !before.Moved && before.Code == v.Code && before.Since.Equal(v.Since.Truncate(time.Microsecond)) {
-		if before.Detail == v.Detail && before.Advice == v.Advice || p.now.Sub(before.CheckedAt) < confirmEvery {
-			if p.now.Sub(before.CheckedAt) >= confirmEvery {
-				p.checked = append(p.checked, c.ID)
-			}
+		same, due := before.Detail == v.Detail && before.Advice == v.Advice, p.now.Sub(before.CheckedAt) >= confirmEvery
+		switch {
+		case same && due:
+			p.checked = append(p.checked, c.ID)
+			return
+		case same, v.Code == problem.Backlog && !due:
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 func testRelatedRuns(t *testing.T, open Opener) {
@@ -280,7 +281,7 @@ func newLister(t *testing.T, s Store) lister {
 			apply(t, s, state(r.ID, 1, status))
 		}
 		if !status.Terminal() && i%4 != 1 {
-			judge(t, s, r.Project, r.ID, run.StuckCodes()[i%3])
+			judge(t, s, r.Project, r.ID, problem.Codes()[i%3])
 		}
 		full, err := s.GetRun(t.Context(), r.Project, r.ID)
 		require.NoError(t, err)
@@ -329,7 +330,7 @@ func testListRuns(t *testing.T, open Opener) {
 			}
 		}
 	}
-	codes := run.StuckCodes()
+	codes := problem.Codes()
 	for _, statuses := range [][]run.Status{nil, {run.Queued, run.Failed}} {
 		for _, trigger := range []string{"", run.TriggerEvent, run.TriggerParent} {
 			for _, text := range []string{"", "r", "r1", "order-r0", "r%", "none"} {

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 )
@@ -65,14 +66,14 @@ func testVerdicts(t *testing.T, open Opener) {
 	before := get(t, s, "r1")
 	require.Nil(t, before.Stuck)
 	require.Equal(t, []string{"r1"}, change(
-		stuck.Change{RunID: "r1", Sequence: before.Sequence, To: verdictOf(run.StuckNoPoller), Events: tell("r1-a")},
-		stuck.Change{RunID: "r2", Sequence: 99, To: verdictOf(run.StuckNoPoller), Events: tell("r2-a")},
-		stuck.Change{RunID: "none", Sequence: 1, To: verdictOf(run.StuckNoPoller), Events: tell("none")},
+		stuck.Change{RunID: "r1", Sequence: before.Sequence, To: verdictOf(problem.NoPoller), Events: tell("r1-a")},
+		stuck.Change{RunID: "r2", Sequence: 99, To: verdictOf(problem.NoPoller), Events: tell("r2-a")},
+		stuck.Change{RunID: "none", Sequence: 1, To: verdictOf(problem.NoPoller), Events: tell("none")},
 		stuck.Change{RunID: "r3", Sequence: 1, Events: tell("r3-a")},
 	), "those that come too late, and those about nothing, are passed over")
 	r := get(t, s, "r1")
 	require.Equal(t, before.Sequence+1, r.Sequence, "who watches sees it")
-	want := run.Stuck{Code: run.StuckNoPoller, Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
+	want := run.Stuck{Code: problem.NoPoller, Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
 	require.Equal(t, &want, r.Stuck)
 	listed, err := s.ListRuns(t.Context(), run.Filter{Project: here, Limit: 10, OldestFirst: true})
 	require.NoError(t, err)
@@ -91,8 +92,8 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.Equal(t, at(20), get(t, s, "r1").Stuck.CheckedAt)
 	require.Equal(t, r.Sequence, get(t, s, "r1").Sequence, "a confirmation is no change")
 
-	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(run.StuckBacklog)}))
-	require.Equal(t, run.StuckBacklog, get(t, s, "r1").Stuck.Code)
+	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(problem.Backlog)}))
+	require.Equal(t, problem.Backlog, get(t, s, "r1").Stuck.Code)
 	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, Events: tell("r1-b")}), "it was changed since")
 
 	// The run goes on: what was said of it counts no more, and is still there to be taken back.
@@ -108,14 +109,14 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: g[0].Sequence, Events: tell("r1-c")}), "once")
 	require.Len(t, stuckEvents(t, s), 2)
 
-	judge(t, s, here, "r1", run.StuckUnknown)
+	judge(t, s, here, "r1", problem.Unknown)
 	r = get(t, s, "r1")
 	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence}))
 	require.Equal(t, r.Sequence+1, get(t, s, "r1").Sequence, "who watches sees it go, too")
 
 	apply(t, s, state("r1", 2, run.Completed))
-	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.StuckUnknown)}), "it has ended")
-	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []stuck.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.StuckBacklog), Events: tell("r2")}})
+	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(problem.Unknown)}), "it has ended")
+	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []stuck.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(problem.Backlog), Events: tell("r2")}})
 	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
 	require.Nil(t, get(t, s, "r2").Stuck, "without the event there is no verdict")
 }
@@ -142,7 +143,7 @@ func testVerdictsAgainstUpdates(t *testing.T, open Opener) {
 		var changes []stuck.Change
 		for i := range ids {
 			r := get(t, s, ids[len(ids)-1-i])
-			changes = append(changes, stuck.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(run.StuckUnknown), Events: tell(r.ID)})
+			changes = append(changes, stuck.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(problem.Unknown), Events: tell(r.ID)})
 		}
 		_, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
 		require.NoError(t, err)

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 // Verdict is why a run is stuck.
 type Verdict struct {
-	// Code is one of [run.StuckCodes].
+	// Code is one of [problem.Codes].
 	Code string
 	// Since is since when it makes no progress.
 	Since time.Time
@@ -93,17 +94,17 @@ func (j judge) disconnected() Decision {
 	if j.Now.Sub(j.Connection.DownSince) <= j.After {
 		return Decision{Action: Keep}
 	}
-	return j.say(run.StuckEngineDisconnected)
+	return j.say(problem.EngineDisconnected)
 }
 
-func (j judge) notStarted() Decision { return j.say(run.StuckNotStarted) }
+func (j judge) notStarted() Decision { return j.say(problem.NotStarted) }
 
 // nobody tells that there is nobody to do the work.
 func (j judge) nobody(p Pollers) Decision {
 	if p.StaleBy != "" && j.Queue.Elsewhere == "" {
-		return j.say(run.StuckPollerStale)
+		return j.say(problem.PollerStale)
 	}
-	return j.say(run.StuckNoPoller)
+	return j.say(problem.NoPoller)
 }
 
 // cheap is what can be said without asking for the execution. A failure that a worker told of may be over for a run that has
@@ -115,7 +116,7 @@ func (j judge) cheap() Decision {
 	case j.Reported != "":
 		return j.failing(j.Reported)
 	case j.Row.Status == run.Queued && j.Queue.Workflow.Backlog > 0 && j.Queue.Workflow.Age > j.After:
-		return j.say(run.StuckBacklog)
+		return j.say(problem.Backlog)
 	}
 	return Decision{Action: Ask}
 }
@@ -124,22 +125,22 @@ func (j judge) cheap() Decision {
 func (j judge) execution(x Execution) Decision {
 	switch {
 	case x.Missing:
-		return j.say(run.StuckExecutionMissing)
+		return j.say(problem.ExecutionMissing)
 	case x.Closed != "":
-		return j.say(run.StuckExecutionClosed)
+		return j.say(problem.ExecutionClosed)
 	case x.Task != nil && x.Task.Attempt > 1:
 		return j.failing(j.why(x))
 	case x.Task != nil && x.Task.Started:
 		return Decision{} // a worker is at it
 	case x.Task != nil:
 		if j.Now.Sub(x.Task.ScheduledAt) > j.After {
-			return j.say(run.StuckBacklog)
+			return j.say(problem.Backlog)
 		}
 		return Decision{}
 	case len(x.Activities) > 0:
 		return j.activities(x.Activities)
 	}
-	return j.say(run.StuckUnknown)
+	return j.say(problem.Unknown)
 }
 
 // why is the best that is known of why workflow tasks fail.
@@ -167,7 +168,7 @@ func (j judge) activities(list []Activity) Decision {
 		if j.Queue.Activity.Alive == 0 {
 			return j.nobody(j.Queue.Activity)
 		}
-		return j.say(run.StuckBacklog)
+		return j.say(problem.Backlog)
 	}
 	return Decision{}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 )
 
@@ -159,7 +160,7 @@ func TestEverySituationOfEveryRow(t *testing.T) {
 			require.Contains(t, d.Verdict.Detail+d.Verdict.Advice, "signalbox", "%s: it names the queue or a command", d.Verdict.Code)
 		}
 	}
-	for _, code := range run.StuckCodes() {
+	for _, code := range problem.Codes() {
 		require.True(t, given[code], "no situation leads to %s", code)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 // mostText is how much of a failure's text a verdict shows.
@@ -20,13 +21,13 @@ func (j judge) say(code string) Decision {
 		queue = j.Queue.Name
 	}
 	switch code {
-	case run.StuckEngineDisconnected:
+	case problem.EngineDisconnected:
 		v.Detail = fmt.Sprintf("Temporal at %s cannot be used since %s%s", j.Connection.Address, stamp(j.Connection.DownSince), because(j.Connection))
 		v.Advice = "bring Temporal back, or correct the temporal settings; `signalbox system status` shows the connection"
-	case run.StuckNotStarted:
+	case problem.NotStarted:
 		v.Detail = "Temporal has not confirmed the start; it is tried again every few seconds"
 		v.Advice = "`signalbox system status` shows the connection and the reconciler; the servers' logs say why starts have no outcome"
-	case run.StuckNoPoller:
+	case problem.NoPoller:
 		v.Detail = fmt.Sprintf("nobody polls task queue %s", queue)
 		v.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` shows those that run", project)
 		if j.Queue.Elsewhere != "" {
@@ -34,25 +35,25 @@ func (j judge) say(code string) Decision {
 			v.Advice = fmt.Sprintf("make temporal.address and temporal.namespace the same in all processes, so that a worker polls %s; "+
 				"`signalbox worker list` shows them", queue)
 		}
-	case run.StuckPollerStale:
+	case problem.PollerStale:
 		p := j.Queue.Workflow
 		if p.Alive > 0 {
 			p = j.Queue.Activity
 		}
 		v.Detail = fmt.Sprintf("nobody polls task queue %s any more; %s was the last, at %s", queue, p.StaleBy, stamp(p.StaleAt))
 		v.Advice = fmt.Sprintf("start the workers of project %s again, or see what became of them; `signalbox worker list` shows those that run", project)
-	case run.StuckBacklog:
+	case problem.Backlog:
 		v.Detail = j.backlog()
 		v.Advice = fmt.Sprintf("add workers for task queue %s, or raise worker.max_concurrent_workflow_tasks and worker.max_concurrent_activities; "+
 			"`signalbox worker list` shows those that run", queue)
-	case run.StuckExecutionMissing:
+	case problem.ExecutionMissing:
 		v.Detail = "Temporal has no execution of this run: it was deleted there, or its data was lost"
 		v.Advice = fmt.Sprintf("the reconciler ends it unless the run may be in another Temporal: see `signalbox system reconcile --dry-run`, "+
 			"or give it up with `signalbox run cancel %s`", j.Row.ID)
-	case run.StuckExecutionClosed:
+	case problem.ExecutionClosed:
 		v.Detail = fmt.Sprintf("the execution has ended in Temporal: %s", j.Execution.Closed)
 		v.Advice = "the reconciler writes its end within a minute; `signalbox system reconcile` does it now"
-	case run.StuckUnknown:
+	case problem.Unknown:
 		v.Detail = j.unknown()
 		v.Advice = fmt.Sprintf("see the history of workflow %s on task queue %s in Temporal; `signalbox run steps %s` shows how far it has come",
 			j.Row.ID, queue, j.Row.ID)
@@ -82,7 +83,7 @@ func (j judge) unknown() string {
 // failing gives the verdict of a run whose workflow tasks fail.
 func (j judge) failing(text string) Decision {
 	return Decision{Action: Give, Verdict: Verdict{
-		Code: run.StuckTaskFailing, Since: j.since,
+		Code: problem.TaskFailing, Since: j.since,
 		Detail: "workers fail at its workflow task: " + cmp.Or(short(text), "Temporal does not say why"),
 		Advice: fmt.Sprintf("the workers that poll %s must be of a version that can run it: see their logs and `signalbox worker list`; "+
 			"it goes on by itself once one can", j.Queue.Name),
@@ -96,7 +97,7 @@ func (j judge) retrying(a Activity) Decision {
 		detail += "; it is tried again at " + stamp(a.NextAt)
 	}
 	return Decision{Action: Give, Verdict: Verdict{
-		Code: run.StuckActivityRetrying, Since: j.since, Detail: detail,
+		Code: problem.ActivityRetrying, Since: j.since, Detail: detail,
 		Advice: fmt.Sprintf("put right what it needs; the workers that poll %s try again by themselves; `signalbox run steps %s` shows the step",
 			j.Queue.Name, j.Row.ID),
 	}}

@@ -1,0 +1,173 @@
+// Package lists measures how long the lists of runs take, filter by filter, as their number grows: through the API, on Postgres, with a
+// server that meanwhile looks for runs that are stuck, and finds some.
+package lists
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/bench/figure"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// aim is what the 95th percentile of each list is to stay under at the largest size, in milliseconds.
+const aim = 50
+
+// Plan says how much is measured.
+type Plan struct {
+	// Sizes are the numbers of runs, growing; Lists is how often each list is read.
+	Sizes []int
+	Lists int
+}
+
+// Full is the plan for the page.
+func Full() Plan { return Plan{Sizes: []int{10_000, 100_000, 1_000_000}, Lists: 200} }
+
+// Short is the plan to see that everything works.
+func Short() Plan { return Plan{Sizes: []int{1000, 3000}, Lists: 5} }
+
+// Report is everything measured.
+type Report struct {
+	plan  Plan
+	names []string
+	// times are milliseconds, by list and size; verdicts is how long it took until the runs that are stuck were told of, in seconds.
+	times    map[string]map[int][]float64
+	stuck    []int64
+	verdicts []float64
+	reads    []reads
+}
+
+// list is one call of the API.
+type list struct {
+	name string
+	call func(t platform.T, s *platform.Server)
+}
+
+// Measure carries out a plan. progress is told what begins. Without a Postgres there is nothing to measure.
+func Measure(t platform.T, p Plan, progress func(string)) Report {
+	r := Report{plan: p, times: map[string]map[int][]float64{}}
+	if !platform.HasPostgres() {
+		return r
+	}
+	scope := platform.NewScope(t.Context(), t.Name())
+	defer scope.Close()
+	store, temporal := platform.Postgres(scope), platform.StartTemporal(scope)
+	s := platform.StartServer(scope, platform.ServerOptions{
+		Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{"SIGNALBOX_RUNS_STUCK_AFTER=1s"},
+	})
+	table := open(scope, store.DSN)
+	for _, l := range append(lists(), list{name: counted}) {
+		r.names, r.times[l.name] = append(r.names, l.name), map[int][]float64{}
+	}
+	for _, size := range p.Sizes {
+		progress(fmt.Sprintf("lists of %d runs", size))
+		took, stuck := table.grow(scope, s, size)
+		r.verdicts, r.stuck = append(r.verdicts, took.Seconds()), append(r.stuck, stuck)
+		before := table.reads(scope)
+		for _, l := range lists() {
+			r.times[l.name][size] = repeat(scope, s, l, p.Lists)
+		}
+		r.reads = append(r.reads, table.reads(scope).minus(before, p.Lists*len(lists())))
+		r.times[counted][size] = repeat(scope, s, list{counted, count}, max(1, p.Lists/10))
+	}
+	return r
+}
+
+// repeat returns how long each of so many calls took, in milliseconds, after one that is not counted.
+func repeat(t platform.T, s *platform.Server, l list, times int) []float64 {
+	l.call(t, s)
+	took := make([]float64, times)
+	for i := range took {
+		began := time.Now()
+		l.call(t, s)
+		took[i] = float64(time.Since(began).Microseconds()) / 1000
+	}
+	return took
+}
+
+// counted names the counts by status and problem, which read an entry of an index for each run.
+const counted = "counts by status and problem (`CountRuns`)"
+
+func count(t platform.T, s *platform.Server) {
+	if _, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject})); err != nil {
+		t.Fatalf("count runs: %v", err)
+	}
+}
+
+// lists are pages of 50 runs.
+func lists() []list {
+	of := func(name string, least int, change func(*signalboxv1.ListRunsRequest)) list {
+		return list{name, func(t platform.T, s *platform.Server) {
+			request := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, PageSize: 50}
+			change(request)
+			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(request))
+			if err != nil {
+				t.Fatalf("list %s: %v", name, err)
+			}
+			if len(res.Msg.GetRuns()) < least {
+				t.Fatalf("list %s: %d runs", name, len(res.Msg.GetRuns()))
+			}
+		}}
+	}
+	return []list{
+		of("newest", 50, func(*signalboxv1.ListRunsRequest) {}),
+		of("oldest first", 50, func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }),
+		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) { r.Until = timestamppb.New(first().Add(500 * apart)) }),
+		of("`--status failed`", 20, func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"failed"} }),
+		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"queued", "running", "waiting"} }),
+		of("`--workflow`", 40, func(r *signalboxv1.ListRunsRequest) { r.Workflow = "bench/w7" }),
+		of("`--workflow --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Workflow, r.Statuses = "bench/w7", []string{"failed"} }),
+		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) { r.Trigger = "replay" }),
+		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Trigger, r.Statuses = "event", []string{"failed"} }),
+		of("`--problem any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Problems = []string{"any"} }),
+		of("`--problem NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) { r.Problems, r.Workflow = []string{"NO_POLLER"}, "bench/w7" }),
+		of("`--text`, the whole of a request ID", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
+		of("`--text`, which all begin with", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
+		of("`--text`, the first half of all run IDs", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "01a" }),
+		of("`--text`, which none begins with", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
+		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
+	}
+}
+
+// Markdown writes the section's body, one line per call.
+func (r Report) Markdown(line func(format string, args ...any)) {
+	if len(r.names) == 0 {
+		line("There was no Postgres to measure with.")
+		return
+	}
+	line("One API server, Postgres and Temporal on the same machine; pages of 50 runs by gRPC, one at a time, %d of each. Nobody polls, so that the", r.plan.Lists)
+	line("open runs are stuck, and looked at every two seconds meanwhile. Medians and 95th percentiles in milliseconds.")
+	line("")
+	heads, rule := []string{"list"}, []string{"---"}
+	for _, size := range r.plan.Sizes {
+		heads, rule = append(heads, fmt.Sprintf("%d runs: p50", size), "p95"), append(rule, "---", "---")
+	}
+	line("| %s | aim | |", strings.Join(heads, " | "))
+	line("| %s | --- | --- |", strings.Join(rule, " | "))
+	for _, name := range r.names {
+		cells := []string{name}
+		worst := 0.0
+		for _, size := range r.plan.Sizes {
+			worst = figure.Quantile(r.times[name][size], .95)
+			cells = append(cells, fmt.Sprintf("%.1f", figure.Median(r.times[name][size])), fmt.Sprintf("%.1f", worst))
+		}
+		if name == counted {
+			line("| %s | | |", strings.Join(cells, " | "))
+			continue
+		}
+		line("| %s | < %d | %s |", strings.Join(cells, " | "), aim, figure.Verdict(worst < aim))
+	}
+	line("")
+	line("What Postgres read for all these lists together, as it counts itself, and how soon the runs that are stuck were told of:")
+	line("")
+	line("| runs | of the table's rows read in sequence, per list | rows and entries read by an index, per list | runs that are stuck | told of after |")
+	line("|---|---|---|---|---|")
+	for i, size := range r.plan.Sizes {
+		line("| %d | %.0f | %.0f | %d | %.1f s |", size, r.reads[i].sequential, r.reads[i].indexed, r.stuck[i], r.verdicts[i])
+	}
+}

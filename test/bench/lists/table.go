@@ -1,0 +1,105 @@
+package lists
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const (
+	// apart is between the starts of two runs.
+	apart = 30 * time.Second
+	// told bounds how long the telling of verdicts may take, flushed how long Postgres may keep its counts to itself.
+	told, flushed = 5 * time.Minute, 15 * time.Second
+)
+
+// first is when the first run was created.
+func first() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// table is the table of runs.
+type table struct {
+	conn *pgx.Conn
+	rows int
+}
+
+func open(t platform.T, dsn string) *table {
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatalf("connect to Postgres: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return &table{conn: conn}
+}
+
+func (b *table) exec(t platform.T, statement string, args ...any) {
+	if _, err := b.conn.Exec(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// grow adds runs up to a size as they come about over months: most have ended, few have failed, one in two hundred is open. It returns
+// how long it took until the open ones that make no progress were told of, and how many they are.
+func (b *table) grow(t platform.T, s *platform.Server, size int) (time.Duration, int64) {
+	b.exec(t, `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence,
+position, state_position, interpreter, execution_id, input, output)
+SELECT substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7' || substr(md5(i::text), 1, 3) || '-8' || substr(md5(i::text), 4, 3) || '-' || substr(md5(i::text), 7, 12),
+'default', 'bench/w' || i % 20, '1.0.0', 'sha256:aa', status, CASE status WHEN 'queued' THEN 'worker' ELSE '' END, CASE status WHEN 'waiting' THEN 'event' ELSE '' END,
+at, FALSE, '', 'order-' || i % 1000 || '-' || i, CASE WHEN i % 100 = 3 THEN 'replay' WHEN i % 5 = 0 THEN 'event' WHEN i % 7 = 0 THEN 'schedule' ELSE 'api' END,
+'ada', at, at, CASE WHEN status IN ('queued', 'running', 'waiting') THEN NULL ELSE at + 1500000 END, 3, 3, 4, 9, 9, 2, md5(i::text),
+'{"customer":"ada","items":[1,2,3],"note":"' || md5(i::text) || '"}', '{"ok":true}'
+FROM (SELECT i, $3::bigint + i * $4::bigint AS at, lpad(to_hex(($3::bigint + i * $4::bigint) / 1000), 12, '0') AS h,
+CASE WHEN i % 50 = 11 THEN 'failed' WHEN i % 100 = 21 THEN 'canceled' WHEN i % 400 = 31 THEN 'queued' WHEN i % 800 = 32 THEN 'running'
+WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_series($1::bigint, $2::bigint - 1) AS i) AS made`,
+		b.rows, size, first().UnixMicro(), apart.Microseconds())
+	b.rows = size
+	began := time.Now()
+	b.exec(t, `VACUUM ANALYZE runs`)
+	var want, have int64
+	if err := b.conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
+		t.Fatalf("count what is stuck: %v", err)
+	}
+	platform.Eventually(t, told, func() string {
+		res, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject}))
+		if err != nil {
+			return err.Error()
+		}
+		if have = res.Msg.GetProblems()["NO_POLLER"]; have < want {
+			return "not all are told of"
+		}
+		return ""
+	})
+	took := time.Since(began)
+	b.exec(t, `VACUUM ANALYZE runs`)
+	b.exec(t, `VACUUM ANALYZE run_verdicts`)
+	return took, have
+}
+
+// reads is what Postgres has read of runs.
+type reads struct{ sequential, indexed float64 }
+
+func (r reads) minus(before reads, lists int) reads {
+	return reads{(r.sequential - before.sequential) / float64(lists), (r.indexed - before.indexed) / float64(lists)}
+}
+
+// reads waits until Postgres has counted what was read so far: a session that rests does so after ten seconds.
+func (b *table) reads(t platform.T) (r reads) {
+	began := time.Now()
+	platform.Eventually(t, 2*flushed, func() string {
+		err := b.conn.QueryRow(t.Context(), `SELECT seq_tup_read, (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'runs')
+FROM pg_stat_user_tables WHERE relname = 'runs'`).Scan(&r.sequential, &r.indexed)
+		switch {
+		case err != nil:
+			return err.Error()
+		case time.Since(began) < flushed:
+			return "not all is counted yet"
+		}
+		return ""
+	})
+	return r
+}
