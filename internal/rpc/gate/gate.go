@@ -120,6 +120,9 @@ func isOpen(path string) bool {
 func (g *Gate) enter(r *http.Request) (auth.Actor, error) {
 	from := origin(r.RemoteAddr)
 	text, err := bearer(r.Header)
+	if err != nil {
+		from += " without" // whoever forgets the token keeps nobody out who has one, behind the same address
+	}
 	if wait := g.failures.Wait(from); wait > 0 && (err != nil || !g.opts.Tokens.Recent(text)) {
 		return auth.Actor{}, fault.New(fault.Exhausted, fault.RateLimited,
 			"too many requests without a valid token came from this address; wait a moment, and check the token").WithRetry(wait)

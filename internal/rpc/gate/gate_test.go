@@ -96,6 +96,7 @@ func TestWhoGuessesIsSlowedDown(t *testing.T) {
 	require.Equal(t, asked, known.asked, "nobody is asked")
 	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", elsewhere, "Bearer bad").Code)
 	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code, "who was known a moment ago gets through")
+	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from).Code, "who has none is counted apart")
 	known.recent = false
 	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer good").Code)
 	now = now.Add(time.Second)
