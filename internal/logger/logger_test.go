@@ -3,6 +3,8 @@ package logger_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,4 +68,24 @@ func TestTemporalLinesKeepLevelAndNameTheComponent(t *testing.T) {
 	for _, want := range []string{"level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
 		require.Contains(t, out.String(), want)
 	}
+}
+
+// applicationError is as Temporal's SDK has them.
+type applicationError struct{}
+
+func (applicationError) Error() string { return "refused: password hunter22" }
+func (applicationError) Type() string  { return "urn:refused" }
+
+func TestTemporalLinesDoNotQuoteWhatActivitiesSay(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logger.New(&out, "debug", "text")
+	require.NoError(t, err)
+	keyvals := []any{"Attempt", 1, "Error", fmt.Errorf("activity: %w", applicationError{})}
+	logger.ForTemporal(log).Debug("Activity error.", keyvals...)
+	logger.ForTemporal(log).Warn("polling", "Error", errors.New("cut off"))
+	require.NotContains(t, out.String(), "hunter22")
+	require.Contains(t, out.String(), "urn:refused")
+	require.Contains(t, out.String(), "cut off")
+	require.Implements(t, (*error)(nil), keyvals[3], "what was given stays")
 }

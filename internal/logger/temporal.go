@@ -1,6 +1,10 @@
 package logger
 
-import "log/slog"
+import (
+	"errors"
+	"log/slog"
+	"slices"
+)
 
 // Temporal is a logger for Temporal's SDK: it satisfies go.temporal.io/sdk/log.Logger without importing
 // it. Lines keep their level and carry component=temporal.
@@ -14,13 +18,29 @@ func ForTemporal(log *slog.Logger) Temporal {
 }
 
 // Debug implements the SDK's logger.
-func (t Temporal) Debug(message string, keyvals ...any) { t.log.Debug(message, keyvals...) }
+func (t Temporal) Debug(message string, keyvals ...any) { t.log.Debug(message, typed(keyvals)...) }
 
 // Info implements the SDK's logger.
-func (t Temporal) Info(message string, keyvals ...any) { t.log.Info(message, keyvals...) }
+func (t Temporal) Info(message string, keyvals ...any) { t.log.Info(message, typed(keyvals)...) }
 
 // Warn implements the SDK's logger.
-func (t Temporal) Warn(message string, keyvals ...any) { t.log.Warn(message, keyvals...) }
+func (t Temporal) Warn(message string, keyvals ...any) { t.log.Warn(message, typed(keyvals)...) }
 
 // Error implements the SDK's logger.
-func (t Temporal) Error(message string, keyvals ...any) { t.log.Error(message, keyvals...) }
+func (t Temporal) Error(message string, keyvals ...any) { t.log.Error(message, typed(keyvals)...) }
+
+// typed leaves the types of application errors and drops their texts: what an activity says of a failure may quote what it was given,
+// and belongs to the run, which shows it with marks. The SDK's own errors stay as they are.
+func typed(keyvals []any) []any {
+	for i, value := range keyvals {
+		var application interface {
+			error
+			Type() string
+		}
+		if err, is := value.(error); is && errors.As(err, &application) {
+			keyvals = slices.Clone(keyvals)
+			keyvals[i] = "an application error of type " + application.Type()
+		}
+	}
+	return keyvals
+}

@@ -1,0 +1,217 @@
+package integration_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	_ "github.com/jackc/pgx/v5/stdlib" // to look into every table of Postgres
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/test/origin"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// What is planted, each in another kind of place.
+const (
+	plantedName   = "planted-under-a-name"
+	plantedPlace  = "planted-at-a-place"
+	plantedResult = "planted-in-a-result"
+)
+
+// secretive passes its secrets on, gets another one, and fails with all of them in the error.
+const secretive = `  - ask:
+      call: http
+      with: {method: post, endpoint: '%[1]s/token', body: '${ {note: ("card " + .card.number), password: .password} }'}
+  - keep:
+      set: {said: '${ "got " + .access_token }', n: 7}
+  - fail:
+      call: http
+      with: {method: post, endpoint: '%[1]s/echo', body: '${ . }'}
+`
+
+// A value that is sensitive is in nothing that can be read: not in the database, in Temporal, in logs, in metrics or in answers.
+// Administrators may see it, and that is in the audit log.
+func TestSensitiveValuesAreNowhere(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		site := origin.New(t)
+		site.Handle("POST /token", func(origin.Call) origin.Answer {
+			return origin.Answer{Status: http.StatusOK, Body: `{"access_token":"` + plantedResult + `"}`}
+		})
+		site.Handle("POST /echo", func(c origin.Call) origin.Answer {
+			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Body + " " + plantedName + " " + plantedPlace, Type: "text/plain"}
+		})
+		temporal := platform.StartTemporal(t)
+		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
+		document := strings.Replace(platform.Document("secretive", fmt.Sprintf(secretive, site.URL)), "do:\n",
+			"  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
+		name := s.Publish(t, document)
+		input := `{"card": {"number":"` + plantedPlace + `"}, "password":"` + plantedName + `", "n": 1.0}`
+		id := s.Start(t, name, input).GetId()
+		r := s.Await(t, id, soon, "failed")
+		require.True(t, r.GetRedacted())
+		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`, r.GetInput().GetJson(), "the rest is as it was")
+		// A replay begins with what is not shown.
+		again, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
+		require.NoError(t, err)
+		s.Await(t, again.Msg.GetRun().GetId(), soon, "failed")
+		bodies := map[string]int{}
+		for _, route := range []string{"POST /token", "POST /echo"} {
+			for _, c := range site.Calls(route) {
+				bodies[c.Path+" "+c.Body]++
+			}
+		}
+		require.Len(t, bodies, 2, "both runs sent the same")
+		for body := range bodies {
+			require.Contains(t, body, "planted-")
+		}
+
+		nowhere(t, "answers", answers(t, s, id))
+		unredacted(t, s, id, input)
+		_, metrics, err := s.Get(t.Context(), "/metrics")
+		require.NoError(t, err)
+		nowhere(t, "metrics", metrics)
+		s.Terminate()
+		_, ended := s.WaitFor(soon)
+		require.True(t, ended)
+		nowhere(t, "the log", s.Output())
+		nowhere(t, "the database", contents(t, store))
+		nowhere(t, "Temporal", files(t, temporal.File))
+	})
+}
+
+// nowhere looks for what was planted.
+func nowhere(t *testing.T, where, text string) {
+	t.Helper()
+	require.NotEmpty(t, text, where)
+	for _, planted := range []string{plantedName, plantedPlace, plantedResult} {
+		if at := strings.Index(text, planted); at >= 0 {
+			t.Errorf("%s is in %s: …%q…", planted, where, text[max(0, at-300):min(len(text), at+100)])
+		}
+	}
+}
+
+// answers is everything that is shown of a run.
+func answers(t *testing.T, s *platform.Server, id string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range []string{
+		"/v1/projects/default/runs/" + id, "/v1/projects/default/runs/" + id + "/steps", "/v1/projects/default/runs", "/v1/projects/default/audit",
+	} {
+		status, body, err := s.Get(t.Context(), path)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status, path+": "+body)
+		all.WriteString(body)
+	}
+	for _, args := range [][]string{{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
+		all.WriteString(s.CLI(t, args...).String())
+	}
+	return all.String()
+}
+
+// unredacted checks that administrators see what was planted, and that it is known who did.
+func unredacted(t *testing.T, s *platform.Server, id, input string) {
+	t.Helper()
+	got, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	require.NoError(t, err)
+	require.Equal(t, input, got.Msg.GetRun().GetInput().GetJson(), "byte for byte")
+	steps, err := s.Runs.ListSteps(t.Context(), connect.NewRequest(&signalboxv1.ListStepsRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	require.NoError(t, err)
+	text, err := json.Marshal(steps.Msg)
+	require.NoError(t, err)
+	for _, planted := range []string{plantedName, plantedPlace, plantedResult} {
+		require.Contains(t, string(text), planted)
+	}
+	require.Contains(t, s.CLI(t, "audit", "list").Stdout, "run.view_unredacted")
+}
+
+// contents is every value in a database: the bytes of SQLite's files, every row of Postgres.
+func contents(t *testing.T, store platform.Store) string {
+	t.Helper()
+	if store.Driver == "sqlite" {
+		return files(t, store.DSN)
+	}
+	db, err := sql.Open("pgx", store.DSN)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	ctx, all := t.Context(), strings.Builder{}
+	for _, table := range texts(t, func() (*sql.Rows, error) {
+		return db.QueryContext(ctx, `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) FROM information_schema.tables
+WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`)
+	}) {
+		for _, row := range texts(t, func() (*sql.Rows, error) { return db.QueryContext(ctx, `SELECT t::text FROM `+table+` AS t`) }) {
+			all.WriteString(row)
+		}
+	}
+	return all.String()
+}
+
+func texts(t *testing.T, query func() (*sql.Rows, error)) (list []string) {
+	t.Helper()
+	rows, err := query()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		list = append(list, text)
+	}
+	require.NoError(t, rows.Err())
+	return list
+}
+
+// files are the bytes of a SQLite database with its log.
+func files(t *testing.T, path string) string {
+	t.Helper()
+	names, err := filepath.Glob(path + "*")
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		all.Write(content)
+	}
+	return all.String()
+}
+
+// A server whose key is gone shows what it shows to everybody, says what it cannot open, and replays only what is edited.
+func TestAKeyThatIsGone(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)}
+	s := platform.StartServer(t, options)
+	name := s.Publish(t, platform.Document("forgetful", "  - a:\n      set: {n: 1}\n"))
+	id := s.Start(t, name, `{"password":"`+plantedName+`"}`).GetId()
+	s.Await(t, id, soon, "completed")
+	s.Terminate()
+	_, ended := s.WaitFor(soon)
+	require.True(t, ended)
+
+	other := filepath.Join(t.TempDir(), "other.key")
+	require.NoError(t, os.WriteFile(other, seal.Generate(), 0o600))
+	options.Env = append(options.Env, "SIGNALBOX_ENCRYPTION_KEYS=other="+other)
+	s = platform.StartServer(t, options)
+	require.Contains(t, s.Run(t, id).GetInput().GetJson(), redact.Mark)
+	_, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)
+	require.ErrorContains(t, err, `the key "test"`)
+	_, err = s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)
+	edited, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{
+		Project: platform.DefaultProject, Id: id, Reason: "again", Input: &signalboxv1.JsonValue{Json: `{}`},
+	}))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Run(t, edited.Msg.GetRun().GetId()).GetStatus() == "completed" }, soon, 50*time.Millisecond)
+}
