@@ -210,6 +210,25 @@ func requireImported(t *testing.T, to *store.Store, engine, status string) {
 	require.Nil(t, original.Waits[1].ResolvedAt)
 }
 
+func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, input, output, error, created_at, note) VALUES ('a', 'shop', 'order', 'db', 'FAILED',
+'{"password": "planted-4711", "n": 1}', NULL, 'no planted-4711 here', '2026-05-01 08:30:00+00:00', '{"api_key": "planted-4712"}')`)
+		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, input, error) VALUES ('s', 'a', 'login', 'FAILED', '{"q": "planted-4711"}', 'planted-4711')`)
+		from.exec(t, `INSERT INTO workflow_run_snapshots VALUES ('x', 'a', '{"vars": {"token": "planted-4713"}}', NULL)`)
+		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		require.NoError(t, err)
+		all := everything(t, to)
+		require.NotContains(t, all, "planted")
+		r, err := to.GetRun(t.Context(), "shop", "a")
+		require.NoError(t, err)
+		require.JSONEq(t, `{"password": "⟦redacted⟧", "n": 1}`, string(r.Input))
+		require.Equal(t, "no ⟦redacted⟧ here", r.Error.Detail)
+		require.True(t, r.Redacted)
+	})
+}
+
 // everything is all rows that an import writes, as text.
 func everything(t *testing.T, to *store.Store) string {
 	t.Helper()

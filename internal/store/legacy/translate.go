@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -107,8 +108,42 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 		}
 	}
 	var err error
-	out.original, out.waits, err = originalOf(from, out.open, now)
-	return out, err
+	if out.original, out.waits, err = originalOf(from, out.open, now); err != nil {
+		return imported{}, err
+	}
+	out.redact()
+	return out, nil
+}
+
+// redact puts marks where secrets usually stand: what their definition called sensitive is not known. The source keeps what was there.
+func (r *imported) redact() {
+	var (
+		policy redact.Policy
+		taint  redact.Taint
+	)
+	values := []*json.RawMessage{&r.Input, &r.Output, &r.original}
+	problems := []*run.Problem{r.Error}
+	for n := range r.steps {
+		values = append(values, &r.steps[n].Input, &r.steps[n].Output)
+		problems = append(problems, r.steps[n].Error)
+	}
+	for _, v := range values {
+		_, found := policy.Value(redact.Place{}, *v, nil)
+		taint.Add(found...)
+		r.Redacted = r.Redacted || len(found) > 0
+	}
+	if !r.Redacted {
+		return
+	}
+	for _, v := range values {
+		*v, _ = policy.Value(redact.Place{}, *v, &taint)
+	}
+	for _, p := range problems {
+		if p != nil {
+			p.Detail, _ = taint.Text(p.Detail)
+			p.Title, _ = taint.Text(p.Title)
+		}
+	}
 }
 
 func (t translator) projectOf(r record) string {

@@ -16,7 +16,7 @@ import (
 const (
 	runColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested, cancel_reason,
 trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id,
-error, input, output, told`
+error, input, output, told, redacted`
 	stepColumns = `run_id, number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error,
 attempts, input, output`
 	legacyColumns = `run_id, engine, fingerprint, settled_at, original`
@@ -185,7 +185,7 @@ func runValues(r imported) ([]any, error) {
 	return []any{
 		r.ID, r.Project, r.Workflow, r.Version, "", r.Status, "", r.WaitingKind, sqlrow.Micros(r.StatusAt), false, "",
 		r.Trigger, r.Actor, r.CreatedAt.UnixMicro(), sqlrow.Micros(r.StartedAt), sqlrow.Micros(r.EndedAt), r.StepsTotal, r.StepsDone, r.Sequence, 0, 0, 0, "",
-		problem, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true,
+		problem, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true, r.Redacted,
 	}, nil
 }
 
