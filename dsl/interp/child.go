@@ -42,8 +42,9 @@ type child struct {
 
 // startChild asks for the run of another workflow.
 func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
-	input, problem := any(nil), (*dsl.Error)(nil)
+	var input any
 	if b.Input != nil {
+		var problem *dsl.Error
 		if input, problem = m.template(b.Input, f.input, m.variables(f), f.task.Pointer); problem != nil {
 			m.fail(f, problem)
 			return

@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func TestPausedRunEntersNoTask(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, document(tt.rest), tt.input)
 				w.origin = func(c interp.Call) answer {
-					if c.HTTP.Method == "PUT" && len(w.calls) == 1 {
+					if c.HTTP.Method == http.MethodPut && len(w.calls) == 1 {
 						return answer{Result: answered(503), after: time.Second}
 					}
 					return answer{Result: interp.Result{Value: "late"}, after: 3 * time.Second}

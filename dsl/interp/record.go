@@ -22,13 +22,12 @@ const (
 	StatusTimedOut  Status = "timed_out"
 )
 
-// Kinds of waiting.
+// Kinds of waiting. Only a run as a whole waits for the last two.
 const (
-	WaitTimer = "timer" // a wait task
-	WaitRetry = "retry" // the delay before the next attempt of a try task
-	WaitEvent = "event" // a listen task
-	WaitChild = "child" // a run task whose run goes on
-	// Only a run as a whole waits for these.
+	WaitTimer  = "timer"  // a wait task
+	WaitRetry  = "retry"  // the delay before the next attempt of a try task
+	WaitEvent  = "event"  // a listen task
+	WaitChild  = "child"  // a run task whose run goes on
 	WaitPaused = "paused" // for Unpause
 	WaitQuota  = "quota"  // for a Grant of steps
 )

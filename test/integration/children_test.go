@@ -147,18 +147,27 @@ func TestChildTerminatedInTemporal(t *testing.T) {
 	require.Contains(t, problem.GetDetail(), kid.GetId())
 }
 
-// TestParentIsToldAfterACrash kills the server while a child is on its way, so that its end and the telling are those of another one.
+// TestParentIsToldAfterACrash kills the server while two children are on their way. One ends while there is nobody who could tell its
+// parent, the other under the next server.
 func TestParentIsToldAfterACrash(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		temporal := platform.StartTemporal(t)
+		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		sleeper := s.Publish(t, platform.Document("sleeper", waits(2)))
-		id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, "")+"  - s: {set: {done: true}}\n")), `{}`).GetId()
-		s.Await(t, child(t, s, id).GetId(), soon, "waiting")
+		holds := s.Publish(t, platform.Document("holds", subflow(sleeper, "")+"  - s: {set: {done: true}}\n"))
+		id, other := s.Start(t, holds, `{}`).GetId(), s.Start(t, holds, `{}`).GetId()
+		for _, parent := range []string{id, other} {
+			s.Await(t, child(t, s, parent).GetId(), soon, "waiting")
+		}
+		kid := child(t, s, other).GetId()
 		s.Kill()
+		require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), kid, "", "by hand"))
 		s = platform.StartServer(t, options)
+		s.Await(t, kid, soon, "terminated")
+		require.Equal(t, "Child terminated", s.Await(t, other, soon, "failed").GetError().GetTitle())
 		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 	})
 }
