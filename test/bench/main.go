@@ -6,7 +6,7 @@
 //	go run ./bench -only connection -short                       # to see that it works; its figures mean little
 //
 // What it compares with: a program that uses the SDK alone, with eager start, no rows and no API, which is the limit of what
-// can be reached; for the connection, a client and worker of the SDK that are left alone; for events, starts by the SDK alone. It measures ratios; absolute figures
+// can be reached; for the connection, a client and worker of the SDK that are left alone; for events, starts by the SDK alone; for quotas, the same runs without one. It measures ratios; absolute figures
 // belong to the machine.
 package main
 
@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/bench/connection"
 	"github.com/signalbox-dev/signalbox/test/bench/events"
 	"github.com/signalbox-dev/signalbox/test/bench/lists"
+	"github.com/signalbox-dev/signalbox/test/bench/quotas"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -43,7 +44,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
-	only := flag.String("only", "", "the one section to measure, platform, connection, events or lists; the others stay as they are in the file")
+	only := flag.String("only", "", "the one section to measure, platform, connection, events, lists or quotas; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
@@ -54,17 +55,20 @@ func run() error {
 	c := connection.Full(*rounds)
 	e := events.Full(*rounds)
 	l := lists.Full()
+	q := quotas.Full(*rounds)
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
 		e = events.Short()
 		l = lists.Short()
+		q = quotas.Short()
 	}
 	text, err := write(ctx, []section{
 		{"platform", "The platform", func(t platform.T) func(line func(string, ...any)) { return measure(t, p).markdown }},
 		{"connection", "The connection", func(t platform.T) func(line func(string, ...any)) { return connection.Measure(t, c, progress).Markdown }},
 		{"events", "Events and dispatchers", func(t platform.T) func(line func(string, ...any)) { return events.Measure(t, e, progress).Markdown }},
 		{"lists", "Lists of runs", func(t platform.T) func(line func(string, ...any)) { return lists.Measure(t, l, progress).Markdown }},
+		{"quotas", "Quotas", func(t platform.T) func(line func(string, ...any)) { return quotas.Measure(t, q, progress).Markdown }},
 	}, *only, *out)
 	if err != nil {
 		return err

@@ -85,10 +85,14 @@ func TestOneRunAtATime(t *testing.T) {
 			servers = append(servers, platform.StartServer(t, other))
 		}
 
+		// A child needs no place of its own: its parent would wait for it in vain.
+		single := s.Publish(t, platform.Document("single", short))
+		s.Await(t, s.Start(t, s.Publish(t, platform.Document("parent", subflow(single, ""))), "").GetId(), soon, "completed")
+
 		// Many clients, and as many servers as the database takes.
 		forever := s.Publish(t, platform.Document("long", long))
 		first := s.Start(t, forever, "")
-		runs := append([]*signalboxv1.Run{first}, startAtOnce(t, 9, s.Publish(t, platform.Document("short", short)), servers...)...)
+		runs := append([]*signalboxv1.Run{first}, startAtOnce(t, 9, single, servers...)...)
 		requireOneAndQueue(t, runs)
 		cancel(t, s, first.GetId())
 		requireInTurn(t, servers[len(servers)-1], runs[1:])
