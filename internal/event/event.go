@@ -88,3 +88,9 @@ type Delivery struct {
 	// Events are what Positions name; filled for those who deliver.
 	Events []Event
 }
+
+// DeliveryCursor is a place among the deliveries of a run, in order of the events' positions.
+type DeliveryCursor struct {
+	Position int64
+	ID       string
+}

@@ -127,6 +127,11 @@ func (s *Service) Deliveries(ctx context.Context, project string, position int64
 	return s.store.ListDeliveries(ctx, project, position)
 }
 
+// OfRun returns up to limit deliveries that started a run, woke it or should have, in order of their events.
+func (s *Service) OfRun(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error) {
+	return s.store.ListRunDeliveries(ctx, project, runID, after, limit)
+}
+
 // List lists events, newest first, without their payloads.
 func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
 	if _, err := s.projects.GetProject(ctx, f.Project); err != nil {

@@ -72,6 +72,8 @@ type IntakeStore interface {
 	ListEvents(ctx context.Context, f ListFilter) ([]Event, error)
 	// ListDeliveries returns the deliveries that an event is part of.
 	ListDeliveries(ctx context.Context, project string, position int64) ([]Delivery, error)
+	// ListRunDeliveries returns up to limit deliveries that started a run, woke it or should have, in order of their events.
+	ListRunDeliveries(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error)
 	// Redeliver makes pending and dead deliveries of an event due at once, all where no IDs are given, and writes e. It returns those
 	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run, nor
 	// dead ones whose listener was given a later event or is being given one: its run takes none out of order. An ID that the event

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
@@ -15,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/binding"
 	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/download"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
@@ -22,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+	"github.com/signalbox-dev/signalbox/internal/rpc/runexport"
 	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
@@ -47,7 +50,7 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux.Handle("/v1/", restPaths)
+	mux.Handle("/v1/", download.New(services, restPaths))
 	for _, s := range services {
 		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
 			mux.Handle(binding.Path, binding.New(binding.Options{
@@ -96,10 +99,15 @@ func (o Options) services(stop *stopping) []rest.Service {
 		add(signalboxv1connect.NewTokenServiceHandler(tokenhandler.New(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted}
-	add(signalboxv1connect.NewWorkflowServiceHandler(handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), options))
-	add(signalboxv1connect.NewRunServiceHandler(handler.NewRuns(o.Runs, o.Projects, runOptions), options))
+	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), handler.NewAudit(o.Audit, o.Projects)
+	exports := runexport.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
+	if o.Events != nil {
+		exports.Events, exports.Touched = eventhandler.New(o.Events), o.Touched
+	}
+	add(signalboxv1connect.NewWorkflowServiceHandler(workflows, options))
+	add(signalboxv1connect.NewRunServiceHandler(runService{runs, runexport.New(exports)}, options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
-	add(signalboxv1connect.NewAuditServiceHandler(handler.NewAudit(o.Audit, o.Projects), options))
+	add(signalboxv1connect.NewAuditServiceHandler(audit, options))
 	if o.Events != nil {
 		add(signalboxv1connect.NewEventServiceHandler(eventhandler.New(o.Events), options))
 	}
@@ -114,6 +122,12 @@ func (o Options) services(stop *stopping) []rest.Service {
 		add(signalboxv1connect.NewQuotaServiceHandler(quotahandler.New(o.Quotas), options))
 	}
 	return services
+}
+
+// runService is the RunService as a whole.
+type runService struct {
+	*handler.Runs
+	*runexport.Exports
 }
 
 // permits asks whether the caller may.

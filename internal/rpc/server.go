@@ -40,6 +40,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/runexport"
 	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
@@ -63,6 +64,8 @@ type Options struct {
 	Batches batchhandler.Service
 	// Quotas are served where they are not nil.
 	Quotas quotahandler.Service
+	// Touched tells exports of runs what events did to them, where it is not nil.
+	Touched runexport.Touched
 	// Clock tells of timers of workflows, where it is not nil.
 	Clock handler.Clock
 	// System is what every process says of itself, Platform what it knows of the whole.

@@ -228,6 +228,13 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO run_legacy (run_id, engine, fingerprint, settled_at, original) VALUES ('r1', 'db', 'aa', 5, '{"row": {}}')`},
 			want:   map[string]string{`SELECT engine FROM run_legacy WHERE run_id = 'r1' AND settled_at = 5`: "db"},
 		},
+		17: {
+			insert: []string{
+				`INSERT INTO deliveries (project, id, position, kind, status, due_at, claimed_by, attempts, workflow, version, run_id, listener, created_at,
+				updated_at, reason, positions) VALUES ('shop', 'd17', 2, 'wake', 'done', NULL, 3, 1, '', '', 'r1', 'l', 5, 5, '', '[2]')`,
+			},
+			want: map[string]string{`SELECT id FROM deliveries WHERE run_id = 'r1' ORDER BY position, id`: "d17"},
+		},
 	}
 }
 

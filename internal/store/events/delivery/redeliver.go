@@ -55,6 +55,24 @@ func (s *Store) ListDeliveries(ctx context.Context, project string, position int
 	return list, err
 }
 
+// ListRunDeliveries implements [event.Store].
+func (s *Store) ListRunDeliveries(
+	ctx context.Context, project, runID string, after *event.DeliveryCursor, limit int,
+) (list []event.Delivery, err error) {
+	var w sqlrow.Where
+	w.IsText("project", project)
+	w.IsText("run_id", runID)
+	if after != nil {
+		w.Conditions = append(w.Conditions, "(position, id) > ("+w.Arg(after.Position)+", "+w.Arg(after.ID)+")")
+	}
+	err = s.db.Read(ctx, "list a run's deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		found, err := sqlrow.Collect(ctx, c, selectDelivery+w.String()+` ORDER BY position, id`+sqlrow.Limit(limit), w.Args, scanDelivery)
+		list = plain(found)
+		return err
+	})
+	return list, err
+}
+
 func plain(list []stored) []event.Delivery {
 	var plain []event.Delivery
 	for _, d := range list {
