@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,36 @@ func TestReplayCommand(t *testing.T) {
 	a.end(t, "run-5", "failed", nil)
 	<-waiting.done
 	require.Equal(t, exit.RunFailed, waiting.code, waiting.err.String())
+}
+
+func TestExportCommand(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	c := shell.run(t, "run", "export", "run-1")
+	require.Equal(t, []any{0, "{\n\"format\":\"signalbox.run/1\"\n}\n", ""}, []any{c.code, c.out.String(), c.err.String()})
+	requireRefusal(t, shell.run(t, "run", "export", "none"), exit.NotFound, `export run "none"`, "[RUN_NOT_FOUND]")
+	requireRefusal(t, shell.run(t, "run", "export"), exit.Usage, "nothing to export", "--all")
+	requireRefusal(t, shell.run(t, "run", "export", "run-1", "--status", "failed"), exit.Usage, "--status chooses among runs")
+	requireRefusal(t, shell.run(t, "run", "export", "--format", "xml"), exit.Usage, `"xml" is neither csv nor json`)
+	requireRefusal(t, shell.run(t, "run", "export", "--status", "odd"), exit.Usage, "odd")
+
+	c = shell.run(t, "run", "export", "--all")
+	require.Equal(t, "id,status\n", c.out.String())
+	file := filepath.Join(t.TempDir(), "runs.csv")
+	c = shell.run(t, "run", "export", "--status", "failed,canceled", "--workflow", "hello", "--trigger", "replay", "--format", "csv", "--file", file)
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.err.String(), "written to "+file)
+	request := last[*signalboxv1.ExportRunsRequest](t, a)
+	require.Equal(t, []string{"failed", "canceled"}, request.GetStatuses())
+	require.Equal(t, []string{"hello", "replay", "csv"}, []string{request.GetWorkflow(), request.GetTrigger(), request.GetFormat()})
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "id,status\n", string(kept))
+
+	requireRefusal(t, shell.run(t, "run", "export", "--version", "broken", "--file", file), exit.Unavailable, "the database is away")
+	names, err := filepath.Glob(filepath.Dir(file) + "/*")
+	require.NoError(t, err)
+	require.Equal(t, []string{file}, names, "half a file is none")
+	requireRefusal(t, shell.run(t, "run", "export", "--all", "--file", "/nowhere/x"), exit.Usage, `"/nowhere/x" cannot be written`)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/api/httpbody"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -82,4 +83,32 @@ func (a *api) ReplayRun(_ context.Context, request *connect.Request[signalboxv1.
 	a.runs = append(a.runs, run)
 	a.wake()
 	return connect.NewResponse(&signalboxv1.ReplayRunResponse{Run: proto.CloneOf(run), Created: true}), nil
+}
+
+func (a *api) ExportRun(_ context.Context, request *connect.Request[signalboxv1.ExportRunRequest], stream *connect.ServerStream[httpbody.HttpBody]) error {
+	a.mu.Lock()
+	_, err := a.find(request.Msg.GetId())
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{"{\n", `"format":"signalbox.run/1"`, "\n}\n"} {
+		if err := stream.Send(&httpbody.HttpBody{ContentType: "application/json", Data: []byte(part)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *api) ExportRuns(_ context.Context, request *connect.Request[signalboxv1.ExportRunsRequest], stream *connect.ServerStream[httpbody.HttpBody]) error {
+	a.mu.Lock()
+	a.note(proto.CloneOf(request.Msg))
+	a.mu.Unlock()
+	if err := stream.Send(&httpbody.HttpBody{ContentType: "text/csv", Data: []byte("id,status\n")}); err != nil {
+		return err
+	}
+	if request.Msg.GetVersion() == "broken" {
+		return refusal(connect.CodeUnavailable, "STORE_UNAVAILABLE", "the database is away")
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 // New returns the verbs.
 func New(s *session.Session) []*cobra.Command {
-	return append(controlCommands(s), replayCommand(s))
+	return append(controlCommands(s), replayCommand(s), exportCommand(s))
 }
 
 // waitingPaused is what a paused run waits for.

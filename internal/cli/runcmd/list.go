@@ -44,7 +44,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp))                  // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(Statuses(), cobra.ShellCompDirectiveNoFileComp))                  // the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // as above
 	_ = cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(problems(), cobra.ShellCompDirectiveNoFileComp))                 // as above
 	_ = cmd.RegisterFlagCompletionFunc("trigger", cobra.FixedCompletions(triggers(), cobra.ShellCompDirectiveNoFileComp))                 // as above
@@ -93,7 +93,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	wanted, err := session.Words("status", flags.statuses, statuses())
+	wanted, err := session.Words("status", flags.statuses, Statuses())
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,8 @@ const (
 	queuedAdmission = "admission"
 )
 
-func statuses() []string {
+// Statuses are the words of a run's life, in order.
+func Statuses() []string {
 	return []string{
 		statusQueued, statusRunning, statusWaiting,
 		statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut,

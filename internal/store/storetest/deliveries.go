@@ -513,3 +513,23 @@ func testPartials(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Empty(t, batch.Partials)
 }
+
+func testRunDeliveries(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	o := fence(t, s, "host-1")
+	give(t, s, newEvents("e", 5)...)
+	route(t, s, o, routing(1, event.Routed, startOf(1, "a/one"), wakeOf(1, "r1")), routing(2, event.Unmatched), routing(3, event.Matched, wakeOf(3, "r1"), wakeOf(3, "r2")),
+		routing(4, event.Routed, wakeOf(4, "r1")))
+	list, err := s.Events().ListRunDeliveries(ctx, here, "r1", nil, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1 r1", "3 r1"}, deliveryIDs(list))
+	require.Equal(t, []int64{3}, list[1].Positions)
+	list, err = s.Events().ListRunDeliveries(ctx, here, "r1", &event.DeliveryCursor{Position: 3, ID: "3 r1"}, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"4 r1"}, deliveryIDs(list))
+	for project, id := range map[string]string{"elsewhere": "r1", here: "none"} {
+		list, err = s.Events().ListRunDeliveries(ctx, project, id, nil, 2)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	}
+}

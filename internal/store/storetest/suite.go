@@ -122,6 +122,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"list events", testListEvents},
 		{"fence", testFence},
 		{"route events", testRouteEvents},
+		{"deliveries of a run", testRunDeliveries},
 		{"partials", testPartials},
 		{"claim deliveries", testClaimDeliveries},
 		{"lanes", testLanes},
