@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 const (
@@ -152,7 +153,7 @@ func closedFromOutside(info *workflowpb.WorkflowExecutionInfo, history *historyp
 		state.Status = run.Terminated
 		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
 		if who, ours := steer.Terminator(terminated.GetIdentity()); ours {
-			state.Error = run.TerminatedBy(who, terminated.GetReason())
+			state.Error = control.TerminatedBy(who, terminated.GetReason())
 			return state
 		}
 		state.Error = &run.Problem{

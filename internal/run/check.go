@@ -25,11 +25,6 @@ func checkInput(doc *dsl.Document, input json.RawMessage) error {
 	return nil
 }
 
-// TerminatedBy is the problem of a run that somebody terminated.
-func TerminatedBy(who, reason string) *Problem {
-	return &Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated by " + who, Detail: reason, Instance: "/"}
-}
-
 // readable is an error from elsewhere as text that every store takes.
 func readable(err error) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
@@ -33,7 +35,10 @@ func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	if s.Status == run.Queued {
 		r.QueuedReason = s.QueuedReason
 	}
-	if r.QueuedReason == run.QueuedEngine {
+	switch r.QueuedReason {
+	case run.QueuedAdmission:
+		r.QueuedReason = run.QueuedStarting // the store makes it wait
+	case run.QueuedEngine:
 		r.ExpiresAt = b.clock().Add(time.Hour)
 	}
 	_, made, err := b.store.InsertRun(b.ctx, r, entry(b, id))
@@ -77,6 +82,14 @@ func (b *bench) use(c control.Control, id string) (run.Run, error) {
 	}
 }
 
+// waits sorts the states of runs that wait for a place behind the others.
+func waits(s control.State) int {
+	if s.QueuedReason == run.QueuedAdmission {
+		return 1
+	}
+	return 0
+}
+
 // TestEveryControlInEveryState holds the service against the table, with an engine that takes everything and does what it is asked.
 func TestEveryControlInEveryState(t *testing.T) {
 	t.Parallel()
@@ -104,7 +117,13 @@ func TestEveryControlInEveryState(t *testing.T) {
 			}
 			return nil
 		}
-		for i, s := range control.States() {
+		states := control.States()
+		slices.SortStableFunc(states, func(x, y control.State) int { return waits(x) - waits(y) })
+		for i, s := range states {
+			if s.QueuedReason == run.QueuedAdmission { // from now on there is a place for nobody
+				_, err := b.store.Quotas().SetQuota(b.ctx, here, quota.Quota{ConcurrentRuns: 1}, entry(b, here))
+				require.NoError(t, err)
+			}
 			for j, c := range control.Controls() {
 				b.checkPair(t, fmt.Sprintf("%02d-%d", i, j), s, c)
 			}
@@ -177,7 +196,7 @@ func TestTerminate(t *testing.T) {
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	got, err := b.Terminate(b.ctx, here, r.ID, "runaway")
 	require.NoError(t, err)
-	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, got.TerminateReason(), got.Error.Title, got.EndedAt})
+	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Equal(t, []string{"run.start", "run.terminate runaway"}, b.audited(t))
 	_, err = b.Terminate(b.ctx, here, r.ID, "again")
 	requireFault(t, err, fault.Refused, fault.RunEnded, "it is terminated")

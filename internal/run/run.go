@@ -73,16 +73,6 @@ const (
 	WaitingPaused = "paused"
 )
 
-// QueuedReasons returns why a run may be queued, in the order of its way to a worker, and WaitingKinds what it may wait for.
-func QueuedReasons() []string {
-	return []string{QueuedEngine, QueuedAdmission, QueuedStarting, QueuedWorker}
-}
-
-// WaitingKinds is told of with [QueuedReasons].
-func WaitingKinds() []string {
-	return []string{WaitingEvent, WaitingTimer, WaitingRetry, WaitingQuota, WaitingChild, WaitingPaused}
-}
-
 // PausableSince is the first version of the interpreter whose runs can be paused, and resumed in spite of a quota.
 const PausableSince = 3
 
@@ -180,14 +170,6 @@ type Run struct {
 	// Parent is zero for a run that no other run started. Children are the newest of those that it started.
 	Parent   Parent
 	Children []string
-}
-
-// TerminateReason is why the run was terminated, as whoever did it said; empty for every other run.
-func (r Run) TerminateReason() string {
-	if r.Status != Terminated || r.Error == nil {
-		return ""
-	}
-	return r.Error.Detail
 }
 
 // QuotaUsage is how much of a project's steps per period is used.

@@ -197,7 +197,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 	return &signalboxv1.Run{
 		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: message.Timestamp(r.StatusAt),
-		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: r.TerminateReason(), Controls: controls(r),
+		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: control.TerminateReason(r), Controls: controls(r),
 		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
 		CreateTime: message.Timestamp(r.CreatedAt), StartTime: message.Timestamp(r.StartedAt), EndTime: message.Timestamp(r.EndedAt),
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,

@@ -82,11 +82,11 @@ func States() []State {
 	for _, status := range run.Statuses() {
 		switch status {
 		case run.Queued:
-			for _, reason := range run.QueuedReasons() {
+			for _, reason := range queuedReasons() {
 				add(State{Status: status, QueuedReason: reason})
 			}
 		case run.Waiting:
-			for _, kind := range run.WaitingKinds() {
+			for _, kind := range waitingKinds() {
 				add(State{Status: status, WaitingKind: kind})
 			}
 		default:
@@ -94,6 +94,14 @@ func States() []State {
 		}
 	}
 	return append(states, State{Status: run.Running, Old: true}, State{Status: run.Completed, Imported: true})
+}
+
+func queuedReasons() []string {
+	return []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker}
+}
+
+func waitingKinds() []string {
+	return []string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}
 }
 
 // String names a state as the reference does.

@@ -28,8 +28,8 @@ func TestEveryStateHasAnAnswer(t *testing.T) {
 		listed[s.String()] = true
 	}
 	for _, status := range run.Statuses() {
-		for _, reason := range append(run.QueuedReasons(), "", "odd") {
-			for _, kind := range append(run.WaitingKinds(), "", "odd") {
+		for _, reason := range []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker, "", "odd"} {
+			for _, kind := range []string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused, "", "odd"} {
 				for _, requested := range []bool{false, true} {
 					for _, trigger := range []string{run.TriggerAPI, run.TriggerImport} {
 						r := run.Run{ID: "r", Status: status, CancelRequested: requested, Trigger: trigger, Interpreter: run.PausableSince}

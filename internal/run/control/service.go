@@ -189,7 +189,7 @@ func terminated(ctx context.Context, reason string) *run.Problem {
 	if !ok {
 		actor = auth.System()
 	}
-	return run.TerminatedBy(actor.Name, reason)
+	return TerminatedBy(actor.Name, reason)
 }
 
 func needReason(reason string) error {

@@ -518,7 +518,7 @@ func testRunDeliveries(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
 	give(t, s, newEvents("e", 5)...)
-	route(t, s, o, routing(1, event.Routed, startOf(1, "a/one"), wakeOf(1, "r1")), routing(2, event.Unmatched), routing(3, event.Matched, wakeOf(3, "r1"), wakeOf(3, "r2")),
+	route(t, s, o, routing(1, event.Routed, startOf(1, "a/one"), wakeOf(1, "r1")), routing(2, event.Unmatched), routing(3, event.Routed, wakeOf(3, "r1"), wakeOf(3, "r2")),
 		routing(4, event.Routed, wakeOf(4, "r1")))
 	list, err := s.Events().ListRunDeliveries(ctx, here, "r1", nil, 2)
 	require.NoError(t, err)
