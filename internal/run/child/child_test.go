@@ -104,7 +104,7 @@ func (w *world) Due(_ context.Context, after string, limit int) ([]child.Link, e
 }
 
 func (w *world) DueFor(ctx context.Context, ids []string) ([]child.Link, error) {
-	all, err := w.Due(ctx, "", len(w.awaited))
+	all, err := w.Due(ctx, "", 1000)
 	return slices.DeleteFunc(all, func(l child.Link) bool {
 		return !slices.Contains(ids, l.RunID) && !slices.Contains(ids, l.Parent)
 	}), err
@@ -132,7 +132,10 @@ func (w *world) TellParent(_ context.Context, r run.Run) error {
 }
 
 func (w *world) alone(ctx context.Context, _ string, work func(context.Context) error) (bool, error) {
-	if w.locked {
+	w.mu.Lock()
+	locked := w.locked
+	w.mu.Unlock()
+	if locked {
 		return false, nil
 	}
 	return true, work(ctx)
@@ -159,8 +162,11 @@ func awaits(id, parent string) run.Run {
 	return run.Run{ID: id, Status: run.Running, Parent: run.Parent{RunID: parent, Awaited: true}}
 }
 
-// pass lets time pass.
-func pass(d time.Duration) { <-time.After(d) }
+// pass lets time pass, and what follows of it happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 func TestStart(t *testing.T) {
 	t.Parallel()
