@@ -118,7 +118,7 @@ func New(ctx context.Context, opts Options) (*App, error) {
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	a.then(step{a.store, true})
-	if err := a.wire(opts, tel); err != nil {
+	if err := a.wire(opts, tel); err != nil { //nolint:contextcheck // a handshake brings its own
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	return a, nil

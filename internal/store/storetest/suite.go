@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,10 +59,22 @@ type Opener func(t testing.TB) Store
 // Run runs the suite. newDatabase makes an empty database for one test.
 func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 	t.Helper()
-	tests := []struct {
-		name string
-		test func(t *testing.T, open Opener)
-	}{
+	for _, tt := range slices.Concat(cases(), eventCases()) {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.test(t, newDatabase(t))
+		})
+	}
+}
+
+// test is one of the suite.
+type test struct {
+	name string
+	test func(t *testing.T, open Opener)
+}
+
+func cases() []test {
+	return []test{
 		{"projects", testProjects},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
@@ -117,6 +130,11 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"workers", testWorkers},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},
+	}
+}
+
+func eventCases() []test {
+	return []test{
 		{"publish events", testPublishEvents},
 		{"publish events at once", testPublishEventsAtOnce},
 		{"list events", testListEvents},
@@ -150,12 +168,6 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 		{"select the runs of a batch", testBatchSelection},
 		{"batches not found", testBatchesNotFound},
 		{"batches from many sides", testBatchesFromManySides},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.test(t, newDatabase(t))
-		})
 	}
 }
 
