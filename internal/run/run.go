@@ -73,6 +73,11 @@ const (
 	WaitingPaused = "paused"
 )
 
+// WaitingKinds returns what a run may wait for.
+func WaitingKinds() []string {
+	return []string{WaitingEvent, WaitingTimer, WaitingRetry, WaitingQuota, WaitingChild, WaitingPaused}
+}
+
 // PausableSince is the first version of the interpreter whose runs can be paused, and resumed in spite of a quota.
 const PausableSince = 3
 

@@ -86,7 +86,7 @@ func States() []State {
 				add(State{Status: status, QueuedReason: reason})
 			}
 		case run.Waiting:
-			for _, kind := range waitingKinds() {
+			for _, kind := range run.WaitingKinds() {
 				add(State{Status: status, WaitingKind: kind})
 			}
 		default:
@@ -98,10 +98,6 @@ func States() []State {
 
 func queuedReasons() []string {
 	return []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker}
-}
-
-func waitingKinds() []string {
-	return []string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}
 }
 
 // String names a state as the reference does.
