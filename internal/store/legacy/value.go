@@ -86,8 +86,13 @@ func problemOf(v any) *run.Problem {
 		return nil
 	}
 	var said struct {
-		Type, Title, Detail, Message, Error, Instance string
-		Status                                        int
+		Type     string `json:"type"`
+		Title    string `json:"title"`
+		Detail   string `json:"detail"`
+		Message  string `json:"message"`
+		Error    string `json:"error"`
+		Instance string `json:"instance"`
+		Status   int    `json:"status"`
 	}
 	p := &run.Problem{Type: errorType, Status: 500, Title: "Failed on another engine", Instance: "/"}
 	var text string
