@@ -229,7 +229,7 @@ func waitingKind(waits []record) string {
 		if !openWait(w) {
 			continue
 		}
-		if kind := strings.ToLower(textOf(w["kind"])); slices.Contains(run.WaitingKinds(), kind) {
+		if kind := strings.ToLower(textOf(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
 			return kind
 		}
 	}
