@@ -244,7 +244,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: s.platform,
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
-		options.Unredacted = s.unredacted
+		options.Unredacted, options.Codec = s.unredacted, a.codec()
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 		options.Clock, options.Batches = s.clock, s.batches

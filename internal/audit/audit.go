@@ -23,7 +23,9 @@ const (
 	RunQueueExpired   = "run.queue_expired"
 	RunCancel         = "run.cancel"
 	// RunUnredact: the sensitive values of a run were shown to somebody.
-	RunUnredact    = "run.view_unredacted"
+	RunUnredact = "run.view_unredacted"
+	// PayloadsOpen: payloads of a namespace of Temporal were opened for somebody; the subject is the namespace.
+	PayloadsOpen   = "payloads.open"
 	RunTerminate   = "run.terminate"
 	RunPause       = "run.pause"
 	RunUnpause     = "run.unpause"

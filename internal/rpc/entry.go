@@ -23,10 +23,12 @@ func (s *Server) entry(loopback bool) http.Handler {
 	if access.Authenticator != nil {
 		options.Tokens = access.Authenticator
 	}
-	inner := gate.New(options).Wrap(s.routes)
+	open := gate.New(options).Wrap(s.routes)
+	inner := open
 	if loopback && access.Authenticator == nil {
 		inner = guard(inner) // no page has a token, so with tokens there is nothing that a page could borrow
 	}
+	inner = s.opts.Codec.allow(open, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(1)
 		defer s.calls.Done()

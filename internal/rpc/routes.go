@@ -51,6 +51,9 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 		return nil, err
 	}
 	mux.Handle("/v1/", download.New(services, restPaths))
+	if o.Codec.Handler != nil {
+		mux.Handle(o.Codec.Path, o.Codec.Handler)
+	}
 	for _, s := range services {
 		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
 			mux.Handle(binding.Path, binding.New(binding.Options{

@@ -52,6 +52,8 @@ type Options struct {
 	// The services; all nil in a process that serves health, metrics and what it says of itself alone.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
+	// Codec opens payloads for Temporal's UI.
+	Codec Codec
 	// Unredacted shows runs without marks, where it is not nil.
 	Unredacted handler.Unredacted
 	Projects   handler.ProjectService

@@ -1,0 +1,42 @@
+package payload
+
+import (
+	"context"
+	"net/http"
+
+	"go.temporal.io/sdk/converter"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+)
+
+// EndpointPath is where [Endpoint] is served.
+const EndpointPath = "POST /codec/{namespace}/decode"
+
+// maxBody bounds a request: a page of a history, whose payloads are at most 2 MiB each.
+const maxBody = 32 << 20
+
+// Endpoint opens payloads for Temporal's UI and command line, as their remote codec: for administrators, and only after note has
+// kept who did it. Nothing is sealed there.
+func Endpoint(ring *seal.Ring, note func(ctx context.Context, namespace string) error) http.Handler {
+	decode := converter.NewPayloadCodecHTTPHandler(NewCodec(ring))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := auth.Require(r.Context(), auth.Everywhere, auth.Admin); err != nil {
+			text := err.Error()
+			if f, ok := fault.From(err); ok {
+				text = f.Message
+			}
+			http.Error(w, text, http.StatusForbidden)
+			return
+		}
+		if err := note(r.Context(), r.PathValue("namespace")); err != nil {
+			logger.FromContext(r.Context()).ErrorContext(r.Context(), "Payloads were not opened, as it could not be audited", "error", err)
+			http.Error(w, "the use could not be audited, so nothing was opened", http.StatusServiceUnavailable)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		decode.ServeHTTP(w, r)
+	})
+}
