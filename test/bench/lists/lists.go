@@ -26,7 +26,7 @@ type Plan struct {
 }
 
 // Full is the plan for the page.
-func Full() Plan { return Plan{Sizes: []int{10_000, 100_000, 1_000_000}, Lists: 200} }
+func Full() Plan { return Plan{Sizes: []int{10_000, 100_000, 1_000_000}, Lists: 100} }
 
 // Short is the plan to see that everything works.
 func Short() Plan { return Plan{Sizes: []int{1000, 3000}, Lists: 5} }
@@ -128,7 +128,7 @@ func lists() []list {
 		of("`--problem NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) { r.Problems, r.Workflow = []string{"NO_POLLER"}, "bench/w7" }),
 		of("`--text`, the whole of a request ID", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
 		of("`--text`, which all begin with", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
-		of("`--text`, the first half of all run IDs", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "01a" }),
+		of("`--text`, with which the IDs of the oldest runs begin", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "0194" }),
 		of("`--text`, which none begins with", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
 		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
 	}
