@@ -126,7 +126,7 @@ func lists() []list {
 		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Trigger, r.Statuses = "event", []string{"failed"} }),
 		of("`--problem any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Problems = []string{"any"} }),
 		of("`--problem NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) { r.Problems, r.Workflow = []string{"NO_POLLER"}, "bench/w7" }),
-		of("`--text`, the whole of a request ID", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
+		of("`--text`, with which one request ID in a thousand begins", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
 		of("`--text`, which all begin with", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
 		of("`--text`, with which the IDs of the oldest runs begin", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "0194" }),
 		of("`--text`, which none begins with", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
