@@ -3,6 +3,7 @@ package child_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -149,6 +150,19 @@ func (w *world) end(id string, status run.Status) {
 	w.rows[id] = r
 }
 
+// seen is what has come about.
+type seen struct {
+	told, canceled []string
+	awaited        map[string]string
+	looks          int
+}
+
+func (w *world) seen() seen {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return seen{slices.Clone(w.told), slices.Clone(w.canceled), maps.Clone(w.awaited), w.looks}
+}
+
 // watch watches the world until the test ends.
 func (w *world) watch(t *testing.T) *child.Watch {
 	t.Helper()
@@ -212,11 +226,11 @@ func TestEndIsToldAtOnce(t *testing.T) {
 		w.end("a", run.Completed)
 		watch.Ended("a", "unknown")
 		synctest.Wait()
-		require.Equal(t, []string{"a parent key of a"}, w.told)
-		require.Equal(t, map[string]string{"b": "parent"}, w.awaited)
+		require.Equal(t, []string{"a parent key of a"}, w.seen().told)
+		require.Equal(t, map[string]string{"b": "parent"}, w.seen().awaited)
 		pass(time.Minute)
-		require.Len(t, w.told, 1)
-		require.Empty(t, w.canceled)
+		require.Len(t, w.seen().told, 1)
+		require.Empty(t, w.seen().canceled)
 	})
 }
 
@@ -232,16 +246,16 @@ func TestEndThatNobodyHeardOfIsFound(t *testing.T) {
 		w.locked = true
 		w.watch(t)
 		pass(10*time.Second + time.Second/2) // between two looks
-		require.Empty(t, w.told, "another process is at it")
+		require.Empty(t, w.seen().told, "another process is at it")
 		w.mu.Lock()
 		w.locked = false
 		w.mu.Unlock()
 		pass(20 * time.Second)
-		require.Len(t, w.told, 5, "until it is taken")
-		require.Empty(t, w.awaited)
-		before := w.looks
+		require.Len(t, w.seen().told, 5, "until it is taken")
+		require.Empty(t, w.seen().awaited)
+		before := w.seen().looks
 		pass(9 * time.Second)
-		require.Equal(t, 3, w.looks-before, "one small look is all that it costs")
+		require.Equal(t, 3, w.seen().looks-before, "one small look is all that it costs")
 	})
 }
 
@@ -254,13 +268,12 @@ func TestRunsWhoseParentHasEndedAreCanceledOnce(t *testing.T) {
 		watch := w.watch(t)
 		watch.Ended("parent")
 		pass(30 * time.Second)
-		slices.Sort(w.canceled)
-		require.Equal(t, []string{"a", "a", "orphan"}, w.canceled)
+		require.ElementsMatch(t, []string{"a", "a", "orphan"}, w.seen().canceled)
 		w.end("a", run.Canceled)
 		w.end("orphan", run.Canceled)
 		pass(10 * time.Second)
-		require.Empty(t, w.awaited)
-		require.Empty(t, w.told, "there is nobody to tell")
+		require.Empty(t, w.seen().awaited)
+		require.Empty(t, w.seen().told, "there is nobody to tell")
 	})
 }
 
@@ -273,6 +286,6 @@ func TestManyEndsAtOnce(t *testing.T) {
 			watch.Ended("none") // bounded, whatever comes
 		}
 		pass(10 * time.Second)
-		require.Empty(t, w.told)
+		require.Empty(t, w.seen().told)
 	})
 }
