@@ -49,6 +49,8 @@ const (
 	BatchUnpause        = "batch.unpause"
 	BatchRetry          = "batch.retry"
 	QuotaSet            = "quota.set"
+	// RetentionDelete sums up what one pass deleted in a project because it was not to be kept.
+	RetentionDelete = "retention.delete"
 	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"

@@ -1,0 +1,100 @@
+package retention
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// kept tells a delivery for which its events are kept.
+const kept = `(d.status = 'pending' OR EXISTS (SELECT 1 FROM runs r WHERE r.id = d.run_id AND r.status IN ` + open + `))`
+
+// events deletes events in the order of their positions. Whoever routes, claims, settles or delivers again waits meanwhile.
+func (s *Store) events(ctx context.Context, p *page) error {
+	routed, err := p.first(ctx, `SELECT routed FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows, p.cut.Project)
+	if err != nil {
+		return err
+	}
+	top, err := p.first(ctx, `SELECT position FROM events WHERE project = $1 AND received_at < $2 ORDER BY received_at DESC, position DESC LIMIT 1`,
+		p.cut.Project, p.before())
+	if err != nil {
+		return err
+	}
+	if p.cut.Keep > 0 {
+		head, err := p.first(ctx, `SELECT head FROM inboxes WHERE project = $1`, p.cut.Project)
+		if err != nil {
+			return err
+		}
+		top = max(top, head-int64(p.cut.Keep))
+	}
+	positions, err := p.numbers(ctx, `SELECT position FROM events WHERE project = $1 AND position > $2 AND position <= $3 ORDER BY position`+sqlrow.Limit(p.limit),
+		p.cut.Project, p.at.After.At, min(top, routed))
+	if err != nil || len(positions) == 0 {
+		return err
+	}
+	if len(positions) == p.limit {
+		p.next = &place{After: spot{At: positions[len(positions)-1]}}
+	}
+	needed, err := s.needed(ctx, p, positions[0], positions[len(positions)-1])
+	if err != nil {
+		return err
+	}
+	var gone []int64
+	for _, position := range positions {
+		if !needed[position] {
+			gone = append(gone, position)
+		}
+	}
+	return s.deleteEvents(ctx, p, gone)
+}
+
+// needed are the events of a stretch that are kept.
+func (s *Store) needed(ctx context.Context, p *page, first, last int64) (map[int64]bool, error) {
+	needed := map[int64]bool{}
+	for _, query := range []string{
+		`SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.position BETWEEN $2 AND $3 AND ` + kept,
+		`SELECT x.position FROM delivery_events x JOIN deliveries d ON d.id = x.delivery
+WHERE x.project = $1 AND x.position BETWEEN $2 AND $3 AND ` + kept,
+	} {
+		found, err := p.numbers(ctx, query, p.cut.Project, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for _, position := range found {
+			needed[position] = true
+		}
+	}
+	sets, err := sqlrow.Collect(ctx, p.c, `SELECT positions FROM partials WHERE project = $1`, []any{p.cut.Project},
+		func(row sqlrow.Scanner) (positions []int64, err error) {
+			return positions, row.Scan(sqlrow.JSONInto(&positions))
+		})
+	for _, positions := range sets {
+		for _, position := range positions {
+			needed[position] = true
+		}
+	}
+	return needed, err
+}
+
+// deleteEvents deletes events with their deliveries, and what is known of stretches in which no event is left.
+func (s *Store) deleteEvents(ctx context.Context, p *page, gone []int64) error {
+	for part := range sqlrow.Chunks(gone) {
+		args := []any{p.cut.Project}
+		for _, position := range part {
+			args = append(args, position)
+		}
+		marks := sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))
+		for _, table := range []string{"events", "deliveries", "delivery_events"} {
+			if _, err := p.remove(ctx, table, `DELETE FROM `+table+` WHERE project = $1 AND position IN `+marks, args...); err != nil {
+				return err
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	// A stretch is found by the first that does not end before an event, so those before the first event are nobody's.
+	_, err := p.remove(ctx, "routings", `DELETE FROM routings WHERE project = $1 AND last < COALESCE(
+(SELECT MIN(position) FROM events WHERE project = $1), (SELECT routed FROM dispatchers WHERE project = $1))`, p.cut.Project)
+	return err
+}
