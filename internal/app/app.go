@@ -209,7 +209,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
+	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.keeper(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})

@@ -87,6 +87,9 @@ type Filter struct {
 	// Since is inclusive, Until exclusive, both on the time of creation.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// Problems are codes of runs that are stuck, or [run.AnyProblem]; Trigger is what started them.
+	Problems []string `json:"problems,omitempty"`
+	Trigger  string   `json:"trigger,omitempty"`
 }
 
 // Runs is the filter as the store of runs takes it: those of a project that were there at a moment, the oldest first.
@@ -96,7 +99,8 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 		until = at
 	}
 	return run.Filter{
-		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, OldestFirst: true,
+		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
+		Trigger: f.Trigger, OldestFirst: true,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 const (
@@ -204,6 +205,14 @@ func checkFilter(f Filter, add func(path, format string, args ...any)) {
 		if !status.Known() {
 			add("filter.statuses", "has %q, none of %v", status, run.Statuses())
 		}
+	}
+	for _, code := range f.Problems {
+		if code != run.AnyProblem && !slices.Contains(problem.Codes(), code) {
+			add("filter.problems", "has %q, neither %q nor one of %v", code, run.AnyProblem, problem.Codes())
+		}
+	}
+	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
+		add("filter.trigger", "is %q, none of %v", f.Trigger, run.Triggers())
 	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		add("filter.until", "is not after filter.since, so no run is between them")

@@ -44,6 +44,12 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		"unknown status": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Statuses: []run.Status{"open"}}
 		}, "filter.statuses"},
+		"unknown problem": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &batch.Filter{Problems: []string{run.AnyProblem, "SLOW"}}
+		}, "filter.problems"},
+		"unknown trigger": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &batch.Filter{Trigger: "chance"}
+		}, "filter.trigger"},
 		"time the wrong way round": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Since: time.Unix(2, 0), Until: time.Unix(1, 0)}
 		}, "filter.until"},

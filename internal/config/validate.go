@@ -39,6 +39,7 @@ func (c *Config) validate() Problems {
 		c.Supervisor.Validate().under("supervisor"),
 		c.Calls.Validate().under("calls"),
 		c.Secrets.Validate().under("secrets"),
+		c.Retention.Validate().under("retention"),
 		c.Log.Validate().under("log"),
 		c.Telemetry.Validate().under("telemetry"),
 	} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
@@ -14,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/listing"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	keeping "github.com/signalbox-dev/signalbox/internal/store/retention"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
@@ -50,6 +52,7 @@ type Store struct {
 	events      *events.Store
 	tokens      *tokens.Store
 	batches     *batches.Store
+	retention   *keeping.Store
 	verdicts    *verdicts.Store
 	quotas      *quotas.Store
 	// placed is told of projects where a run may be admitted; may be nil.
@@ -63,6 +66,7 @@ var (
 	_ worker.Store       = (*Store)(nil)
 	_ project.Store      = (*Store)(nil)
 	_ audit.Store        = (*Store)(nil)
+	_ retention.Store    = (*Store)(nil)
 )
 
 // Open connects to the database and leaves its schema as it is. A database that does not answer is one error within
@@ -80,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	inbox := events.New(db)
 	return &Store{
-		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listing.Query),
+		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listing.Query), retention: keeping.New(db),
 		quotas: quotas.New(db), verdicts: verdicts.New(db, inbox),
 	}, nil
 }
@@ -120,6 +124,11 @@ func (s *Store) Batches() *batches.Store { return s.batches }
 
 // Originals returns what marks in runs stand for.
 func (s *Store) Originals() *originals.Store { return originals.New(s.db) }
+
+// DeletePage implements [retention.Store].
+func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
+	return s.retention.DeletePage(ctx, kind, cut, after, limit)
+}
 
 // Quotas is the part of the store that keeps quotas, and gives out what they allow.
 func (s *Store) Quotas() *quotas.Store { return s.quotas }

@@ -45,7 +45,9 @@ type Options struct {
 // Telemetry is the metrics of one platform. Runs and API are ready to use from New on.
 type Telemetry struct {
 	Runs *Runs
-	API  *API
+	// Retention counts what is deleted because it is not to be kept.
+	Retention *Retention
+	API       *API
 
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
@@ -79,6 +81,9 @@ func New(options Options) (*Telemetry, error) {
 	)
 	if t.Runs, err = newRuns(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of runs: %w", err)
+	}
+	if t.Retention, err = newRetention(t.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("make the metrics of retention: %w", err)
 	}
 	if t.API, err = newAPI(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of the API: %w", err)

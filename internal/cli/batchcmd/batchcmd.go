@@ -97,6 +97,8 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("version", f.GetVersion())
 	add("since", output.Moment(f.GetSince()))
 	add("until", output.Moment(f.GetUntil()))
+	add("problem", strings.Join(f.GetProblems(), ","))
+	add("trigger", f.GetTrigger())
 	if len(parts) == 0 {
 		return "all runs"
 	}

@@ -2,6 +2,7 @@ package batchcmd
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -20,13 +21,16 @@ const askEvery = 500 * time.Millisecond
 type startFlags struct {
 	action, workflow, version, since, until string
 	reason, requestID                       string
-	statuses                                []string
+	statuses, problems                      []string
+	trigger                                 string
 	rate                                    float64
 	all, latest, dryRun, wait               bool
 }
 
 // filters are the flags that select runs.
-func filters() []string { return []string{"status", "workflow", "version", "since", "until", "all"} }
+func filters() []string {
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "all"}
+}
 
 func actions() []string { return []string{"cancel", "terminate", "replay"} }
 
@@ -40,7 +44,7 @@ func startCommand(s *session.Session) *cobra.Command {
 		Use:   "start [ID…]",
 		Short: "Cancel, terminate or replay many runs",
 		Long: `Cancel, terminate or replay many runs, named by their IDs, or selected as "run list" does it by --status, --workflow, --version,
---since and --until. Every run of the project is meant only where --all says so.
+--since, --until, --problem and --trigger. Every run of the project is meant only where --all says so.
 
 The runs are taken down when the command is given, and then worked through by the servers, at --rate runs per second; what became of
 each is told by "batch show ID --items". A batch goes on when this command has ended, and when a server dies; while Temporal is
@@ -66,6 +70,8 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 	cmd.Flags().StringVar(&flags.version, "version", "", "runs of this `version`")
 	cmd.Flags().StringVar(&flags.since, "since", "", "runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
 	cmd.Flags().StringVar(&flags.until, "until", "", "runs created before this `time`")
+	cmd.Flags().StringSliceVar(&flags.problems, "problem", nil, "runs that are stuck with one of these `codes`, separated by commas; any for all of them")
+	cmd.Flags().StringVar(&flags.trigger, "trigger", "", "runs that this `trigger` started: api, event, schedule, replay, parent, adopted or import")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
@@ -110,7 +116,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, or --all for every run", cmd.CommandPath())
+		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, or --all for every run", cmd.CommandPath())
 	}
 	filter, err := f.filter(s)
 	request.Filter = filter
@@ -118,7 +124,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 }
 
 func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error) {
-	if f.all && (len(f.statuses) > 0 || f.workflow != "" || f.version != "" || f.since != "" || f.until != "") {
+	if f.all && (len(f.statuses) > 0 || f.workflow != "" || f.version != "" || f.since != "" || f.until != "" || len(f.problems) > 0 || f.trigger != "") {
 		return nil, exit.Usagef("--all: every run is meant, and yet only some are selected; leave out either --all or the others")
 	}
 	wanted, err := session.Words("status", f.statuses, statuses())
@@ -133,8 +139,14 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 	if err != nil {
 		return nil, err
 	}
+	problems := make([]string, len(f.problems))
+	for i, code := range f.problems {
+		if problems[i] = strings.ToUpper(code); strings.EqualFold(code, "any") {
+			problems[i] = "any"
+		}
+	}
 	return &signalboxv1.BatchFilter{
-		Statuses: wanted, Workflow: f.workflow, Version: f.version, Since: session.Timestamp(since), Until: session.Timestamp(until),
+		Problems: problems, Trigger: f.trigger, Statuses: wanted, Workflow: f.workflow, Version: f.version, Since: session.Timestamp(since), Until: session.Timestamp(until),
 	}, nil
 }
 

@@ -6,9 +6,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// kept tells a delivery for which its events are kept.
-const kept = `(d.status = 'pending' OR EXISTS (SELECT 1 FROM runs r WHERE r.id = d.run_id AND r.status IN ` + open + `))`
-
 // events deletes events in the order of their positions. Whoever routes, claims, settles or delivers again waits meanwhile.
 func (s *Store) events(ctx context.Context, p *page) error {
 	routed, err := p.first(ctx, `SELECT routed FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows, p.cut.Project)
@@ -48,25 +45,46 @@ func (s *Store) events(ctx context.Context, p *page) error {
 	return s.deleteEvents(ctx, p, gone)
 }
 
+// due is what is known of a delivery.
+type due struct {
+	position int64
+	run      string
+	pending  bool
+}
+
 // needed are the events of a stretch that are kept.
 func (s *Store) needed(ctx context.Context, p *page, first, last int64) (map[int64]bool, error) {
-	needed := map[int64]bool{}
+	var deliveries []due
 	for _, query := range []string{
-		`SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.position BETWEEN $2 AND $3 AND ` + kept,
-		`SELECT x.position FROM delivery_events x JOIN deliveries d ON d.id = x.delivery
-WHERE x.project = $1 AND x.position BETWEEN $2 AND $3 AND ` + kept,
+		`SELECT d.position, d.run_id, d.status = 'pending' FROM deliveries d WHERE d.project = $1 AND d.position BETWEEN $2 AND $3`,
+		`SELECT x.position, d.run_id, d.status = 'pending' FROM delivery_events x JOIN deliveries d ON d.id = x.delivery
+WHERE x.project = $1 AND x.position BETWEEN $2 AND $3`,
 	} {
-		found, err := p.numbers(ctx, query, p.cut.Project, first, last)
+		found, err := sqlrow.Collect(ctx, p.c, query, []any{p.cut.Project, first, last}, func(row sqlrow.Scanner) (d due, err error) {
+			err = row.Scan(&d.position, &d.run, &d.pending)
+			return d, err
+		})
 		if err != nil {
 			return nil, err
 		}
-		for _, position := range found {
-			needed[position] = true
-		}
+		deliveries = append(deliveries, found...)
+	}
+	ids := make([]string, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d.run
+	}
+	still, err := s.open(ctx, p, ids)
+	if err != nil {
+		return nil, err
+	}
+	needed := map[int64]bool{}
+	for _, d := range deliveries {
+		needed[d.position] = needed[d.position] || d.pending || still[d.run]
 	}
 	sets, err := sqlrow.Collect(ctx, p.c, `SELECT positions FROM partials WHERE project = $1`, []any{p.cut.Project},
 		func(row sqlrow.Scanner) (positions []int64, err error) {
-			return positions, row.Scan(sqlrow.JSONInto(&positions))
+			err = row.Scan(sqlrow.JSONInto(&positions))
+			return positions, err
 		})
 	for _, positions := range sets {
 		for _, position := range positions {

@@ -2,21 +2,23 @@ package retention
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 const (
-	open  = `('queued', 'running', 'waiting')`
-	ended = `status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`
+	openOnes = `('queued', 'running', 'waiting')`
+	ended    = `status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`
 	// endedAt is the index's own words: rows that other programs made need not have the time of their end.
 	endedAt = `COALESCE(ended_at, status_at, created_at)`
 )
 
 // OfRuns are the tables whose rows go with their run, by its run_id.
 func OfRuns() []string {
-	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants"}
+	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals"}
 }
 
 // runs deletes runs: first those that are too old, by their end, then those that are too many, by their creation.
@@ -66,7 +68,10 @@ AND `+endedAt+` >= $3 AND (`+endedAt+` > $3 OR id > $4) ORDER BY `+endedAt+`, id
 }
 
 func (p *page) spots(ctx context.Context, query string, args ...any) ([]spot, error) {
-	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (v spot, err error) { return v, row.Scan(&v.At, &v.ID) })
+	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (v spot, err error) {
+		err = row.Scan(&v.At, &v.ID)
+		return v, err
+	})
 }
 
 // deleteRuns deletes those of the runs that may go, with all that is theirs.
@@ -75,19 +80,75 @@ func (s *Store) deleteRuns(ctx context.Context, p *page, found []spot) error {
 	for i, v := range found {
 		ids[i] = v.ID
 	}
+	needed, err := s.neededRuns(ctx, p, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return needed[id] })
 	return sqlrow.In(ctx, s.db.Dialect(), ids, []any{p.cut.Settled.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
-		gone, err := sqlrow.Collect(ctx, p.c, `DELETE FROM runs WHERE `+ended+` AND `+endedAt+` < $1
-AND NOT EXISTS (SELECT 1 FROM run_links l JOIN runs p ON p.id = l.parent WHERE l.run_id = runs.id AND p.status IN `+open+`)
-AND NOT EXISTS (SELECT 1 FROM run_links l JOIN runs c ON c.id = l.run_id WHERE l.parent = runs.id AND l.parent <> '' AND c.status IN `+open+`)
-AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.run_id = runs.id AND d.status = 'pending')
-AND NOT EXISTS (SELECT 1 FROM batch_items i WHERE i.run_id = runs.id AND i.status = 'pending')
-AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
+		gone, err := sqlrow.Collect(ctx, p.c, `DELETE FROM runs WHERE `+ended+` AND `+endedAt+` < $1 AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
 		if err != nil {
 			return err
 		}
 		p.deleted["runs"] += int64(len(gone))
 		return s.deleteOfRuns(ctx, p, gone)
 	})
+}
+
+// neededRuns are those of the runs that have an open parent or an open child, or to which something is still to be done.
+//
+// Each query looks rows up by keys: joined, a planner that takes the one table for small would read the other as a whole.
+func (s *Store) neededRuns(ctx context.Context, p *page, ids []string) (map[string]bool, error) {
+	needed := map[string]bool{}
+	relatives := map[string][]string{}
+	err := sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+		for _, query := range []string{
+			`SELECT parent, run_id FROM run_links WHERE parent <> '' AND run_id IN ` + marks,
+			`SELECT run_id, parent FROM run_links WHERE parent <> '' AND parent IN ` + marks,
+		} {
+			_, err := sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (pair [2]string, err error) {
+				err = row.Scan(&pair[0], &pair[1])
+				relatives[pair[0]] = append(relatives[pair[0]], pair[1])
+				return pair, err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		for _, table := range []string{"deliveries", "batch_items"} {
+			pending, err := sqlrow.Collect(ctx, p.c, `SELECT run_id FROM `+table+` WHERE status = 'pending' AND run_id IN `+marks, args, sqlrow.ScanText)
+			if err != nil {
+				return err
+			}
+			for _, id := range pending {
+				needed[id] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	still, err := s.open(ctx, p, slices.Collect(maps.Keys(relatives)))
+	for relative := range still {
+		for _, id := range relatives[relative] {
+			needed[id] = true
+		}
+	}
+	return needed, err
+}
+
+// open are those of the runs that are.
+func (s *Store) open(ctx context.Context, p *page, ids []string) (map[string]bool, error) {
+	still := map[string]bool{}
+	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
+		list, err := sqlrow.Collect(ctx, p.c, `SELECT id FROM runs WHERE status IN `+openOnes+` AND id IN `+marks, args, sqlrow.ScanText)
+		for _, id := range list {
+			still[id] = true
+		}
+		return err
+	})
+	return still, err
 }
 
 func (s *Store) deleteOfRuns(ctx context.Context, p *page, gone []string) error {

@@ -117,7 +117,10 @@ func (p *page) remove(ctx context.Context, what, query string, args ...any) (int
 
 // numbers reads one column of numbers.
 func (p *page) numbers(ctx context.Context, query string, args ...any) ([]int64, error) {
-	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (n int64, err error) { return n, row.Scan(&n) })
+	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (n int64, err error) {
+		err = row.Scan(&n)
+		return n, err
+	})
 }
 
 // first is the number that a query for at most one has; 0 where it has none.

@@ -182,6 +182,10 @@ func fixtures() map[int64]fixture {
 				`SELECT message FROM task_failures WHERE run_id = 'r1'`:                                        "panic",
 			},
 		},
+		16: {
+			insert: []string{`UPDATE runs SET status = 'completed', ended_at = 7 WHERE id = 'r2'`},
+			want:   map[string]string{`SELECT id FROM runs WHERE ended_at = 7`: "r2"},
+		},
 		10: {
 			insert: []string{
 				`INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind, actor_name, created_at, paused,

@@ -226,6 +226,8 @@ func testBatchSelection(t *testing.T, open Opener) {
 
 	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", batch.Filter{}), wholePage).Total)
 	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", batch.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
+	require.EqualValues(t, 25, startBatch(t, s, filtered("b6", batch.Filter{Trigger: run.TriggerAPI}), wholePage).Total)
+	require.Zero(t, startBatch(t, s, filtered("b7", batch.Filter{Problems: []string{run.AnyProblem}}), wholePage).Total, "none is stuck")
 	none := startBatch(t, s, filtered("b4", batch.Filter{Workflow: "no/such"}), wholePage)
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)

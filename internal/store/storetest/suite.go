@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
@@ -46,6 +47,7 @@ type Store interface {
 	Tokens() *tokens.Store
 	Awaited() *awaited.Store
 	Batches() *batches.Store
+	retention.Store
 	Quotas() *quotas.Store
 	Verdicts() *verdicts.Store
 	Ping(ctx context.Context) error
@@ -163,6 +165,10 @@ func eventCases() []test {
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},
 		{"failed tasks", testFailures},
+		{"delete runs", testDeleteRuns},
+		{"delete runs by count", testDeleteRunsByCount},
+		{"delete events", testDeleteEvents},
+		{"delete history", testDeleteHistory},
 		{"batches", testBatches},
 		{"pause a batch", testBatchPause},
 		{"select the runs of a batch", testBatchSelection},

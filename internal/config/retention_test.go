@@ -1,0 +1,26 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+)
+
+func TestRetentionKeepsWhatIsInUse(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, config.Default().Retention.Validate())
+	r := config.Retention{
+		Interval: time.Millisecond, Runs: config.RetentionLimits{MaxAge: time.Minute}, Events: config.RetentionLimits{MaxAge: -time.Hour},
+		Audit: config.RetentionLimits{MaxCount: -1}, Batches: config.RetentionLimits{MaxAge: 720 * time.Hour, MaxCount: 10},
+	}
+	problems := r.Validate()
+	require.Len(t, problems, 4, "all at once: %v", problems)
+	require.ErrorContains(t, problems, "interval")
+	require.ErrorContains(t, problems, "runs.max_age")
+	require.ErrorContains(t, problems, "1m0s is too short; give at least 1h0m0s")
+	require.ErrorContains(t, problems, "events.max_age")
+	require.ErrorContains(t, problems, "audit.max_count")
+}

@@ -1,0 +1,181 @@
+package retention_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/retention"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func noon() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
+
+// rows is a store with so many pages of each kind in each project.
+type rows struct {
+	mu      sync.Mutex
+	pages   map[string]int // by project and kind
+	cuts    map[string]retention.Cut
+	entries []audit.Entry
+	broken  retention.Kind
+	taken   bool
+	counted map[string]int64
+	passes  int
+}
+
+func newRows() *rows {
+	return &rows{pages: map[string]int{}, cuts: map[string]retention.Cut{}, counted: map[string]int64{}}
+}
+
+func (r *rows) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return retention.Page{}, err
+	}
+	if kind == r.broken {
+		return retention.Page{}, errors.New("the database is away")
+	}
+	key := cut.Project + " " + string(kind)
+	r.cuts[key] = cut
+	left := r.pages[key]
+	if left == 0 {
+		return retention.Page{}, nil
+	}
+	r.pages[key]--
+	page := retention.Page{Deleted: map[string]int64{string(kind): int64(limit), "steps": 0}}
+	if left > 1 {
+		page.Next = after + "."
+	}
+	return page, nil
+}
+
+func (r *rows) ListProjects(_ context.Context, after string, limit int) (list []project.Project, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if after == "" {
+		r.passes++
+	}
+	for n := range 150 {
+		if name := fmt.Sprintf("p%03d", n); name > after && len(list) < limit {
+			list = append(list, project.Project{Name: name})
+		}
+	}
+	return list, nil
+}
+
+func (r *rows) WriteAudit(ctx context.Context, e audit.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries = append(r.entries, e)
+	return ctx.Err()
+}
+
+func (r *rows) Exclusive(ctx context.Context, _ string, fn func(context.Context) error) (bool, error) {
+	if r.taken {
+		return false, nil
+	}
+	return true, fn(ctx)
+}
+
+func (r *rows) Deleted(_ context.Context, kind string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counted[kind] += n
+}
+
+func keeper(r *rows, policy retention.Policy) *retention.Keeper {
+	return retention.New(r, retention.Options{Policy: policy, Every: time.Hour, Now: noon, Metrics: r})
+}
+
+func TestAPassGoesThroughAllProjects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRows()
+		r.pages["p001 runs"], r.pages["p001 audit"], r.pages["p149 runs"], r.pages[" audit"], r.pages["p001 events"] = 3, 1, 1, 2, 5
+		k := keeper(r, retention.Policy{retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
+		require.NoError(t, k.Pass(t.Context()))
+		require.Equal(t, retention.Cut{Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, Settled: noon().Add(-time.Hour)}, r.cuts["p149 runs"])
+		require.True(t, r.cuts["p000 audit"].Before.IsZero())
+		require.NotContains(t, r.cuts, "p001 events", "what nothing bounds is not looked at")
+		require.NotContains(t, r.cuts, " runs")
+		require.Equal(t, map[string]int64{"runs": 4 * 500, "audit": 3 * 500}, r.counted)
+
+		require.Len(t, r.entries, 3, "one for each project where something went")
+		e := r.entries[1]
+		require.Equal(t, []string{audit.RetentionDelete, "p001", "p001"}, []string{e.Action, e.Project, e.Subject})
+		require.JSONEq(t, `{"runs":1500,"audit":500}`, string(e.Detail))
+		require.True(t, json.Valid(r.entries[0].Detail))
+		require.Empty(t, r.entries[0].Project)
+		require.NoError(t, k.Pass(t.Context()))
+		require.Len(t, r.entries, 3, "a pass that finds nothing says nothing")
+	})
+}
+
+func TestWhatWentIsToldOfAlsoAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRows()
+		r.pages["p000 runs"], r.broken = 1, retention.Events
+		k := keeper(r, retention.Policy{retention.Runs: {MaxCount: 1}, retention.Events: {MaxCount: 1}})
+		require.ErrorContains(t, k.Pass(t.Context()), "the database is away")
+		require.Len(t, r.entries, 1)
+	})
+}
+
+func TestPassesAreRepeatedUntilTheStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRows()
+		k := keeper(r, retention.Policy{retention.Batches: {MaxCount: 1}})
+		require.NoError(t, k.Start(t.Context()))
+		synctest.Wait()
+		require.Equal(t, 1, r.passes)
+		time.Sleep(2*time.Hour + time.Minute)
+		synctest.Wait()
+		require.Equal(t, 3, r.passes)
+		require.NoError(t, k.Stop(t.Context()))
+	})
+}
+
+func TestAPassThatFailedIsMadeAgainSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRows()
+		r.broken = retention.Runs
+		k := keeper(r, retention.Policy{retention.Runs: {MaxAge: time.Hour}})
+		require.NoError(t, k.Start(t.Context()))
+		time.Sleep(5*time.Minute + time.Second)
+		synctest.Wait()
+		require.Equal(t, 6, r.passes)
+		require.NoError(t, k.Stop(t.Context()))
+	})
+}
+
+func TestNothingGoesWhereAnotherProcessWorksOrNothingIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy, free := newRows(), newRows()
+		busy.taken = true
+		for _, k := range []*retention.Keeper{
+			keeper(busy, retention.Policy{retention.Runs: {MaxCount: 1}}),
+			keeper(free, retention.Policy{retention.Runs: {}}),
+		} {
+			require.NoError(t, k.Start(t.Context()))
+			time.Sleep(time.Hour)
+			require.NoError(t, k.Stop(t.Context()))
+		}
+		require.Zero(t, busy.passes+free.passes)
+	})
+}
