@@ -142,7 +142,7 @@ func TestPassesAreRepeatedUntilTheStop(t *testing.T) {
 		require.NoError(t, k.Start(t.Context()))
 		synctest.Wait()
 		require.Equal(t, 1, r.passes)
-		time.Sleep(2*time.Hour + time.Minute)
+		<-time.After(2*time.Hour + time.Minute)
 		synctest.Wait()
 		require.Equal(t, 3, r.passes)
 		require.NoError(t, k.Stop(t.Context()))
@@ -156,7 +156,7 @@ func TestAPassThatFailedIsMadeAgainSoon(t *testing.T) {
 		r.broken = retention.Runs
 		k := keeper(r, retention.Policy{retention.Runs: {MaxAge: time.Hour}})
 		require.NoError(t, k.Start(t.Context()))
-		time.Sleep(5*time.Minute + time.Second)
+		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
 		require.Equal(t, 6, r.passes)
 		require.NoError(t, k.Stop(t.Context()))
@@ -173,7 +173,7 @@ func TestNothingGoesWhereAnotherProcessWorksOrNothingIsBounded(t *testing.T) {
 			keeper(free, retention.Policy{retention.Runs: {}}),
 		} {
 			require.NoError(t, k.Start(t.Context()))
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			require.NoError(t, k.Stop(t.Context()))
 		}
 		require.Zero(t, busy.passes+free.passes)
