@@ -140,7 +140,7 @@ type Auth struct {
 
 // ListenTLS names the files of the listener's TLS.
 type ListenTLS struct {
-	CertFile     string `yaml:"cert_file" default:"" kind:"file" doc:"Certificate of the listener with those that it is signed by, PEM. Needs key_file. Read again when it has changed: a rotation needs no restart. An expired one is reported by check-config; a server starts with it."`
+	CertFile     string `yaml:"cert_file" default:"" kind:"file" doc:"Certificate of the listener with those that it is signed by, PEM. Needs key_file. Read again when it has changed: a rotation needs no restart. One that does not fit its key keeps a server from starting."`
 	KeyFile      string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the certificate, PEM. Needs cert_file."`
 	ClientCAFile string `yaml:"client_ca_file" default:"" kind:"file" doc:"Authorities, PEM. Callers then need a certificate from one of them, beside their token; also those that ask for health and metrics."`
 	Disabled     bool   `yaml:"disabled" default:"false" doc:"States that beyond loopback something in front of this address, such as a load balancer or a service mesh, does TLS: tokens come here in plain text."`
