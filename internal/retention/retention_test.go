@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ type rows struct {
 	broken  retention.Kind
 	taken   bool
 	counted map[string]int64
-	passes  int
+	passes  atomic.Int32
 }
 
 func newRows() *rows {
@@ -65,7 +66,7 @@ func (r *rows) ListProjects(_ context.Context, after string, limit int) (list []
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if after == "" {
-		r.passes++
+		r.passes.Add(1)
 	}
 	for n := range 150 {
 		if name := fmt.Sprintf("p%03d", n); name > after && len(list) < limit {
@@ -141,10 +142,10 @@ func TestPassesAreRepeatedUntilTheStop(t *testing.T) {
 		k := keeper(r, retention.Policy{retention.Batches: {MaxCount: 1}})
 		require.NoError(t, k.Start(t.Context()))
 		synctest.Wait()
-		require.Equal(t, 1, r.passes)
+		require.EqualValues(t, 1, r.passes.Load())
 		<-time.After(2*time.Hour + time.Minute)
 		synctest.Wait()
-		require.Equal(t, 3, r.passes)
+		require.EqualValues(t, 3, r.passes.Load())
 		require.NoError(t, k.Stop(t.Context()))
 	})
 }
@@ -158,7 +159,7 @@ func TestAPassThatFailedIsMadeAgainSoon(t *testing.T) {
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
-		require.Equal(t, 6, r.passes)
+		require.EqualValues(t, 6, r.passes.Load())
 		require.NoError(t, k.Stop(t.Context()))
 	})
 }
@@ -176,6 +177,6 @@ func TestNothingGoesWhereAnotherProcessWorksOrNothingIsBounded(t *testing.T) {
 			<-time.After(time.Hour)
 			require.NoError(t, k.Stop(t.Context()))
 		}
-		require.Zero(t, busy.passes+free.passes)
+		require.Zero(t, busy.passes.Load()+free.passes.Load())
 	})
 }
