@@ -37,6 +37,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
@@ -134,7 +135,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	limits := dsl.DefaultLimits()
 	limits.MaxBytes = int(cfg.Workflows.MaxDefinitionBytes)
 
-	changes := run.NewChanges()
+	changes := notice.NewBoard()
 	var events *eventing // made below, of what is made here
 	ended := func(project string) { events.schedules.Ended(project) }
 	var kids *children // as well

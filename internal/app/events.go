@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/app/journal"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
@@ -22,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/event/router"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -65,14 +67,14 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 		return nil, err
 	}
 	e := &eventing{leases: leases}
-	hints, rows := event.NewHints(), a.store.Events()
+	hints, rows := notice.NewBoard(), a.store.Events()
 	e.events = event.NewService(rows, a.store, hints, e, event.Options{Limits: eventLimits(a.cfg), Now: time.Now})
 	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: serverID, Build: opts.Version, Client: manager.Client, Namespace: a.cfg.Temporal.Namespace,
 		Converter: payload.Converter(a.keys),
 		Describe:  func() map[string]string { return describe(manager) },
-		Leases:    leases, Inbox: e.inbox, Journal: journal{e.events, a.store},
+		Leases:    leases, Inbox: e.inbox, Journal: journal.New(e.events, a.store),
 		Timing: timing(a.cfg), Supervisor: supervisor(a.cfg), Metrics: tel.Dispatch(), Log: a.log,
 	})
 	if err != nil {

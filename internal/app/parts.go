@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
@@ -29,7 +30,7 @@ func (e ender) Stop(ctx context.Context) error { return e.end(ctx) }
 
 // observer passes what was projected on to watches and metrics.
 type observer struct {
-	changes *run.Changes
+	changes *notice.Board
 	runs    *telemetry.Runs
 	ended   func(project string)
 	// over is told of runs that have ended.

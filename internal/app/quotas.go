@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/admission"
@@ -36,7 +37,7 @@ func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error
 
 // quotas makes the parts over the service of runs. From then on the ends of runs are told to admission.
 func (a *App) quotas(
-	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *run.Changes, options run.Options, tel *telemetry.Telemetry,
+	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *notice.Board, options run.Options, tel *telemetry.Telemetry,
 ) (quotaParts, error) {
 	admitting := admission.New(runs.Service, placing{a.store.Quotas(), a.store}, starter, changes, options)
 	a.store.OnPlaces(admitting.Wake)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -25,7 +25,7 @@ type examiner struct {
 // stuck makes what finds runs without progress. Each process takes part, with or without workers: that there are none is one of
 // the reasons.
 func (a *App) stuck(
-	manager *conn.Manager, tap *projection.Tap, changes *run.Changes, events *event.Service, fingerprint func() worker.Fingerprint,
+	manager *conn.Manager, tap *projection.Tap, changes *notice.Board, events *event.Service, fingerprint func() worker.Fingerprint,
 ) (*stuck.Watcher, *stuck.Failures) {
 	failures, read := stuck.NewFailures(a.store.Verdicts()), payload.FailureConverter(a.keys)
 	tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -86,9 +87,9 @@ func (b *bell) count() int {
 }
 
 // serve starts a service and stops it with the test.
-func serve(t *testing.T, s *slow, b *bell) (*event.Service, *event.Hints) {
+func serve(t *testing.T, s *slow, b *bell) (*event.Service, *notice.Board) {
 	t.Helper()
-	hints := event.NewHints()
+	hints := notice.NewBoard()
 	service := event.NewService(s, s, hints, b, event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, service.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -32,13 +33,13 @@ type Service struct {
 	store     Store
 	projects  Projects
 	opts      Options
-	hints     *Hints
+	hints     *notice.Board
 	committer *committer
 	ringer    *ringer
 }
 
 // NewService wires the service. hints are told of what this process commits; bell is rung where a dispatcher sleeps.
-func NewService(store Store, projects Projects, hints *Hints, bell Bell, opts Options) *Service {
+func NewService(store Store, projects Projects, hints *notice.Board, bell Bell, opts Options) *Service {
 	s := &Service{store: store, projects: projects, opts: opts, hints: hints, ringer: newRinger(bell)}
 	s.committer = newCommitter(store, s.committed)
 	return s

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
 func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
@@ -31,7 +32,7 @@ func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
 
 func TestListRefusesUnknownStatuses(t *testing.T) {
 	t.Parallel()
-	service := event.NewService(&slow{}, &slow{}, event.NewHints(), &bell{}, event.Options{})
+	service := event.NewService(&slow{}, &slow{}, notice.NewBoard(), &bell{}, event.Options{})
 	_, err := service.List(t.Context(), event.ListFilter{Project: shop, Statuses: []event.Status{event.Pending, "lost"}})
 	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
 	require.ErrorContains(t, err, `"lost" is none of pending, routed, unmatched, rejected`)

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
@@ -75,7 +76,7 @@ type platform struct {
 	link    *fakeLink
 	store   *store.Store
 	runs    *control.Service
-	changes *run.Changes
+	changes *notice.Board
 	log     *lockedBuffer
 	client  *http.Client
 	base    string
@@ -119,7 +120,7 @@ do:
 func start(t *testing.T, change func(*rpc.Options)) *platform {
 	t.Helper()
 	ctx := t.Context()
-	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: run.NewChanges(), log: &lockedBuffer{}}
+	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: notice.NewBoard(), log: &lockedBuffer{}}
 
 	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true})
 	require.NoError(t, err)

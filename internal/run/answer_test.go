@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -204,7 +205,7 @@ func TestTheSecondCallerIsToldNoLie(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publish(t, "examples/hello", "1.0.0")
-		for i, changes := range []*run.Changes{b.changes, run.NewChanges()} {
+		for i, changes := range []*notice.Board{b.changes, notice.NewBoard()} {
 			found := make(chan struct{}, 1)
 			second := run.NewService(joining{b.store, found}, b.engine, b.workflows, documents{b.store}, changes, b.opts)
 			f := b.freeze()

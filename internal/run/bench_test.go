@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
@@ -156,7 +157,7 @@ type bench struct {
 	store     *store.Store
 	workflows *workflow.Service
 	engine    *engineDouble
-	changes   *run.Changes
+	changes   *notice.Board
 	metrics   *tally
 	opts      run.Options
 	rate      float64 // of queues, in runs per second
@@ -198,7 +199,7 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 	require.NoError(t, kept.Start(ctx))
 	b := &bench{
 		ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, engine: &engineDouble{},
-		changes: run.NewChanges(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		changes: notice.NewBoard(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
 	b.opts = run.Options{
@@ -222,7 +223,7 @@ func (b *bench) process(t testing.TB, over run.Store, change func(*run.Options))
 	change(&opts)
 	changes := b.changes
 	if b.Service != nil {
-		changes = run.NewChanges()
+		changes = notice.NewBoard()
 	}
 	s := run.NewService(over, b.engine, b.workflows, documents{b.store}, changes, opts)
 	ctx := b.ctx

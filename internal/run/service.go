@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run/places"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -135,7 +136,7 @@ type Service struct {
 	engine    Engine
 	workflows Workflows
 	documents Documents
-	changes   *Changes
+	changes   *notice.Board
 	opts      Options
 	handOvers *places.Places
 }
@@ -146,7 +147,7 @@ const (
 )
 
 // NewService wires the service. changes is told of every change that this process makes to a run.
-func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *Changes, opts Options) *Service {
+func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *notice.Board, opts Options) *Service {
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,

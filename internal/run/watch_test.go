@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -232,7 +233,7 @@ func TestWatchComparesWithTheEngine(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	c := run.NewChanges()
+	c := notice.NewBoard()
 	one, stopOne := c.Subscribe("r1")
 	two, stopTwo := c.Subscribe("r1")
 	other, stopOther := c.Subscribe("r2")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -49,7 +50,7 @@ type Options struct {
 	Runs    Runs
 	Waker   Waker
 	// Hints are told of what other processes commit, and tell of what this one does.
-	Hints *event.Hints
+	Hints *notice.Board
 }
 
 // Router is an [inbox.Inbox] over a store of events. It is safe for concurrent use.

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/event/router"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -116,11 +117,11 @@ func newBench(t *testing.T, o store.Options) *bench {
 		workflows: workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now),
 		engine:    &engine{started: map[string]int{}}, bells: make(chan string, 100),
 	}
-	hints := event.NewHints()
+	hints := notice.NewBoard()
 	b.events = event.NewService(kept.Events(), kept, hints, bells(b.bells), event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, b.events.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.events.Stop(last)) })
-	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, run.NewChanges(), run.Options{
+	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, notice.NewBoard(), run.Options{
 		MaxInputBytes: 1 << 20, StartTimeout: time.Minute, AnswerWithin: time.Minute, Now: time.Now, Metrics: b.engine,
 	})
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })

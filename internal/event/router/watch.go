@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // watcher asks for news for all dispatchers of the process at once, while somebody waits.
 type watcher struct {
 	store event.Store
-	hints *event.Hints
+	hints *notice.Board
 	// wanted gets a value when somebody comes.
 	wanted chan struct{}
 
@@ -33,7 +34,7 @@ type watcher struct {
 	marked chan struct{}
 }
 
-func newWatcher(store event.Store, hints *event.Hints) *watcher {
+func newWatcher(store event.Store, hints *notice.Board) *watcher {
 	return &watcher{store: store, hints: hints, wanted: make(chan struct{}, 1), marked: make(chan struct{})}
 }
 

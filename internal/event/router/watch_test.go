@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/router"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,9 +65,9 @@ func (b *bulletin) questions() int {
 	return n
 }
 
-func watching(t *testing.T, b *bulletin) (*router.Router, *event.Hints) {
+func watching(t *testing.T, b *bulletin) (*router.Router, *notice.Board) {
 	t.Helper()
-	hints := event.NewHints()
+	hints := notice.NewBoard()
 	r := router.New(router.Options{Store: b, Hints: hints})
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
@@ -145,7 +146,7 @@ func TestAwaitWhileTheStoreIsAway(t *testing.T) {
 func TestAwaitEndsWithTheRouter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := router.New(router.Options{Store: &bulletin{}, Hints: event.NewHints()})
+		r := router.New(router.Options{Store: &bulletin{}, Hints: notice.NewBoard()})
 		require.NoError(t, r.Stop(t.Context()), "one that was never started")
 		require.NoError(t, r.Start(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -44,7 +45,7 @@ type Admission struct {
 	service *run.Service
 	store   Store
 	engine  run.Engine
-	changes *run.Changes
+	changes *notice.Board
 	opts    run.Options
 
 	mu    sync.Mutex
@@ -60,7 +61,7 @@ type Admission struct {
 }
 
 // New returns the admission of the service's runs. What follows the store is what the service was made with.
-func New(service *run.Service, store Store, engine run.Engine, changes *run.Changes, opts run.Options) *Admission {
+func New(service *run.Service, store Store, engine run.Engine, changes *notice.Board, opts run.Options) *Admission {
 	return &Admission{
 		service: service, store: store, engine: engine, changes: changes, opts: opts,
 		woken: map[string]struct{}{}, wake: make(chan struct{}, 1), handing: make(chan struct{}, width),

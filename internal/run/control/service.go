@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -24,13 +25,13 @@ type Service struct {
 
 	store     run.Store
 	engine    run.Engine
-	changes   *run.Changes
+	changes   *notice.Board
 	originals run.Originals
 	opts      run.Options
 }
 
 // New wires the service over the one that starts and finds runs, with what that one has.
-func New(runs *run.Service, store run.Store, engine run.Engine, changes *run.Changes, opts run.Options) *Service {
+func New(runs *run.Service, store run.Store, engine run.Engine, changes *notice.Board, opts run.Options) *Service {
 	s := &Service{Service: runs, store: store, engine: engine, changes: changes, originals: opts.Originals, opts: opts}
 	if s.originals == nil {
 		s.originals = rows{}

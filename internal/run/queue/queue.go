@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -41,7 +42,7 @@ type Queue struct {
 	service *run.Service
 	store   run.Store
 	engine  run.Engine
-	changes *run.Changes
+	changes *notice.Board
 	opts    run.Options
 	wake    chan struct{}
 	// next is when the pace lets the next run be started.
@@ -53,7 +54,7 @@ type Queue struct {
 }
 
 // New returns the queue of the service's runs. The rest is what the service was made with.
-func New(service *run.Service, store run.Store, engine run.Engine, changes *run.Changes, opts run.Options) *Queue {
+func New(service *run.Service, store run.Store, engine run.Engine, changes *notice.Board, opts run.Options) *Queue {
 	return &Queue{service: service, store: store, engine: engine, changes: changes, opts: opts, wake: make(chan struct{}, 1)}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
@@ -168,7 +169,7 @@ type bench struct {
 	store   *store.Store
 	engine  *temporal
 	metrics *tally
-	changes *run.Changes
+	changes *notice.Board
 }
 
 // inBubble runs a test in a bubble where time passes when everybody waits.
@@ -186,7 +187,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		require.NoError(t, kept.Start(ctx))
 		b := &bench{
 			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, metrics: &tally{kinds: map[string]int{}},
-			changes: run.NewChanges(), engine: &temporal{
+			changes: notice.NewBoard(), engine: &temporal{
 				place: run.Place{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"},
 				known: map[string]run.Execution{}, rebuilt: map[string]run.Update{}, origins: map[string]run.Origin{},
 			},

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	// Metrics is told of corrections.
 	Metrics run.ReconcileMetrics
 	// Changes is told of runs that were corrected.
-	Changes *run.Changes
+	Changes *notice.Board
 }
 
 // Reconciler compares rows with Temporal and puts right what differs.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -61,7 +62,7 @@ type Options struct {
 	// Fingerprint is what the workers of this process's runs must agree about.
 	Fingerprint func() worker.Fingerprint
 	// Changes is told of runs whose verdict was changed.
-	Changes *run.Changes
+	Changes *notice.Board
 	// Committed is told of each project that got events; wake tells that its dispatcher is parked. It must not block.
 	Committed func(ctx context.Context, project string, wake bool)
 }

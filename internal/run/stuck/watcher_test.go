@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/problem"
@@ -76,7 +77,7 @@ type world struct {
 	store     *store.Store
 	engine    *temporal
 	now       time.Time
-	changes   *run.Changes
+	changes   *notice.Board
 	committed []string
 }
 
@@ -87,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	w := &world{
-		store: s, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), changes: run.NewChanges(),
+		store: s, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), changes: notice.NewBoard(),
 		engine: &temporal{queue: stuck.QueueState{Name: "signalbox-default"}, executions: map[string]verdict.Execution{}},
 	}
 	w.Watcher = stuck.New(s.Verdicts(), s, w.engine, stuck.Options{

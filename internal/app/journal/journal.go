@@ -1,4 +1,6 @@
-package app
+// Package journal keeps what became of dispatchers where people and workflows find it: in the history of owners, in the audit log, and
+// as events.
+package journal
 
 import (
 	"context"
@@ -15,18 +17,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// journal keeps what became of dispatchers: in the history of owners, in the audit log, and as events that others can act on.
-type journal struct {
-	events *event.Service
-	log    interface {
-		WriteAudit(ctx context.Context, e audit.Entry) error
-	}
+// Log is the audit log.
+type Log interface {
+	WriteAudit(ctx context.Context, e audit.Entry) error
 }
 
-var _ dispatch.Journal = journal{}
+// Journal is a dispatch.Journal.
+type Journal struct {
+	events *event.Service
+	log    Log
+}
+
+var _ dispatch.Journal = Journal{}
+
+// New returns a journal.
+func New(events *event.Service, log Log) Journal { return Journal{events, log} }
 
 // OwnerChanged implements [dispatch.Journal]. That an owner lost its lease is told by who wins it next.
-func (j journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
+func (j Journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
 	if c.Outcome == dispatch.Lost {
 		return nil
 	}
@@ -37,7 +45,7 @@ func (j journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error
 }
 
 // Terminated implements [dispatch.Journal].
-func (j journal) Terminated(ctx context.Context, t dispatch.Termination) error {
+func (j Journal) Terminated(ctx context.Context, t dispatch.Termination) error {
 	entry := entryOf(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
 		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
 	})
@@ -45,7 +53,7 @@ func (j journal) Terminated(ctx context.Context, t dispatch.Termination) error {
 }
 
 // Evicted implements [dispatch.Journal].
-func (j journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
+func (j Journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
 	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, strings.Join(e.Evicted, " "), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{

@@ -1,4 +1,4 @@
-package app
+package journal_test
 
 import (
 	"context"
@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/internal/app/journal"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
@@ -24,8 +26,8 @@ func TestEvictionsOfManyAreKept(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
 	require.NoError(t, s.Start(ctx))
-	j := journal{event.NewService(s.Events(), s, event.NewHints(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s}
-	eviction := dispatch.Eviction{Name: dispatcherOf(project.Default), By: "server-0", At: time.Now()}
+	j := journal.New(event.NewService(s.Events(), s, notice.NewBoard(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+	eviction := dispatch.Eviction{Name: dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
 	for i := range 100 {
 		eviction.Evicted = append(eviction.Evicted, fmt.Sprintf("server-%02d.of.some.machine.example.com-12345-0197a6a0", i))
 	}
