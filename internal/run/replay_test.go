@@ -76,7 +76,7 @@ func secretive(t *testing.T) (*bench, *control.Service, run.Run) {
 	return b, control.New(b.Service, b.store, b.engine, b.changes, opts), r
 }
 
-func TestReplayUsesTheOriginal(t *testing.T) {
+func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases look at one bench in turn
 	t.Parallel()
 	b, s, first := secretive(t)
 	var given string
@@ -111,7 +111,7 @@ func TestReplayUsesTheOriginal(t *testing.T) {
 	}
 }
 
-func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) {
+func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) { //nolint:tparallel // the cases look at one bench in turn
 	t.Parallel()
 	b, s, first := secretive(t)
 	b.publish(t, "examples/other", "1.0.0")

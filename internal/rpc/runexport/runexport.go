@@ -38,24 +38,24 @@ const (
 
 // Runs are the runs as the API tells of them.
 type Runs interface {
-	GetRun(context.Context, *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error)
-	ListRuns(context.Context, *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error)
-	ListSteps(context.Context, *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error)
+	GetRun(ctx context.Context, req *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error)
+	ListRuns(ctx context.Context, req *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error)
+	ListSteps(ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error)
 }
 
 // Workflows are the workflows as the API tells of them.
 type Workflows interface {
-	GetWorkflow(context.Context, *connect.Request[signalboxv1.GetWorkflowRequest]) (*connect.Response[signalboxv1.GetWorkflowResponse], error)
+	GetWorkflow(ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowRequest]) (*connect.Response[signalboxv1.GetWorkflowResponse], error)
 }
 
 // Audit is the audit log as the API tells of it.
 type Audit interface {
-	ListAudit(context.Context, *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error)
+	ListAudit(ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error)
 }
 
 // Events are the events as the API tells of them.
 type Events interface {
-	GetEvent(context.Context, *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error)
+	GetEvent(ctx context.Context, req *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error)
 }
 
 // Touched knows which deliveries a run had: those that started it or woke it, or should have.
