@@ -141,10 +141,11 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 // insertLimited adds a run in a project that has, or had, a limit of runs: in a place, or in the queue for one.
 func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
 	limited, place, number, err := quotas.Accept(ctx, c, r.Project)
-	if err != nil || !limited {
+	if err != nil {
 		return r, false, err
 	}
-	if place {
+	// Without a limit there may be a queue all the same, of rows that came about otherwise: newcomers do not wait behind those.
+	if !limited || place {
 		made, err := insert(ctx, c, &r, "", nil)
 		return r, made, err
 	}

@@ -66,6 +66,15 @@ func testQuota(t *testing.T, open Opener) {
 	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
 }
 
+// A row that waits for a place in a project that never had a limit, however it came about, holds nobody up.
+func testQueueWithoutLimit(t *testing.T, open Opener) {
+	s := open(t)
+	waiting := newRun("r1", 1)
+	waiting.QueuedReason = run.QueuedAdmission
+	insert(t, s, waiting)
+	require.Equal(t, run.QueuedStarting, insert(t, s, newRun("r2", 2)).QueuedReason)
+}
+
 func testPlaces(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	insert(t, s, newRun("before", 0))

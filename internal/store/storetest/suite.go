@@ -123,6 +123,7 @@ func cases() []test {
 		{"tell of a run or remove it", testTellOrRemove},
 		{"quota", testQuota},
 		{"places", testPlaces},
+		{"queue without limit", testQueueWithoutLimit},
 		{"ends in the queue for places", testAdmissionQueueEnds},
 		{"places at once", testPlacesAtOnce},
 		{"steps of a period", testStepsOfAPeriod},
