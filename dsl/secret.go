@@ -13,10 +13,10 @@ import (
 )
 
 // secretsVariable is the variable under which expressions name secrets.
-const secretsVariable = "secrets" //nolint:gosec // a name
+const secretsVariable = "secrets"
 
 // SecretPattern is what the name of a secret is like: it is a file's name and part of a variable's wherever secrets are kept.
-const SecretPattern = `^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$`
+const SecretPattern = `^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$` //nolint:gosec // a name's
 
 // DeclaredSecret is a secret that a document says it uses.
 type DeclaredSecret struct {

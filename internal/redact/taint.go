@@ -105,7 +105,7 @@ func Named(name []byte) bool {
 		return false
 	}
 	plain := buffer[:n]
-	switch plain[n-1] {
+	switch plain[n-1] { //nolint:gosec // n is at least 3
 	case 'd':
 		return ends(plain, "password", "passwd", "pwd")
 	case 's':

@@ -79,7 +79,7 @@ func (w *walker) value(trees []*tree) {
 		}
 	default:
 		w.scalar()
-		if text := string(w.in[start:w.pos]); w.taint.Any() && w.taint.values[text] {
+		if w.taint.Any() && w.taint.values[string(w.in[start:w.pos])] {
 			w.replace(start, w.pos, quotedMark)
 		}
 	}
@@ -261,7 +261,7 @@ func quote(text string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // texts always encode
+	_ = encoder.Encode(text) //nolint:errchkjson // texts always encode
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

@@ -79,7 +79,7 @@ func (r *Ring) Active() string { return r.active }
 
 // Seal seals a value. about says what it is and whose; whoever opens it must say the same.
 func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {
-	head := slices.Concat([]byte{version, byte(len(r.active))}, []byte(r.active))
+	head := slices.Concat([]byte{version, byte(len(r.active))}, []byte(r.active)) //nolint:gosec // at most maxID
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails, says the package
 	box, err := r.box(r.active, salt)
@@ -88,7 +88,7 @@ func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {
 	}
 	out := make([]byte, 0, len(head)+saltSize+len(plain)+box.Overhead())
 	out = append(append(out, head...), salt...)
-	return box.Seal(out, nil, plain, context(head, about)), nil
+	return box.Seal(out, nil, plain, context(head, about)), nil //nolint:gosec // the box makes the nonce
 }
 
 // Open opens what Seal has made. Its errors are [*MissingKeyError], and [ErrForged].

@@ -40,7 +40,7 @@ func Layer() config.Layer {
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
 		Check: func(cfg *config.Config) config.Problems {
 			if cfg.Encryption.Validate() != nil {
-				return nil // the configuration reports it itself
+				return nil //nolint:nilerr // the configuration reports it itself
 			}
 			_, err := Ring(cfg.Encryption)
 			problems, _ := err.(config.Problems) //nolint:errorlint // Ring gives nothing else

@@ -142,7 +142,7 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 	if err != nil {
 		return flow.HTTPResponse{}, outward(unresolved(ctx, r, err), nil)
 	}
-	res, body, err := c.exchange(ctx, bounded, r, sealed)
+	res, body, err := c.exchange(ctx, bounded, r, sealed) //nolint:bodyclose // it was read and closed
 	scrubber := scrub.New(sealed.credentials()...)
 	if err != nil {
 		return flow.HTTPResponse{}, outward(err, scrubber)
@@ -166,7 +166,7 @@ func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *s
 			return nil, nil, unauthenticated(ctx, bounded, r, err)
 		}
 	}
-	res, body, err := c.send(req, r.MaxResponseBytes) //nolint:bodyclose // send has read and closed it
+	res, body, err := c.send(req, r.MaxResponseBytes)
 	if err != nil {
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}

@@ -51,7 +51,7 @@ var _ workflow.ContextAware = sealing{}
 
 // WithWorkflowContext implements workflow.ContextAware.
 func (s sealing) WithWorkflowContext(workflow.Context) converter.DataConverter {
-	return giving{s.DataConverter}
+	return giving(s)
 }
 
 // WithContext implements workflow.ContextAware.

@@ -6,7 +6,6 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -52,8 +51,6 @@ func noView() error {
 
 // Runs answers signalbox.v1.RunService.
 type Runs struct {
-	signalboxv1connect.UnimplementedRunServiceHandler
-
 	service  RunService
 	projects message.ProjectFinder
 	opts     RunOptions
