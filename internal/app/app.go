@@ -168,7 +168,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
 	a.then(step{ender{runs.Close}, false})
 	kids = a.children(runs)
-	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service); err != nil {
+	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service, safe); err != nil {
 		return err
 	}
 	quotas, err := a.quotas(runs, starter, manager, changes, options, tel)

@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -61,13 +62,14 @@ func (a *App) openLeases() (lease.Store, error) {
 
 // eventing makes the parts that take events and deliver them. Each process rings and asks; those with the role of a worker own
 // dispatchers as well, once [dispatch.Dispatchers.Start] was called.
-func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service) (*eventing, error) {
+func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service, safe *vault.Vault) (*eventing, error) {
 	leases, err := a.openLeases()
 	if err != nil {
 		return nil, err
 	}
 	e := &eventing{leases: leases}
-	hints, rows := notice.NewBoard(), a.store.Events()
+	hints, timers := notice.NewBoard(), a.store.Events()
+	rows := safe.Events(timers)
 	e.events = event.NewService(rows, a.store, hints, e, event.Options{Limits: eventLimits(a.cfg), Now: time.Now})
 	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
@@ -87,7 +89,7 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	if err != nil {
 		return nil, err
 	}
-	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: rows, Store: a.store, Now: time.Now})
+	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: timers, Store: a.store, Now: time.Now})
 	a.then(step{e.events, false}, step{e.inbox, false})
 	return e, nil
 }

@@ -103,6 +103,7 @@ func (w eventWork) emit(ctx context.Context, r flow.EmitRequest) error {
 	if err != nil {
 		return refused(err)
 	}
+	parsed.RunID = r.RunID
 	giver := auth.Actor{Kind: auth.KindSystem, Name: "run " + r.RunID}
 	_, err = w.events.Publish(auth.WithActor(ctx, giver), r.Project, []event.Event{parsed})
 	return refused(err)

@@ -40,9 +40,19 @@ type Event struct {
 	DataBase64 bool
 	ReceivedAt time.Time
 	// Actor is who gave it.
-	Actor  string
+	Actor string
+	// RunID is the run that emits it: what is sensitive in the run is so in the event. It is not kept.
+	RunID  string
 	Status Status
 	Reason string
+	// Original is what the marks in Subject, Extensions and Data stand for; nil where there are none. Who shows events does not read it.
+	Original *Original
+}
+
+// Original is what an event was before marks were put in, sealed.
+type Original struct {
+	KeyID  string
+	Sealed []byte
 }
 
 // Kind is what a delivery does.

@@ -47,7 +47,7 @@ func Arrows() []Rule {
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "settings of Redis, as the store of leases takes them"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/seal"}), "the keys that settings name"},
-		{"internal/run/vault", slices.Concat(domain, ambient, language, []string{"internal/seal"}), "what runs hold and do not show"},
+		{"internal/run/vault", slices.Concat(domain, ambient, language, []string{"dispatch/inbox", "internal/seal"}), "what runs hold and do not show"},
 		{"internal/seal", nil, "keys know nothing of what they seal"},
 		{"internal/telemetry", slices.Concat(ambient, []string{"internal/system"}), "metrics know nothing of what they measure, but what the platform tells of itself"},
 		{"internal/health", ambient, "asks through interfaces of its own"},

@@ -27,6 +27,8 @@ const (
 	plantedName   = "planted-under-a-name"
 	plantedPlace  = "planted-at-a-place"
 	plantedResult = "planted-in-a-result"
+	plantedEvent  = "planted-in-an-event"
+	plantedNews   = "planted-in-the-news"
 )
 
 // secretive passes its secrets on, gets another one, and fails with all of them in the error.
@@ -78,7 +80,9 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 			require.Contains(t, body, "planted-")
 		}
 
-		nowhere(t, "answers", answers(t, s, id))
+		roused := rouse(t, s)
+		nowhere(t, "answers", answers(t, s, id)+answers(t, s, roused)+told(t, s))
+		nowhere(t, "what Temporal shows", visible(t, temporal.Address, id)+visible(t, temporal.Address, roused))
 		unredacted(t, s, id, input)
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
@@ -96,7 +100,7 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 func nowhere(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
-	for _, planted := range []string{plantedName, plantedPlace, plantedResult} {
+	for _, planted := range []string{plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews} {
 		if at := strings.Index(text, planted); at >= 0 {
 			t.Errorf("%s is in %s: …%q…", planted, where, text[max(0, at-300):min(len(text), at+100)])
 		}
@@ -109,6 +113,8 @@ func answers(t *testing.T, s *platform.Server, id string) string {
 	var all strings.Builder
 	for _, path := range []string{
 		"/v1/projects/default/runs/" + id, "/v1/projects/default/runs/" + id + "/steps", "/v1/projects/default/runs", "/v1/projects/default/audit",
+		"/v1/projects/default/runs/" + id + ":export", "/v1/projects/default/runs:export?format=csv", "/v1/projects/default/runs:export?format=json",
+		"/v1/projects/default/audit:export?format=json",
 	} {
 		status, body, err := s.Get(t.Context(), path)
 		require.NoError(t, err)

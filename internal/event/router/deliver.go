@@ -35,6 +35,12 @@ func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) in
 	if !ok || len(item.Events) == 0 {
 		return inbox.Outcome{Result: inbox.Dead, Reason: "the events of the delivery are gone"}
 	}
+	for _, e := range item.Events {
+		if e.Original != nil {
+			return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf(
+				"what is sensitive in event %d was sealed with the key %q, which does not open it here; deliver it again when it does", e.Position, e.Original.KeyID)}
+		}
+	}
 	ctx = auth.WithActor(ctx, auth.System())
 	if item.Kind == event.Wake {
 		return r.wake(ctx, item, d.Attempt)

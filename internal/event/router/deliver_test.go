@@ -49,6 +49,20 @@ func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outc
 	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
 }
 
+func TestWhatIsSealedIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []event.Kind{event.Start, event.Wake} {
+		g := &targets{}
+		e := anEvent(4, `{"password":"mark"}`)
+		e.Original = &event.Original{KeyID: "k1"}
+		outcome := deliver(t, g, event.Delivery{ID: "d", Project: shop, Kind: kind, RunID: "r", Events: []event.Event{anEvent(3, ""), e}}, 1)
+		require.Equal(t, inbox.Dead, outcome.Result)
+		require.Contains(t, outcome.Reason, `event 4 was sealed with the key "k1"`)
+		require.Empty(t, g.started)
+		require.Empty(t, g.woken)
+	}
+}
+
 func TestDeliverStarts(t *testing.T) {
 	t.Parallel()
 	g := &targets{}

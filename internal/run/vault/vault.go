@@ -3,6 +3,7 @@
 //	v := vault.New(keys, store.Originals(), documents)
 //	rows := v.Rows(store)        // for everything that writes runs: what it writes has marks, and sealed originals beside them
 //	engine := v.Engine(engine)   // for everything that starts them: what is started has the original input
+//	events := v.Events(events)   // the same for events: what is kept has marks, what is delivered has none
 //	input, err := v.Input(ctx, r)
 //
 // Rows are the one form that every reader gets: lists, exports, events and logs cannot show more than is in them. Who may see more
@@ -11,7 +12,6 @@
 package vault
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -268,17 +268,4 @@ func (v *Vault) OpenSteps(ctx context.Context, id string, steps []run.Step) ([]r
 		s.Input, s.Output, s.Error, s.Attempts = original.Input, original.Output, original.Error, original.Attempts
 	}
 	return steps, nil
-}
-
-// Text puts marks into a text about a run: what is known to be sensitive in it.
-func (v *Vault) Text(ctx context.Context, id, text string) (string, error) {
-	found, err := v.secrecies(ctx, []string{id})
-	if err != nil {
-		return "", err
-	}
-	s := cmp.Or(found[id], &secrecy{})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clean, _ := s.taint.Text(text)
-	return clean, nil
 }

@@ -239,6 +239,10 @@ func fixtures() map[int64]fixture {
 			},
 			want: map[string]string{`SELECT id FROM deliveries WHERE run_id = 'r1' ORDER BY position, id`: "d17"},
 		},
+		18: {
+			insert: []string{`UPDATE events SET original_key = 'k1' WHERE project = 'shop'`},
+			want:   map[string]string{`SELECT DISTINCT original_key FROM events WHERE project = 'shop'`: "k1"},
+		},
 	}
 }
 

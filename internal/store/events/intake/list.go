@@ -17,8 +17,13 @@ const (
 e.data_base64, e.received_at, e.actor, e.extensions, e.data`
 	// outcome of an event: of the stretch that it is in, which is the first one that does not end before it.
 	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
-	// selectEvent has the outcome beside the event; those that are not routed have none.
-	selectEvent = `SELECT ` + eventColumns + `, COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '') FROM events e`
+	// outcomeColumns has it; those that are not routed have none.
+	outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
+	// originalColumns are read by those who deliver.
+	originalColumns = `COALESCE(e.original_key, ''), e.original`
+	// selectEvent has the outcome beside the event; selectWhole has its original as well.
+	selectEvent = `SELECT ` + eventColumns + `, ` + outcomeColumns + ` FROM events e`
+	selectWhole = `SELECT ` + eventColumns + `, ` + outcomeColumns + `, ` + originalColumns + ` FROM events e`
 )
 
 func eventInto(e *event.Event) []any {
@@ -31,6 +36,21 @@ func eventInto(e *event.Event) []any {
 func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
 	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason)...)
 	return e, err
+}
+
+func scanWhole(row sqlrow.Scanner) (e event.Event, err error) {
+	var original event.Original
+	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason, &original.KeyID, &original.Sealed)...)
+	e.Original = there(original)
+	return e, err
+}
+
+// there is an original, unless the event has none.
+func there(o event.Original) *event.Original {
+	if o.KeyID == "" {
+		return nil
+	}
+	return &o
 }
 
 // GetEvent implements [event.Store].
@@ -131,16 +151,18 @@ func conditions(w *sqlrow.Where, f event.ListFilter) {
 	}
 }
 
-// Behind reads up to limit events behind the position up to which the project's are routed, in order.
+// Behind reads up to limit events with their originals behind the position up to which the project's are routed, in order.
 func (s *Store) Behind(ctx context.Context, c sqldb.Conn, project string, limit int) ([]event.Event, error) {
-	return sqlrow.Collect(ctx, c, `SELECT `+eventColumns+` FROM events e WHERE e.project = $1 AND
+	return sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e WHERE e.project = $1 AND
 e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
 		[]any{project}, scanPending)
 }
 
 func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
 	e.Status = event.Pending
-	err = row.Scan(eventInto(&e)...)
+	var original event.Original
+	err = row.Scan(append(eventInto(&e), &original.KeyID, &original.Sealed)...)
+	e.Original = there(original)
 	return e, err
 }
 
@@ -168,12 +190,12 @@ func (s *Store) Identities(ctx context.Context, c sqldb.Conn, project string, po
 // denseEnough is how many events are read for one that is wanted, rather than to look each up.
 const denseEnough = 4
 
-// At reads events by their positions, in order. Mostly they are close together.
+// At reads events with their originals by their positions, in order. Mostly they are close together.
 func (s *Store) At(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
 	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
 	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
-		list, err = sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
-			[]any{project, positions[0], positions[n-1]}, scanEvent)
+		list, err = sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+			[]any{project, positions[0], positions[n-1]}, scanWhole)
 		return slices.DeleteFunc(list, func(e event.Event) bool {
 			_, wanted := slices.BinarySearch(positions, e.Position)
 			return !wanted
@@ -184,8 +206,8 @@ func (s *Store) At(ctx context.Context, c sqldb.Conn, project string, positions 
 		for _, p := range part {
 			args = append(args, p)
 		}
-		found, err := sqlrow.Collect(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position IN `+
-			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanEvent)
+		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanWhole)
 		if err != nil {
 			return nil, err
 		}

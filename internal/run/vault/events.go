@@ -1,0 +1,180 @@
+package vault
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+)
+
+// Events is a store of events into which nothing sensitive is written. Those who match and deliver get from it what was published;
+// an event whose original does not open keeps its marks and its [event.Event.Original], so that one lost key holds nothing else up.
+type Events struct {
+	event.Store
+
+	vault *Vault
+}
+
+// Events returns the store with marks and sealed originals in what is written through it.
+func (v *Vault) Events(below event.Store) *Events { return &Events{Store: below, vault: v} }
+
+// Publish implements [event.IntakeStore].
+func (s *Events) Publish(ctx context.Context, project string, list []event.Event) ([]event.Accepted, bool, error) {
+	hidden, err := s.vault.hideEvents(ctx, project, list)
+	if err != nil {
+		return nil, false, err
+	}
+	return s.Store.Publish(ctx, project, hidden)
+}
+
+// Unrouted implements [event.RoutingStore].
+func (s *Events) Unrouted(ctx context.Context, project string, limit int) (event.Batch, error) {
+	b, err := s.Store.Unrouted(ctx, project, limit)
+	s.vault.openEvents(b.Events)
+	return b, err
+}
+
+// Due implements [event.RoutingStore].
+func (s *Events) Due(
+	ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration,
+) ([]event.Delivery, error) {
+	due, err := s.Store.Due(ctx, project, owner, limit, visible)
+	for _, d := range due {
+		s.vault.openEvents(d.Events)
+	}
+	return due, err
+}
+
+// sealedEvent is what an [event.Original] holds. Bytes stay as they are, which JSON in JSON would not.
+type sealedEvent struct {
+	Subject    string `json:"subject,omitempty"`
+	Extensions []byte `json:"extensions,omitempty"`
+	Data       []byte `json:"data,omitempty"`
+}
+
+// aboutEvent is what an original is authenticated with: it has no position yet when it is sealed.
+func aboutEvent(project string, e event.Event) []string {
+	return []string{"event", project, e.Source, e.ID}
+}
+
+// emitted is the place of what a run emits: what is sensitive wherever it is passed on is so in it.
+var emitted = redact.Place{Pointer: "event"}
+
+// hideEvents leaves the events as they are: whoever publishes them may do so again.
+func (v *Vault) hideEvents(ctx context.Context, project string, list []event.Event) ([]event.Event, error) {
+	if !v.keys.Seals() {
+		return list, nil
+	}
+	var ids []string
+	for _, e := range list {
+		if e.RunID != "" {
+			ids = append(ids, e.RunID)
+		}
+	}
+	known, err := v.secrecies(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	hidden := slices.Clone(list)
+	for i := range hidden {
+		s := known[hidden[i].RunID]
+		if s == nil {
+			s = &secrecy{policy: &redact.Policy{}}
+		}
+		original := sealedEvent{Subject: list[i].Subject, Extensions: list[i].Extensions, Data: list[i].Data}
+		if !s.event(&hidden[i]) {
+			continue
+		}
+		plain, err := json.Marshal(original)
+		if err != nil {
+			return nil, fmt.Errorf("sealing event %q: %w", hidden[i].ID, err)
+		}
+		sealed, err := v.keys.Seal(plain, aboutEvent(project, hidden[i])...)
+		if err != nil {
+			return nil, fmt.Errorf("sealing event %q: %w", hidden[i].ID, err)
+		}
+		hidden[i].Original = &event.Original{KeyID: v.keys.Active(), Sealed: sealed}
+	}
+	return hidden, nil
+}
+
+// event puts marks into an event, and tells whether it had to.
+func (s *secrecy) event(e *event.Event) (hidden bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data := dataOf(*e)
+	for _, value := range []json.RawMessage{e.Extensions, data.value} {
+		shown, found := s.policy.Value(emitted, value, nil)
+		hidden = hidden || changed(shown, value)
+		s.unsaved = append(s.unsaved, s.taint.Add(found...)...)
+	}
+	if !hidden && !s.taint.Any() {
+		return false
+	}
+	var subject, extensions, payload bool
+	e.Subject, subject = s.taint.Text(e.Subject)
+	e.Extensions, extensions = s.value(emitted, e.Extensions)
+	if data.value, payload = s.value(emitted, data.value); payload {
+		e.Data = data.encode()
+	}
+	return subject || extensions || payload
+}
+
+// payload is the data of an event as JSON in which something can be found: where it is bytes, the JSON that they are, or a string of them.
+type payload struct {
+	value       json.RawMessage
+	bytes, text bool
+}
+
+func dataOf(e event.Event) payload {
+	var inBase64 string
+	if !e.DataBase64 || json.Unmarshal(e.Data, &inBase64) != nil {
+		return payload{value: e.Data}
+	}
+	raw, err := base64.StdEncoding.DecodeString(inBase64)
+	if err != nil {
+		return payload{value: e.Data}
+	}
+	if json.Valid(raw) {
+		return payload{value: raw, bytes: true}
+	}
+	quoted, _ := json.Marshal(string(raw)) //nolint:errchkjson // a string always encodes
+	return payload{value: quoted, bytes: true, text: true}
+}
+
+// encode returns it in the form in which the event had it.
+func (p payload) encode() json.RawMessage {
+	if !p.bytes {
+		return p.value
+	}
+	raw := []byte(p.value)
+	if p.text {
+		var text string
+		_ = json.Unmarshal(p.value, &text) // marks were put into a string
+		raw = []byte(text)
+	}
+	quoted, _ := json.Marshal(raw) //nolint:errchkjson // bytes always encode, as base64
+	return quoted
+}
+
+// openEvents gives events back as they were published, in place. Those that do not open stay as they are.
+func (v *Vault) openEvents(list []event.Event) {
+	for i := range list {
+		e := &list[i]
+		if e.Original == nil {
+			continue
+		}
+		var original sealedEvent
+		plain, err := v.keys.Open(e.Original.Sealed, aboutEvent(e.Project, *e)...)
+		if err != nil || json.Unmarshal(plain, &original) != nil {
+			continue
+		}
+		e.Subject, e.Extensions, e.Data, e.Original = original.Subject, original.Extensions, original.Data, nil
+	}
+}
