@@ -120,6 +120,15 @@ func (s *Service) Recent(text string) bool {
 	return k != nil && s.opts.Now().Sub(k.at) < recent && k.token.refusal(s.opts.Now()) == nil && subtle.ConstantTimeCompare(k.hash, hashOf(text)) == 1
 }
 
+// ID returns the ID in the text of a token, whether or not there is such a token; empty for a text that cannot be one.
+func (s *Service) ID(text string) string {
+	id, err := idOf(text)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
 // recent is what a moment ago is.
 const recent = 10 * time.Minute
 

@@ -4,8 +4,8 @@
 //
 // With tokens, a request names its caller by "Authorization: Bearer …", whatever it is for: REST, gRPC, Connect, posted CloudEvents,
 // reflection, metrics. Open are health and the page that tells where things are. Metrics take a viewer of all projects; everything else
-// is package permit's to decide. Each token has a rate; so has each address with what is no valid token. Without tokens, every caller
-// is the local administrator: such a listener is open to this machine alone.
+// is package permit's to decide. Each token has a rate; so has each address with what is no valid token, and so have all together with
+// tokens that are not known. Without tokens, every caller is the local administrator: such a listener is open to this machine alone.
 //
 // Every answer carries the headers that keep browsers from guessing and framing.
 package gate
@@ -33,6 +33,8 @@ type Tokens interface {
 	Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error)
 	// Recent tells whether it was valid a moment ago, without asking anybody.
 	Recent(text string) bool
+	// ID returns that of a token that is written as tokens are, whether or not there is one; empty for other texts.
+	ID(text string) string
 }
 
 // Options say who is let through.
@@ -48,9 +50,13 @@ type Options struct {
 }
 
 const (
-	// failureRate and failureBurst bound what one address may send that is no valid token.
+	// failureRate and failureBurst bound what one address may send that is no valid token: texts that cannot be one together, each
+	// other one by its ID, so that whoever goes on with a token that is revoked keeps nobody out behind the same proxy.
 	failureRate  = 1
 	failureBurst = 20
+	// guessRate and guessBurst bound how often the store is asked for tokens that there are not, whoever sends them.
+	guessRate  = 100
+	guessBurst = 1000
 	// metricsGrace is how long metrics go on to be read with a known token while the store is away: then they are needed most.
 	metricsGrace = time.Hour
 
@@ -62,7 +68,11 @@ type Gate struct {
 	opts     Options
 	calls    *limit.Limiter
 	failures *limit.Limiter
+	guesses  *limit.Limiter
 }
+
+// everywhere is the one key of what is counted for all addresses together.
+const everywhere = ""
 
 // New returns a gate.
 func New(opts Options) *Gate {
@@ -76,6 +86,7 @@ func New(opts Options) *Gate {
 		opts:     opts,
 		calls:    limit.New(limit.Options{Rate: opts.Rate, Burst: opts.Burst, Now: opts.Now}),
 		failures: limit.New(limit.Options{Rate: failureRate, Burst: failureBurst, Now: opts.Now}),
+		guesses:  limit.New(limit.Options{Rate: guessRate, Burst: guessBurst, Now: opts.Now}),
 	}
 }
 
@@ -118,14 +129,16 @@ func isOpen(path string) bool {
 
 // enter returns who calls.
 func (g *Gate) enter(r *http.Request) (auth.Actor, error) {
-	from := origin(r.RemoteAddr)
+	from, id := origin(r.RemoteAddr), ""
 	text, err := bearer(r.Header)
 	if err != nil {
 		from += " without" // whoever forgets the token keeps nobody out who has one, behind the same address
+	} else if id = g.opts.Tokens.ID(text); id != "" {
+		from += " " + id
 	}
-	if wait := g.failures.Wait(from); wait > 0 && (err != nil || !g.opts.Tokens.Recent(text)) {
+	if wait := g.patience(from, id); wait > 0 && (err != nil || !g.opts.Tokens.Recent(text)) {
 		return auth.Actor{}, fault.New(fault.Exhausted, fault.RateLimited,
-			"too many requests without a valid token came from this address; wait a moment, and check the token").WithRetry(wait)
+			"too many requests without a valid token came in; wait a moment, and check the token").WithRetry(wait)
 	}
 	var actor auth.Actor
 	if err == nil {
@@ -137,6 +150,9 @@ func (g *Gate) enter(r *http.Request) (auth.Actor, error) {
 	}
 	if f, ok := fault.From(err); ok && f.Class == fault.Unauthenticated {
 		g.failures.Take(from)
+		if id != "" && f.Reason == fault.Unidentified {
+			g.guesses.Take(everywhere)
+		}
 	}
 	if err != nil {
 		return auth.Actor{}, err
@@ -149,6 +165,15 @@ func (g *Gate) enter(r *http.Request) (auth.Actor, error) {
 		err = auth.Require(auth.WithActor(r.Context(), actor), auth.Everywhere, auth.Viewer)
 	}
 	return actor, err
+}
+
+// patience returns how long nobody is asked about what comes from there, under the ID of a token where it has one.
+func (g *Gate) patience(from, id string) time.Duration {
+	wait := g.failures.Wait(from)
+	if id != "" {
+		wait = max(wait, g.guesses.Wait(everywhere))
+	}
+	return wait
 }
 
 // bearer returns the token that a request was sent with.

@@ -2,8 +2,10 @@ package gate_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,18 @@ func (k *tokens) Authenticate(_ context.Context, text string, grace time.Duratio
 }
 
 func (k *tokens) Recent(text string) bool { return k.recent && text == "good" }
+
+// ID says that "good" is written as tokens are, and so is "token …".
+func (k *tokens) ID(text string) string {
+	if text == "good" {
+		return "1"
+	}
+	id, _ := strings.CutPrefix(text, "token ")
+	if id == text {
+		return ""
+	}
+	return id
+}
 
 // echo answers with the name of who calls.
 func echo(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +112,40 @@ func TestWhoGuessesIsSlowedDown(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code, "who was known a moment ago gets through")
 	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from).Code, "who has none is counted apart")
 	known.recent = false
-	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer good").Code)
+	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer worse").Code)
+	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code, "what can be a token is counted apart")
 	now = now.Add(time.Second)
-	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code)
+	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from, "Bearer worse").Code)
+}
+
+// TestOneWrongTokenKeepsNobodyOut has all callers come from the address of a proxy.
+func TestOneWrongTokenKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	known := &tokens{}
+	h := gate.New(gate.Options{Tokens: known, Now: func() time.Time { return now }}).Wrap(http.HandlerFunc(echo))
+	const proxy = "10.0.0.1:1"
+	var last int
+	for range 25 {
+		last = ask(h, "/v1/x", proxy, "Bearer token a").Code
+	}
+	require.Equal(t, http.StatusTooManyRequests, last)
+	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", proxy, "Bearer token b").Code)
+	require.Equal(t, http.StatusOK, ask(h, "/v1/x", proxy, "Bearer good").Code)
+}
+
+// TestTheStoreIsNotAskedForEveryGuess has somebody make up one token after the other, from anywhere.
+func TestTheStoreIsNotAskedForEveryGuess(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	known := &tokens{recent: true}
+	h := gate.New(gate.Options{Tokens: known, Now: func() time.Time { return now }}).Wrap(http.HandlerFunc(echo))
+	for i := range 3000 {
+		ask(h, "/v1/x", fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), fmt.Sprintf("Bearer token %d", i))
+	}
+	require.Equal(t, 1000, known.asked)
+	require.Equal(t, http.StatusOK, ask(h, "/v1/x", "10.0.0.1:1", "Bearer good").Code, "who is known is let in")
+	now = now.Add(time.Second)
+	known.recent = false
+	require.Equal(t, http.StatusOK, ask(h, "/v1/x", "10.0.0.1:1", "Bearer good").Code)
 }
