@@ -2,6 +2,8 @@ package dsl
 
 import (
 	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
@@ -16,13 +18,7 @@ type Identity struct {
 // Identify reads only how a document names itself, whatever else is wrong with it. It returns false where the source
 // cannot be read as YAML or JSON, or where namespace or name are missing or not well-formed.
 func Identify(source []byte, opts ...Option) (Identity, bool) {
-	p := &parser{limits: DefaultLimits()}
-	for _, o := range opts {
-		o(p)
-	}
-	root, _ := tree.Parse(source, tree.Limits{
-		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
-	})
+	root := read(source, opts)
 	if root == nil || root.Get("document") == nil {
 		return Identity{}, false
 	}
@@ -36,4 +32,36 @@ func Identify(source []byte, opts ...Option) (Identity, bool) {
 	id := Identity{Namespace: text("namespace"), Name: text("name"), Version: text("version")}
 	name := regexp.MustCompile(namePattern)
 	return id, name.MatchString(id.Namespace) && name.MatchString(id.Name)
+}
+
+// Locate tells where in a source a value is, by its JSON pointer. Where there is none, it is the last one on the way to it.
+func Locate(source []byte, pointer string, opts ...Option) Pos {
+	node := read(source, opts)
+	if node == nil {
+		return Pos{}
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		next := node.Get(unescape.Replace(part))
+		if i, err := strconv.Atoi(part); err == nil && node.Kind == tree.Array && i >= 0 && i < len(node.Items) {
+			next = node.Items[i]
+		}
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return Pos(node.Pos)
+}
+
+// read reads a source as a tree; nil where it cannot be read.
+func read(source []byte, opts []Option) *tree.Node {
+	p := &parser{limits: DefaultLimits()}
+	for _, o := range opts {
+		o(p)
+	}
+	root, _ := tree.Parse(source, tree.Limits{
+		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
+	})
+	return root
 }

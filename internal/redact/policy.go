@@ -71,7 +71,7 @@ func Everything() *Policy { return &Policy{all: true} }
 func For(doc *dsl.Document) *Policy {
 	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}}
 	for _, pointer := range sensitive(doc.Metadata) {
-		_ = p.name(pointer)
+		p.name(pointer)
 	}
 	if doc.Input != nil && doc.Input.Schema != nil {
 		p.schema(&p.run.input, doc.Input.Schema.Definition, doc.Input.Schema.Definition, 0)
@@ -86,29 +86,6 @@ func For(doc *dsl.Document) *Policy {
 	return p
 }
 
-// Problems says what is wrong with the pointers of a document; a wrong one would protect nothing.
-func Problems(doc *dsl.Document) []string {
-	list, present := doc.Metadata["sensitive"]
-	if !present {
-		return nil
-	}
-	items, ok := list.([]any)
-	if !ok {
-		return []string{"document.metadata.sensitive is not a list; write for example [/input/card/number, /tasks/charge/output/*]"}
-	}
-	var problems []string
-	p := &Policy{named: map[string]*sides{}}
-	for _, item := range items {
-		text, ok := item.(string)
-		if !ok {
-			problems = append(problems, fmt.Sprintf("document.metadata.sensitive holds %v, which is not a text", item))
-		} else if err := p.name(text); err != nil {
-			problems = append(problems, err.Error())
-		}
-	}
-	return problems
-}
-
 func sensitive(metadata map[string]any) []string {
 	list, _ := metadata["sensitive"].([]any)
 	var texts []string
@@ -120,26 +97,36 @@ func sensitive(metadata map[string]any) []string {
 	return texts
 }
 
-// name adds a pointer of document.metadata.sensitive.
-func (p *Policy) name(pointer string) error {
-	parts := strings.Split(pointer, "/")
-	wrong := fmt.Errorf("document.metadata.sensitive: %q is no place in an input or output; write /input/…, /output/… or /tasks/NAME/input/…", pointer)
-	if len(parts) < 2 || parts[0] != "" {
-		return wrong
+// name adds a pointer of document.metadata.sensitive, if it is one.
+func (p *Policy) name(pointer string) {
+	task, output, parts, ok := place(pointer)
+	if !ok {
+		return
 	}
-	at, parts := &p.run, parts[1:]
-	if parts[0] == "tasks" && len(parts) > 2 {
-		name := unescape(parts[1])
-		if p.named[name] == nil {
-			p.named[name] = &sides{}
+	at := &p.run
+	if task != "" {
+		if p.named[task] == nil {
+			p.named[task] = &sides{}
 		}
-		at, parts = p.named[name], parts[2:]
+		at = p.named[task]
+	}
+	p.add(at.side(output), parts)
+}
+
+// place takes a pointer of document.metadata.sensitive apart: the task that it names, which side it is on, and where in it.
+func place(pointer string) (task string, output bool, parts []string, ok bool) {
+	parts = strings.Split(pointer, "/")
+	if len(parts) < 2 || parts[0] != "" {
+		return "", false, nil, false
+	}
+	parts = parts[1:]
+	if parts[0] == "tasks" && len(parts) > 2 {
+		task, parts = unescape(parts[1]), parts[2:]
 	}
 	if parts[0] != "input" && parts[0] != "output" {
-		return wrong
+		return "", false, nil, false
 	}
-	p.add(at.side(parts[0] == "output"), parts[1:])
-	return nil
+	return task, parts[0] == "output", parts[1:], true
 }
 
 func (p *Policy) add(at *tree, parts []string) {
@@ -162,7 +149,7 @@ func (p *Policy) tasks(pointer string, node any) {
 	case map[string]any:
 		p.task(pointer, node)
 		for name, child := range node {
-			p.tasks(pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), child)
+			p.tasks(pointer+"/"+escape(name), child)
 		}
 	}
 }
@@ -178,9 +165,8 @@ func (p *Policy) task(pointer string, task map[string]any) {
 	}
 	metadata, _ := task["metadata"].(map[string]any)
 	for _, text := range sensitive(metadata) {
-		parts := strings.Split(text, "/")
-		if len(parts) > 1 && (parts[1] == "input" || parts[1] == "output") {
-			p.add(own.side(parts[1] == "output"), parts[2:])
+		if task, output, parts, ok := place(text); ok && task == "" {
+			p.add(own.side(output), parts)
 		}
 	}
 	if p.cached {

@@ -128,12 +128,26 @@ func TestWhatIsNotToBeHiddenIsNotCopied(t *testing.T) {
 func TestPointersThatAreNone(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, redact.Problems(parse(t, document)))
-	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7,", 1)
+	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7, /tasks/gone/input/x, /tasks/*/input/x,", 1)
 	problems := redact.Problems(parse(t, wrong))
-	require.Len(t, problems, 4)
-	require.Contains(t, problems[0], `"card.cvv" is no place in an input or output`)
+	require.Len(t, problems, 5)
+	require.Equal(t, redact.Problem{
+		Path: "/document/metadata/sensitive/0", Message: `"card.cvv" is no place in an input or output`,
+		Suggestion: "write /input/…, /output/… or /tasks/NAME/input/…",
+	}, problems[0])
+	require.Equal(t, `a sensitive place is a JSON pointer, not 7`, problems[3].Message)
+	require.Equal(t, `"/tasks/gone/input/x" names no task: there is none with the name "gone"`, problems[4].Message)
 	wrong = strings.Replace(document, "[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
-	require.Len(t, redact.Problems(parse(t, wrong)), 1)
+	problems = redact.Problems(parse(t, wrong))
+	require.Len(t, problems, 1)
+	require.Equal(t, "/document/metadata/sensitive", problems[0].Path)
+
+	nested := parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ndo:\n"+
+		"  - each:\n      for: {in: '${ [] }'}\n      do:\n        - a: {set: {n: 1}, metadata: {sensitive: [/input/x, x, /tasks/each/input/x]}}\n")
+	problems = redact.Problems(nested)
+	require.Len(t, problems, 2)
+	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/1", problems[0].Path)
+	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/2", problems[1].Path)
 }
 
 // A value that is hidden must be gone, whatever is around it; a value that is valid stays valid.

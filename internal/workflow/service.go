@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
@@ -78,6 +79,10 @@ type Checked struct {
 // Validate checks a document and stores nothing.
 func (s *Service) Validate(source string) Checked {
 	doc, problems := dsl.Parse([]byte(source), dsl.WithLimits(s.limits))
+	if wrong := s.unprotected(source, doc); len(wrong) > 0 {
+		problems = append(wrong, problems...)
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Problems: problems}
+	}
 	if doc != nil {
 		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Problems: problems}
 	}
@@ -86,6 +91,20 @@ func (s *Service) Validate(source string) Checked {
 		c.Name, c.Version = id.Namespace+"/"+id.Name, id.Version
 	}
 	return c
+}
+
+// unprotected are the places that a document calls sensitive though no value can be there.
+func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problems) {
+	if doc == nil {
+		return nil
+	}
+	for _, p := range redact.Problems(doc) {
+		out = append(out, dsl.Problem{
+			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion,
+			Pos: dsl.Locate([]byte(source), p.Path, dsl.WithLimits(s.limits)),
+		})
+	}
+	return out
 }
 
 // SaveDraft stores a document as its workflow's draft, with whatever problems it has, as long as it is readable and

@@ -217,6 +217,25 @@ func TestPublishWarnsOfSecretsThatAreMissing(t *testing.T) {
 	}
 }
 
+func TestPlacesThatProtectNothingAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	source := strings.Replace(document(hello, "1.0.0", "1"), "}\ndo:", ", metadata: {sensitive: [\n    /input/card,\n    card.cvv]}}\ndo:", 1)
+	checked := b.Validate(source)
+	require.Nil(t, checked.Document)
+	require.Equal(t, hello, checked.Name)
+	require.Len(t, checked.Problems, 1)
+	p := checked.Problems[0]
+	require.Equal(t, "/document/metadata/sensitive/1", p.Path)
+	before, _, _ := strings.Cut(source, "card.cvv")
+	line := strings.Count(before, "\n") + 1
+	require.Equal(t, dsl.Pos{Line: line, Column: 5}, p.Pos)
+	_, err := b.Publish(b.ctx, here, source, "ada")
+	requireFault(t, err, fault.Invalid, fault.InvalidDocument, `"card.cvv" is no place in an input or output`)
+	_, err = b.Publish(b.ctx, here, strings.Replace(source, "card.cvv", "/output/cvv", 1), "ada")
+	require.NoError(t, err)
+}
+
 func TestPublishDraft(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -1,0 +1,105 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+// Problem is a list of sensitive places, or one of them, that would protect nothing.
+type Problem struct {
+	// Path is the JSON pointer of what is wrong, in the document.
+	Path, Message, Suggestion string
+}
+
+// Problems says what is wrong with the places that a document names, in the order of the document.
+func Problems(doc *dsl.Document) []Problem {
+	c := checker{tasks: map[string]bool{"*": true}}
+	var whole map[string]any
+	if json.Unmarshal(doc.Canonical(), &whole) != nil {
+		return nil
+	}
+	c.walk("/do", whole["do"])
+	inTasks := c.found
+	c.found = nil
+	c.list("/document/metadata/sensitive", doc.Metadata, true)
+	slices.SortStableFunc(inTasks, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return append(c.found, inTasks...)
+}
+
+type checker struct {
+	tasks map[string]bool // the names of all
+	found []Problem
+}
+
+func (c *checker) add(path, suggestion, format string, args ...any) {
+	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...), suggestion})
+}
+
+// walk looks at the lists of tasks at any depth: a task is what stands under the only key of an item.
+func (c *checker) walk(pointer string, node any) {
+	switch node := node.(type) {
+	case []any:
+		for i, item := range node {
+			at := fmt.Sprintf("%s/%d", pointer, i)
+			if named, ok := item.(map[string]any); ok && len(named) == 1 {
+				for name, task := range named {
+					c.task(at+"/"+escape(name), name, task)
+				}
+			}
+			c.walk(at, item)
+		}
+	case map[string]any:
+		for name, child := range node {
+			c.walk(pointer+"/"+escape(name), child)
+		}
+	}
+}
+
+func (c *checker) task(pointer, name string, node any) {
+	task, ok := node.(map[string]any)
+	if !ok {
+		return
+	}
+	c.tasks[name] = true
+	if metadata, ok := task["metadata"].(map[string]any); ok {
+		c.list(pointer+"/metadata/sensitive", metadata, false)
+	}
+}
+
+// list checks the places of the document, or those of one task.
+func (c *checker) list(path string, metadata map[string]any, ofDocument bool) {
+	value, present := metadata["sensitive"]
+	if !present {
+		return
+	}
+	forms := "write /input/… or /output/…"
+	if ofDocument {
+		forms = "write /input/…, /output/… or /tasks/NAME/input/…"
+	}
+	items, ok := value.([]any)
+	if !ok {
+		c.add(path, "write for example [/input/card/number]", "the sensitive places are not a list")
+		return
+	}
+	for i, item := range items {
+		at := fmt.Sprintf("%s/%d", path, i)
+		text, ok := item.(string)
+		if !ok {
+			c.add(at, forms, "a sensitive place is a JSON pointer, not %v", item)
+			continue
+		}
+		task, _, _, ok := place(text)
+		switch {
+		case !ok || task != "" && !ofDocument:
+			c.add(at, forms, "%q is no place in an input or output", text)
+		case task != "" && !c.tasks[task]:
+			c.add(at, "name a task of the document, or * for every one", "%q names no task: there is none with the name %q", text, task)
+		}
+	}
+}
+
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
