@@ -236,6 +236,57 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	requireFault(t, err, fault.Refused, fault.RunStarting, ids[1])
 }
 
+// taking is a store in which something else happens right before a queued run is ended.
+type taking struct {
+	run.Store
+
+	first func()
+}
+
+func (s taking) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool, error) {
+	s.first()
+	return s.Store.FinishQueued(ctx, r, e)
+}
+
+// TestEndOfARunThatIsTakenMeanwhile has a run leave the queue between the look at it and its end: it is on its way to Temporal, which
+// does not know it yet, or knows it by the time of the second question.
+func TestEndOfARunThatIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, arrives := range map[string]bool{"on its way": false, "arrives": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			b.away()
+			queueing := b.queueing(t, b.store)
+			id := b.accept(t, queueing, 1)[0]
+			s := control.New(queueing, taking{b.store, func() {
+				_, err := b.store.TakeQueued(b.ctx, id, b.clock())
+				require.NoError(t, err)
+			}}, b.engine, b.changes, b.opts)
+			var asked atomic.Int32
+			b.engine.end = func(context.Context, run.Run) error {
+				if asked.Add(1) > 1 {
+					return nil
+				}
+				if arrives {
+					require.NoError(t, b.store.MarkHandedOver(b.ctx, id, "execution", b.clock()))
+				}
+				return run.ErrNotKnown
+			}
+			b.pass(startTimeout)
+			_, err := s.Terminate(b.ctx, here, id, "enough")
+			if arrives {
+				require.NoError(t, err)
+				require.EqualValues(t, 2, asked.Load(), "it is asked again")
+			} else {
+				requireFault(t, err, fault.Refused, fault.RunStarting, id)
+			}
+			require.Equal(t, run.Queued, b.row(t, id).Status, "the row does not end before the execution")
+		})
+	}
+}
+
 // TestEngineGoesAwayInTheMiddle loses Temporal while the queue is handed over, in each way: what was not started keeps its place.
 func TestEngineGoesAwayInTheMiddle(t *testing.T) {
 	t.Parallel()

@@ -82,26 +82,36 @@ func (s *Service) Terminate(ctx context.Context, project, id, reason string) (ru
 }
 
 // end ends what Temporal does not have, and asks it to end the rest. It returns true when the run has ended with that.
+//
+// A row that has moved since it was read is read again: a run that was just taken from a queue, or that Temporal did not know, may have
+// arrived there meanwhile, and would go on behind a row that has ended.
 func (s *Service) end(
 	ctx context.Context, project, id string, e ending, ask func(context.Context, run.Run, string) error,
 ) (run.Run, bool, error) {
-	r, err := s.admit(ctx, project, id, e.control, e.reason)
-	if err != nil {
-		return run.Run{}, false, err
-	}
-	if StateOf(r).neverHandedOver() {
-		if r, ended, err := s.endQueued(ctx, r, e); err != nil || ended {
-			return r, ended, err
+	var unknown int64 // the row's sequence when Temporal did not know the run
+	for {
+		r, err := s.admit(ctx, project, id, e.control, e.reason)
+		if err != nil {
+			return run.Run{}, false, err
 		}
-	}
-	switch err := ask(ctx, r, e.reason); {
-	case errors.Is(err, run.ErrClosed):
-		return run.Run{}, false, s.closed(ctx, r, e.control)
-	case errors.Is(err, run.ErrNotKnown):
-		r, err := s.endMissing(ctx, r, e)
-		return r, true, err
-	default:
-		return r, false, err
+		if StateOf(r).neverHandedOver() {
+			if r, ended, err := s.endQueued(ctx, r, e); err != nil || ended {
+				return r, ended, err
+			}
+			continue
+		}
+		if r.Sequence == unknown {
+			r, err := s.endMissing(ctx, r, e)
+			return r, true, err
+		}
+		switch err := ask(ctx, r, e.reason); {
+		case errors.Is(err, run.ErrClosed):
+			return run.Run{}, false, s.closed(ctx, r, e.control)
+		case errors.Is(err, run.ErrNotKnown):
+			unknown = r.Sequence
+		default:
+			return r, false, err
+		}
 	}
 }
 
