@@ -150,6 +150,34 @@ func TestAnEchoHoldsNoSecret(t *testing.T) {
 	}
 }
 
+// TestASecretThatIsAURL has the whole address of a request be a secret; of what was sent, the result shows nothing of it.
+func TestASecretThatIsAURL(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(origin(t, func(http.ResponseWriter, *http.Request) {}))
+	require.NoError(t, err)
+	host := at.Host
+	for name, tc := range map[string]struct {
+		secret string
+		query  map[string]string
+	}{
+		"user and password":  {"http://user-plain:pass-plain@" + host + "/hook/path-plain?key=query-plain", nil},
+		"with a fragment":    {"http://" + host + "/hook/path-plain?key=query-plain#fragment-plain", nil},
+		"path to be escaped": {"http://" + host + `/hook/path-plain "[x]`, nil},
+		"with more to it":    {"http://user-plain:pass-plain@" + host + "/hook/path-plain?key=query-plain", map[string]string{"a": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), Secrets: vault{"token": tc.secret}})
+			t.Cleanup(c.Close)
+			r := using(mark, map[string]flow.Secret{mark: {Name: "token"}})
+			r.Output, r.Query = flow.OutputResponse, tc.query
+			res, err := c.Call(t.Context(), r)
+			require.NoError(t, err)
+			require.NotContains(t, res.Request.URI, "-plain")
+		})
+	}
+}
+
 func TestSecretsThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	at := origin(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })

@@ -5,7 +5,7 @@
 //	text, content := s.Text(text), s.Value(content)
 //
 // It knows the usual spellings of a value: as it is, escaped as in JSON and URLs, in base64 (whatever stands before it) and in
-// hexadecimal. Values shorter than [Shortest] are left alone: they would be found in every second text.
+// hexadecimal; and of a value that is a URL its parts. Values shorter than [Shortest] are left alone: they would be found in every second text.
 package scrub
 
 import (
@@ -38,10 +38,12 @@ type Scrubber struct {
 func New(values ...string) *Scrubber {
 	s := &Scrubber{}
 	var spellings []string
-	for _, v := range values {
-		if len(v) >= Shortest && !slices.Contains(s.values, v) {
-			s.values = append(s.values, v)
-			spellings = append(spellings, spell(v)...)
+	for _, value := range values {
+		for _, v := range append(parts(value), value) {
+			if len(v) >= Shortest && !slices.Contains(s.values, v) {
+				s.values = append(s.values, v)
+				spellings = append(spellings, spell(v)...)
+			}
 		}
 	}
 	if len(s.values) == 0 {
@@ -57,11 +59,35 @@ func New(values ...string) *Scrubber {
 	return s
 }
 
+// parts gives what comes up by itself of a value that is a URL: requests are told without its password and its fragment, and with
+// parameters beside its own.
+func parts(value string) []string {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	u.Fragment, u.RawFragment = "", ""
+	password, _ := u.User.Password()
+	out := []string{u.String(), u.Redacted(), u.RequestURI(), u.Path, u.EscapedPath(), u.User.Username(), password}
+	for _, parameter := range u.Query() {
+		out = append(out, parameter...)
+	}
+	return out
+}
+
+// escapePath is a text as it stands in the path of a URL that was made with it.
+func escapePath(v string) string {
+	if plain, err := url.PathUnescape(v); err == nil {
+		v = plain
+	}
+	return (&url.URL{Path: v}).EscapedPath()
+}
+
 // spell gives the spellings of a value: as it is, in JSON, in JSON within JSON, and each of those encoded.
 func spell(v string) []string {
 	var out []string
 	for _, plain := range []string{v, escape(v), escapeMore(v), escape(escape(v)), escapeMore(escapeMore(v))} {
-		out = append(out, plain, url.QueryEscape(plain), url.PathEscape(plain), strings.ReplaceAll(url.QueryEscape(plain), "+", "%20"),
+		out = append(out, plain, url.QueryEscape(plain), url.PathEscape(plain), escapePath(plain), strings.ReplaceAll(url.QueryEscape(plain), "+", "%20"),
 			hex.EncodeToString([]byte(plain)), strings.ToUpper(hex.EncodeToString([]byte(plain))))
 		for before := range 3 {
 			for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

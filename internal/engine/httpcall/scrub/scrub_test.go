@@ -33,6 +33,20 @@ func TestValues(t *testing.T) {
 	require.Equal(t, "12345678", given["other"].(map[string]any)["x"], "what was given is as it was")
 }
 
+func TestPartsOfURLs(t *testing.T) {
+	t.Parallel()
+	const secret = "https://somebody:p4ssw0rd-long@example.com/hooks/T0/a b?key=0123456789&n=1#fragment"
+	s := scrub.New(secret)
+	u, err := url.Parse(secret)
+	require.NoError(t, err)
+	require.Equal(t, scrub.Mark, s.Text(u.Redacted()[:len(u.Redacted())-len("#fragment")]))
+	for _, part := range []string{u.RequestURI(), "somebody", "p4ssw0rd-long", "/hooks/T0/a b", "/hooks/T0/a%20b", "0123456789"} {
+		require.Equal(t, "<"+scrub.Mark+">", s.Text("<"+part+">"))
+	}
+	require.Equal(t, "n=1", s.Text("n=1"))
+	require.Equal(t, "/x/"+scrub.Mark, scrub.New(`path "[x]`).Text("/x/path%20%22%5Bx%5D"), "a value in a path")
+}
+
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
