@@ -319,7 +319,12 @@ func (f Filter) AnyProblem() bool { return slices.Contains(f.Problems, AnyProble
 type Counts struct {
 	// Statuses is by status, Problems by code of [Stuck]; what there is none of is left out.
 	Statuses, Problems map[string]int64
+	// More are the statuses of which there are more than the [MaxCount] that Statuses has of them. Only ended runs are not all counted.
+	More []Status
 }
+
+// MaxCount is up to how many ended runs of a status are counted: with each, a count reads an entry of an index.
+const MaxCount = 10_000
 
 // Store keeps runs. Missing runs are [fault.NotFound].
 type Store interface {

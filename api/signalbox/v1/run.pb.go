@@ -1719,10 +1719,12 @@ func (x *CountRunsRequest) GetUntil() *timestamppb.Timestamp {
 
 type CountRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// By status; statuses without runs are left out.
+	// By status; statuses without runs are left out. Open runs are all counted, ended ones up to 10000 of a status.
 	Statuses map[string]int64 `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// By code of the verdict.
-	Problems      map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Problems map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The statuses of which there are more ended runs than that.
+	More          []string `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1767,6 +1769,13 @@ func (x *CountRunsResponse) GetStatuses() map[string]int64 {
 func (x *CountRunsResponse) GetProblems() map[string]int64 {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *CountRunsResponse) GetMore() []string {
+	if x != nil {
+		return x.More
 	}
 	return nil
 }
@@ -2570,10 +2579,11 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa3\x02\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb7\x02\n" +
 	"\x11CountRunsResponse\x12I\n" +
 	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12I\n" +
-	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x1a;\n" +
+	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x12\x12\n" +
+	"\x04more\x18\x03 \x03(\tR\x04more\x1a;\n" +
 	"\rStatusesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +

@@ -157,7 +157,11 @@ func (h *Runs) CountRuns(
 		return nil, err
 	}
 	counts, err := h.service.Count(ctx, f)
-	return message.Reply(&signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems}, err)
+	more := make([]string, len(counts.More))
+	for i, status := range counts.More {
+		more[i] = string(status)
+	}
+	return message.Reply(&signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}, err)
 }
 
 // ListSteps lists a run's steps in order of entry.

@@ -1,111 +1,144 @@
 // Package listing writes the queries for lists of runs, so that each reads no more of an index than its page, whatever it filters by.
 //
-//	few, err := listing.Few(ctx, c, filter) // only where the filter has a text
-//	query, args := listing.Page(filter, columns, few)
+//	spread, err := listing.SpreadOf(ctx, c, dialect, filter)
+//	query, args := listing.Page(filter, columns, spread)
 package listing
 
 import (
-	"context"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// fewMatches is up to how many runs whose ID or request ID begins with a text are read and sorted; where there are more, the list is
-// walked in its order instead, as the next match is not far.
-const fewMatches = 2000
-
-// Few tells whether so few runs begin with the filter's text that they can be sorted.
-func Few(ctx context.Context, c sqldb.Conn, f run.Filter) (bool, error) {
-	if f.Text == "" {
-		return false, nil
-	}
-	limit := sqlrow.Limit(fewMatches + 1)
-	n, err := sqlrow.Count(ctx, c, `SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE id >= $2 AND id < $3`+limit+`) AS i) +
-(SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE project = $1 AND request_id >= $2 AND request_id < $3`+limit+`) AS q)`, f.Project, f.Text, behind(f.Text))
-	return n <= fewMatches, err
-}
-
-// behind is a text that comes after all that begin with the given one.
-func behind(text string) string { return text + "\U0010FFFF" }
-
 // Query is the query for these columns of the runs that a filter selects, in its order.
-func Query(f run.Filter, columns string) (string, []any) { return Page(f, columns, false) }
+func Query(f run.Filter, columns string) (string, []any) { return Page(f, columns, Spread{}) }
 
 // Page reads each status from its own stretch of an index, already in order and no further than the page, and
 // merges them: a plain IN would make the database choose between sorting all matches and walking past all others.
-func Page(f run.Filter, columns string, few bool) (string, []any) {
+func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	order := ` ORDER BY created_at DESC, id DESC`
 	if f.OldestFirst {
 		order = ` ORDER BY created_at, id`
 	}
 	page := order + sqlrow.Limit(f.Limit)
+	var hits []string
 	var w sqlrow.Where
-	if len(f.Problems) > 0 {
-		return stuckQuery(f, columns, page)
-	}
-	conditions(&w, f, "created_at", "id")
-	statuses := f.Statuses
 	switch {
-	case few:
-		within(&w, "status", statuses)
-		var requests sqlrow.Where
-		requests.Args = w.Args
-		requests.IsText("runs.project", f.Project)
-		requests.Conditions = append(requests.Conditions, begins(&requests, "request_id", f.Text))
-		w.Args = requests.Args
-		w.Conditions = append(w.Conditions, `id IN (SELECT id FROM runs WHERE `+begins(&w, "id", f.Text)+` UNION SELECT id FROM runs`+requests.String()+`)`)
+	case len(f.Problems) > 0:
+		hits = stuck(&w, f, page)
+	case s.few:
+		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
+	case s.timed:
+		near := f
+		near.Since, near.Until = s.since, s.until
+		if f.Since.After(s.since) {
+			near.Since = f.Since
+		}
+		if !f.Until.IsZero() && f.Until.Before(s.until) {
+			near.Until = f.Until
+		}
+		hits = append(walked(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`), sorted(&w, f, page, ``, `request_id`))
+	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "":
+		conditions(&w, f, "created_at", "id")
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
-	case f.Text != "":
-		w.Conditions = append(w.Conditions, `(`+begins(&w, "id", f.Text)+` OR `+begins(&w, "request_id", f.Text)+`)`)
+	default:
+		hits = walked(&w, f, page, false)
 	}
+	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(hits, ` UNION ALL `) + `)` + page, w.Args
+}
+
+// walked reads a page in the order of an index, each status from its stretch. It adds to the arguments of w alone, which all parts share.
+func walked(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
+	all := sqlrow.Where{Args: w.Args}
+	conditions(&all, f, "created_at", "id")
+	switch {
+	case f.Text == "":
+	case byID:
+		all.Conditions = append(all.Conditions, begins(&all, "id", f.Text))
+	default:
+		all.Conditions = append(all.Conditions, `(`+begins(&all, "id", f.Text)+` OR `+begins(&all, "request_id", f.Text)+`)`)
+	}
+	w.Args = all.Args
+	statuses := f.Statuses
 	if (f.Workflow != "" || f.Trigger != "") && len(statuses) == 0 {
 		// The indexes by workflow and by trigger have the status before the time.
 		statuses = run.Statuses()
 	}
-	switch {
-	case len(statuses) > 0:
-	case f.Text == "":
-		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
-	default: // the text is read from the index
-		return `SELECT ` + columns + ` FROM runs WHERE id IN (SELECT id FROM (SELECT id FROM runs` + w.String() + page + `) AS s)` + page, w.Args
+	if len(statuses) == 0 {
+		return []string{hit(all, page)}
 	}
 	parts := make([]string, len(statuses))
 	for i, status := range statuses {
-		// Parameters are shared by the parts.
-		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
+		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: w.Args}
 		part.Is("status", "=", status)
 		w.Args = part.Args
-		parts[i] = `SELECT id AS hit FROM (SELECT id FROM runs` + part.String() + page + `) AS s`
+		parts[i] = hit(part, page)
 	}
-	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
+	return parts
 }
 
-// stuckQuery reads each code from its stretch of the index of verdicts. One of a run that has moved since counts no more.
-func stuckQuery(f run.Filter, columns, page string) (string, []any) {
-	var w sqlrow.Where
-	conditions(&w, f, "v.created_at", "v.run_id")
-	w.IsText("v.project", f.Project)
-	within(&w, "status", f.Statuses)
-	if f.Text != "" {
-		w.Conditions = append(w.Conditions, `(`+begins(&w, "id", f.Text)+` OR `+begins(&w, "request_id", f.Text)+`)`)
+// hit is the part of a list that has the IDs of one page of the runs under conditions.
+func hit(w sqlrow.Where, page string) string {
+	return `SELECT id AS hit FROM (SELECT id FROM runs` + w.String() + page + `) AS s`
+}
+
+// sorted reads all runs of which one of the columns begins with the text, and sorts them.
+func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
+	all := sqlrow.Where{Args: w.Args}
+	conditions(&all, f, "created_at", "id")
+	within(&all, "status", f.Statuses)
+	if condition != "" {
+		all.Conditions = append(all.Conditions, condition)
 	}
-	order := strings.NewReplacer("created_at", "v.created_at", ", id", ", v.run_id").Replace(page)
-	codes := f.Problems
+	parts := make([]string, len(columns))
+	for i, column := range columns {
+		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: all.Args}
+		part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
+		all.Args = part.Args
+		parts[i] = `SELECT id, created_at FROM runs` + part.String()
+	}
+	w.Args = all.Args
+	return `SELECT id AS hit FROM (SELECT id FROM (` + strings.Join(parts, ` UNION `) + `) AS u` + page + `) AS s`
+}
+
+// stuck reads each code from its stretch of an index of verdicts, or all codes from that of their workflow. A verdict of a run that has
+// moved since counts no more. The run is looked up verdict by verdict, and only until the page is full: COALESCE keeps Postgres from
+// taking the match for a rare one, and from looking all of them up to sort them.
+func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
+	of := sqlrow.Where{Conditions: []string{`runs.id = v.run_id`}, Args: w.Args}
+	own(&of, f)
+	within(&of, "status", f.Statuses)
+	if f.Text != "" {
+		of.Conditions = append(of.Conditions, `(`+begins(&of, "id", f.Text)+` OR `+begins(&of, "request_id", f.Text)+`)`)
+	}
+	all := sqlrow.Where{Args: of.Args}
+	all.IsText("v.project", f.Project)
+	span(&all, f, "v.created_at", "v.run_id")
+	all.Conditions = append(all.Conditions, `COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
+	w.Args = all.Args
+	codes, workflows := f.Problems, []string{f.Workflow}
 	if f.AnyProblem() {
 		codes = []string{""}
 	}
-	parts := make([]string, len(codes))
-	for i, code := range codes {
-		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
-		part.IsText("v.code", code)
-		w.Args = part.Args
-		parts[i] = `SELECT run_id AS hit FROM (SELECT v.run_id FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence` +
-			part.String() + order + `) AS s`
+	if f.Workflow != "" {
+		workflows = append(workflows, "") // as a binary of before gives them
 	}
-	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(parts, ` UNION ALL `) + `)` + page, w.Args
+	order := strings.NewReplacer("created_at", "v.created_at", ", id", ", v.run_id").Replace(page)
+	var parts []string
+	for _, workflow := range workflows {
+		for _, code := range codes {
+			part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: w.Args}
+			part.IsText("v.code", code)
+			if f.Workflow != "" {
+				part.Is("v.workflow", "=", workflow)
+			}
+			w.Args = part.Args
+			parts = append(parts, `SELECT run_id AS hit FROM (SELECT v.run_id FROM run_verdicts v`+part.String()+order+`) AS s`)
+		}
+	}
+	return parts
 }
 
 // begins is the condition that a column of runs begins with a text, as a stretch of an index.
@@ -125,13 +158,23 @@ func within(w *sqlrow.Where, column string, values []run.Status) {
 	w.Conditions = append(w.Conditions, `runs.`+column+` IN (`+strings.Join(marks, `, `)+`)`)
 }
 
-// conditions are those of every list; created and id name the columns that it is in the order of.
+// conditions are those of every list of runs but for the statuses, the problems and the text.
 func conditions(w *sqlrow.Where, f run.Filter, created, id string) {
+	own(w, f)
+	span(w, f, created, id)
+}
+
+// own are the conditions on what a run has from its beginning.
+func own(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.project", f.Project)
 	w.IsText("runs.workflow", f.Workflow)
 	w.IsText("runs.version", f.Version)
 	w.IsText("runs.request_id", f.RequestID)
 	w.IsText("runs.trigger_kind", f.Trigger)
+}
+
+// span are the conditions on the order: the filter's time, and what comes after its cursor. The columns are those of creation and ID.
+func span(w *sqlrow.Where, f run.Filter, created, id string) {
 	Period(w, f, created)
 	if f.After == nil {
 		return

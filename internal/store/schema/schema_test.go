@@ -180,6 +180,7 @@ func fixtures() map[int64]fixture {
 			want: map[string]string{
 				`SELECT v.code FROM run_verdicts v JOIN runs r ON r.id = v.run_id AND r.sequence = v.sequence`: "NO_POLLER",
 				`SELECT message FROM task_failures WHERE run_id = 'r1'`:                                        "panic",
+				`SELECT workflow FROM run_verdicts WHERE run_id = 'r1'`:                                        "a/order",
 			},
 		},
 		16: {
@@ -242,6 +243,9 @@ func fixtures() map[int64]fixture {
 		18: {
 			insert: []string{`UPDATE events SET original_key = 'k1' WHERE project = 'shop'`},
 			want:   map[string]string{`SELECT DISTINCT original_key FROM events WHERE project = 'shop'`: "k1"},
+		},
+		19: {
+			insert: []string{`UPDATE run_verdicts SET workflow = 'a/order' WHERE run_id = 'r1' AND workflow = ''`},
 		},
 	}
 }

@@ -51,6 +51,7 @@ func scanGiven(row sqlrow.Scanner) (g stuck.Given, err error) {
 // lockedRun is a run that a transaction holds.
 type lockedRun struct {
 	id        string
+	workflow  string
 	status    run.Status
 	sequence  int64
 	createdAt int64
@@ -91,6 +92,7 @@ func (s *Store) ChangeVerdicts(ctx context.Context, project string, at time.Time
 type change struct {
 	stuck.Change
 
+	workflow  string
 	createdAt int64
 	// current tells that the run still has the sequence of before, and gets the next one.
 	current bool
@@ -104,9 +106,9 @@ func (s *Store) possible(ctx context.Context, c sqldb.Conn, changes []stuck.Chan
 	}
 	runs, verdicts := map[string]lockedRun{}, map[string]int64{}
 	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
-		locked, err := sqlrow.Collect(ctx, c, `SELECT id, status, sequence, created_at FROM runs WHERE id IN `+marks+` ORDER BY id`+s.db.Dialect().LockRows,
+		locked, err := sqlrow.Collect(ctx, c, `SELECT id, workflow, status, sequence, created_at FROM runs WHERE id IN `+marks+` ORDER BY id`+s.db.Dialect().LockRows,
 			args, func(row sqlrow.Scanner) (r lockedRun, err error) {
-				return r, row.Scan(&r.id, &r.status, &r.sequence, &r.createdAt)
+				return r, row.Scan(&r.id, &r.workflow, &r.status, &r.sequence, &r.createdAt)
 			})
 		if err != nil {
 			return err
@@ -123,7 +125,9 @@ func (s *Store) possible(ctx context.Context, c sqldb.Conn, changes []stuck.Chan
 	})
 	for _, k := range changes {
 		r, known := runs[k.RunID]
-		m := change{Change: k, createdAt: r.createdAt, current: known && !r.status.Terminal() && r.sequence == k.Sequence}
+		m := change{
+			Change: k, workflow: r.workflow, createdAt: r.createdAt, current: known && !r.status.Terminal() && r.sequence == k.Sequence,
+		}
 		if sequence, there := verdicts[k.RunID]; k.To == nil && (!there || sequence != k.Sequence) || k.To != nil && !m.current {
 			continue
 		}
@@ -164,12 +168,13 @@ func (s *Store) apply(ctx context.Context, c sqldb.Conn, project string, made []
 			return err
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts", "run_id, project, code, created_at, sequence, since, checked_at, detail, advice",
-		` ON CONFLICT (run_id) DO UPDATE SET code = excluded.code, sequence = excluded.sequence, since = excluded.since,
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts", "run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice",
+		` ON CONFLICT (run_id) DO UPDATE SET workflow = excluded.workflow, code = excluded.code, sequence = excluded.sequence, since = excluded.since,
 checked_at = excluded.checked_at, detail = excluded.detail, advice = excluded.advice`, given, func(m change) ([]any, error) {
 			v := m.To
 			return []any{
-				m.RunID, project, v.Code, m.createdAt, m.Sequence, sqlrow.Micros(v.Since), sqlrow.Micros(at), sqlrow.Mended(v.Detail), sqlrow.Mended(v.Advice),
+				m.RunID, project, m.workflow, v.Code, m.createdAt, m.Sequence, sqlrow.Micros(v.Since), sqlrow.Micros(at),
+				sqlrow.Mended(v.Detail), sqlrow.Mended(v.Advice),
 			}, nil
 		})
 	return err
