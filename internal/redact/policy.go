@@ -13,6 +13,9 @@ package redact
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -62,6 +65,7 @@ type Policy struct {
 	named    map[string]*sides // by the task's name; "*" is every task
 	pointers map[string]*sides // by the task's pointer
 	cached   bool              // whether any tree holds anything
+	room     int               // how many parts of schemas may still be looked at
 }
 
 // Everything is the policy for runs of which nothing is known: all of it is sensitive.
@@ -69,15 +73,15 @@ func Everything() *Policy { return &Policy{all: true} }
 
 // For compiles the policy of a document. What [Problems] reports is left out.
 func For(doc *dsl.Document) *Policy {
-	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}}
+	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}, room: mostNodes}
 	for _, pointer := range sensitive(doc.Metadata) {
 		p.name(pointer)
 	}
 	if doc.Input != nil && doc.Input.Schema != nil {
-		p.schema(&p.run.input, doc.Input.Schema.Definition, doc.Input.Schema.Definition, 0)
+		p.schema(&p.run.input, doc.Input.Schema.Definition)
 	}
 	if doc.Output != nil && doc.Output.Schema != nil {
-		p.schema(&p.run.output, doc.Output.Schema.Definition, doc.Output.Schema.Definition, 0)
+		p.schema(&p.run.output, doc.Output.Schema.Definition)
 	}
 	var whole map[string]any
 	if json.Unmarshal(doc.Canonical(), &whole) == nil {
@@ -148,8 +152,8 @@ func (p *Policy) tasks(pointer string, node any) {
 		}
 	case map[string]any:
 		p.task(pointer, node)
-		for name, child := range node {
-			p.tasks(pointer+"/"+escape(name), child)
+		for _, name := range slices.Sorted(maps.Keys(node)) {
+			p.tasks(pointer+"/"+escape(name), node[name])
 		}
 	}
 }
@@ -158,10 +162,10 @@ func (p *Policy) task(pointer string, task map[string]any) {
 	var own sides
 	before := p.cached
 	p.cached = false
-	for name, output := range map[string]bool{"input": false, "output": true} {
+	for _, name := range []string{"input", "output"} {
 		model, _ := task[name].(map[string]any)
 		schema, _ := model["schema"].(map[string]any)
-		p.schema(own.side(output), schema["document"], schema["document"], 0)
+		p.schema(own.side(name == "output"), schema["document"])
 	}
 	metadata, _ := task["metadata"].(map[string]any)
 	for _, text := range sensitive(metadata) {
@@ -175,73 +179,127 @@ func (p *Policy) task(pointer string, task map[string]any) {
 	p.cached = p.cached || before
 }
 
-// deepest bounds the walk through a schema, which may refer to itself.
-const deepest = 32
+const (
+	// deepest and mostNodes bound the walk through the schemas of a document, which may refer to themselves.
+	deepest   = 32
+	mostNodes = 20_000
+)
 
-// schema adds the places that a JSON Schema calls writeOnly or a password.
-func (p *Policy) schema(at *tree, root, node any, depth int) {
-	s, ok := node.(map[string]any)
-	if !ok || depth > deepest {
+// spot is a part of a schema, and the place that it is about.
+type spot struct {
+	at    *tree
+	node  any
+	depth int
+}
+
+// walk goes through a JSON Schema, what is near its root first.
+type walk struct {
+	root  any
+	queue []spot
+	room  int
+}
+
+// schema adds the places that a JSON Schema calls writeOnly or a password. What is too deep to tell is sensitive.
+func (p *Policy) schema(at *tree, root any) {
+	if !secretive(root) {
 		return
 	}
-	if s["writeOnly"] == true || s["format"] == "password" {
-		p.add(at, nil)
-		return
+	// Half of what is left: a schema that refers to itself leaves enough for those of other tasks.
+	w := walk{root: root, queue: []spot{{at: at, node: root}}, room: p.room / 2}
+	p.room -= w.room
+	for len(w.queue) > 0 {
+		here := w.queue[0]
+		w.queue = w.queue[1:]
+		s, ok := here.node.(map[string]any)
+		switch {
+		case !ok:
+		case s["writeOnly"] == true, s["format"] == "password", here.depth > deepest, w.room < 0:
+			p.add(here.at, nil)
+		default:
+			w.same(here, s)
+			w.inner(here, s)
+		}
 	}
-	if ref, _ := s["$ref"].(string); strings.HasPrefix(ref, "#/") {
-		target := root
-		for part := range strings.SplitSeq(ref[2:], "/") {
+	p.room += max(w.room, 0)
+	at.prune()
+}
+
+// secretive tells whether anything in a schema is called sensitive.
+func secretive(node any) bool {
+	switch node := node.(type) {
+	case []any:
+		return slices.ContainsFunc(node, secretive)
+	case map[string]any:
+		if node["writeOnly"] == true || node["format"] == "password" {
+			return true
+		}
+		for _, child := range node {
+			if secretive(child) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w *walk) add(at *tree, node any, above spot) {
+	if _, ok := node.(map[string]any); ok {
+		w.queue = append(w.queue, spot{at, node, above.depth + 1})
+		w.room--
+	}
+}
+
+// same adds the parts of a schema that are about the same place.
+func (w *walk) same(here spot, s map[string]any) {
+	if ref, _ := s["$ref"].(string); ref == "#" || strings.HasPrefix(ref, "#/") {
+		target := w.root
+		for _, part := range strings.Split(ref, "/")[1:] {
 			inner, _ := target.(map[string]any)
 			target = inner[unescape(part)]
 		}
-		p.schema(at, root, target, depth+1)
+		w.add(here.at, target, here)
 	}
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := s[key].([]any)
 		for _, item := range list {
-			p.schema(at, root, item, depth+1)
+			w.add(here.at, item, here)
 		}
 	}
 	for _, key := range []string{"if", "then", "else"} {
-		p.schema(at, root, s[key], depth+1)
+		w.add(here.at, s[key], here)
 	}
-	p.inner(at, root, s, depth)
 }
 
-// inner goes into the members and items of a schema. A branch of which nothing is sensitive leaves no tree behind.
-func (p *Policy) inner(at *tree, root any, s map[string]any, depth int) {
-	into := func(name string, schema any) {
-		var child tree
-		p.schema(&child, root, schema, depth+1)
-		if child.end || child.children != nil {
-			merge(at.at(name), &child)
-		}
-	}
+// inner adds the members and items of a schema. They are sorted: where the walk ends, it ends at the same place in every process.
+func (w *walk) inner(here spot, s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
-	for name, schema := range properties {
-		into(name, schema)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		w.add(here.at.at(name), properties[name], here)
 	}
 	for _, key := range []string{"items", "additionalProperties", "unevaluatedProperties", "contains"} {
-		into("*", s[key])
-	}
-	for _, key := range []string{"patternProperties", "prefixItems"} {
-		switch list := s[key].(type) {
-		case map[string]any:
-			for _, schema := range list {
-				into("*", schema)
-			}
-		case []any:
-			for i, schema := range list {
-				into(fmt.Sprint(i), schema)
-			}
+		if s[key] != nil {
+			w.add(here.at.at("*"), s[key], here)
 		}
+	}
+	patterns, _ := s["patternProperties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(patterns)) {
+		w.add(here.at.at("*"), patterns[name], here)
+	}
+	prefix, _ := s["prefixItems"].([]any)
+	for i, schema := range prefix {
+		w.add(here.at.at(strconv.Itoa(i)), schema, here)
 	}
 }
 
-func merge(into, from *tree) {
-	into.end = into.end || from.end
-	for name, child := range from.children {
-		merge(into.at(name), child)
+// prune takes away the branches in which nothing is sensitive.
+func (t *tree) prune() {
+	for name, child := range t.children {
+		if child.prune(); !child.end && child.children == nil {
+			delete(t.children, name)
+		}
+	}
+	if len(t.children) == 0 {
+		t.children = nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,6 +87,27 @@ func TestSensitivePlaces(t *testing.T) {
 	}
 }
 
+func TestSchemasThatReferToThemselves(t *testing.T) {
+	t.Parallel()
+	source := `document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}
+input: {schema: {document: {$ref: '#/$defs/node', $defs: {node: {type: object, properties: {
+  plain: {type: string}, pin: {type: string%s},
+  a: {$ref: '#/$defs/node'}, b: {$ref: '#/$defs/node'}, c: {$ref: '#/$defs/node'}, d: {$ref: '#/$defs/node'}, e: {$ref: '#'}}}}}}}
+do: [{a: {set: {n: 1}}}]
+`
+	deep := strings.Repeat(`{"e":`, 40) + `{"pin":"1234"}` + strings.Repeat("}", 40)
+	began := time.Now()
+	p := redact.For(parse(t, fmt.Sprintf(source, ", writeOnly: true")))
+	require.Less(t, time.Since(began), 2*time.Second)
+	shown, _ := p.Value(redact.Place{}, json.RawMessage(`{"plain":"x","a":{"plain":"x","e":{"pin":"1234","plain":"x"}}}`), nil)
+	require.JSONEq(t, `{"plain":"x","a":{"plain":"x","e":{"pin":"`+redact.Mark+`","plain":"x"}}}`, string(shown))
+	shown, _ = p.Value(redact.Place{}, json.RawMessage(deep), nil)
+	require.NotContains(t, string(shown), "1234", "too deep to tell")
+	require.Contains(t, string(shown), `{"e":{"e":{"e":`)
+	shown, _ = redact.For(parse(t, fmt.Sprintf(source, ""))).Value(redact.Place{}, json.RawMessage(deep), nil)
+	require.Equal(t, deep, string(shown), "nothing in it is sensitive")
+}
+
 func without(list []string, words ...string) (out []string) {
 	for _, v := range list {
 		if !strings.Contains(" "+strings.Join(words, " ")+" ", " "+v+" ") {
@@ -113,6 +135,17 @@ func TestTaintIsFoundWhereverItComesUpAgain(t *testing.T) {
 	text, changed = taint.Text("nothing of it")
 	require.False(t, changed)
 	require.Equal(t, "nothing of it", text)
+}
+
+func TestTaintIsNoNameOfAMember(t *testing.T) {
+	t.Parallel()
+	p := redact.For(parse(t, document))
+	_, found := p.Value(redact.Place{}, json.RawMessage(`{"token":{"customerId":"correcthorse","4111-1111":[{"customerId":{}}, "customerId-7"]}}`), nil)
+	require.Equal(t, []string{"correcthorse", "4111-1111", "customerId-7"}, found)
+	var taint redact.Taint
+	taint.Add(found...)
+	shown, _ := p.Value(redact.Place{Output: true}, json.RawMessage(`{"customerId":{"4111-1111":1},"correct\u0068orse":2,"receipt":"R"}`), &taint)
+	require.Equal(t, strings.ReplaceAll(`{"customerId":{"M":1},"M":2,"receipt":"M"}`, "M", redact.Mark), string(shown))
 }
 
 func TestWhatIsNotToBeHiddenIsNotCopied(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // quotedMark is the mark as a JSON value.
@@ -103,6 +104,9 @@ func (w *walker) object(trees []*tree) {
 		key := w.in[start+1 : w.pos-1]
 		if bytes.IndexByte(key, '\\') >= 0 {
 			key = []byte(unquote(w.in[start:w.pos]))
+		}
+		if w.taint.Any() {
+			w.scrub(start)
 		}
 		w.peek()
 		w.expect(':')
@@ -265,21 +269,45 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// leaves are the texts and numbers in a value.
+// leaves are the texts and numbers in a value. Of the names of members, those that can be nothing but names are left out: they stand
+// in other values too, which would be shown without them.
 func leaves(value []byte) []string {
 	var list []string
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
+	var open []byte // the objects and arrays around, as they begin
+	name := false   // whether a name of a member is next
 	for {
 		token, err := decoder.Token()
 		if err != nil {
 			return list
 		}
 		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				open = append(open, byte(token))
+			} else {
+				open = open[:len(open)-1]
+			}
+			name = len(open) > 0 && open[len(open)-1] == '{'
+			continue
 		case string:
-			list = append(list, token)
+			if !name || !isName(token) {
+				list = append(list, token)
+			}
 		case json.Number:
 			list = append(list, token.String())
 		}
+		name = !name && len(open) > 0 && open[len(open)-1] == '{'
 	}
+}
+
+// isName tells whether a text looks like the name of a field: letters, and what joins words.
+func isName(text string) bool {
+	for _, c := range text {
+		if !unicode.IsLetter(c) && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
 }
