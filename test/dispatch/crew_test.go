@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 	"github.com/signalbox-dev/signalbox/test/database"
@@ -117,7 +118,7 @@ func (c *crew) visit(t *testing.T) *member {
 	m.frontend = conntest.Run(t, conntest.Options{Upstream: c.temporal.Address})
 	m.client = platform.DialNamespace(t, m.frontend.Addr(), c.namespace)
 	m.Dispatchers, err = dispatch.New(dispatch.Options{
-		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace,
+		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace, Converter: payload.Converter(platform.Keys(t)),
 		Leases: m.leases, Inbox: c.inbox, Timing: brisk(),
 		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
 	})

@@ -88,7 +88,7 @@ func DialNamespace(t T, address, namespace string) client.Client {
 // History reads the whole history of a run's newest execution.
 func History(t T, c client.Client, runID string) *historypb.History {
 	t.Helper()
-	return execution(t, c, runID, "")
+	return Execution(t, c, runID, "")
 }
 
 // Histories reads the histories of all executions of a run, in order: each continues the one before as new.
@@ -102,14 +102,15 @@ func Histories(t T, c client.Client, runID string) []*historypb.History {
 	next := newest.GetWorkflowExecutionInfo().GetFirstRunId()
 	var out []*historypb.History
 	for next != "" {
-		h := execution(t, c, runID, next)
+		h := Execution(t, c, runID, next)
 		out = append(out, h)
 		next = h.GetEvents()[len(h.GetEvents())-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 	}
 	return out
 }
 
-func execution(t T, c client.Client, workflowID, runID string) *historypb.History {
+// Execution reads the history of one execution of a workflow, the newest one where runID is empty, and opens what is sealed in it.
+func Execution(t T, c client.Client, workflowID, runID string) *historypb.History {
 	t.Helper()
 	out := &historypb.History{}
 	events := c.GetWorkflowHistory(t.Context(), workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

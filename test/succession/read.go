@@ -121,12 +121,7 @@ func follow(t platform.T, c client.Client, id, runID string) Execution {
 	t.Helper()
 	e := Execution{ID: id, RunID: runID, Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
 	adoptions := map[int64]Owner{}
-	events := c.GetWorkflowHistory(t.Context(), e.ID, e.RunID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			t.Fatalf("read the history of %s: %v", e.ID, err)
-		}
+	for _, event := range platform.Execution(t, c, e.ID, e.RunID).GetEvents() {
 		e.Events++
 		if err := apply(&e, event, adoptions); err != nil {
 			t.Fatalf("event %d of %s %s: %v", event.GetEventId(), e.ID, e.RunID, err)
