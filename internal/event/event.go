@@ -47,6 +47,8 @@ type Event struct {
 	Reason string
 	// Original is what the marks in Subject, Extensions and Data stand for; nil where there are none. Who shows events does not read it.
 	Original *Original
+	// Opened tells that there were marks, and that what they stand for is in their place again: it must not get into what is shown.
+	Opened bool
 }
 
 // Original is what an event was before marks were put in, sealed.

@@ -92,6 +92,8 @@ func TestTargets(t *testing.T) {
 	fired.Source = event.TimerSource(shop, "a/timed")
 	anothers := fired
 	anothers.Source = event.TimerSource(shop, "a/other")
+	opened := ev(1, "paid", `{"n":"planted","token":"planted"}`)
+	opened.Opened = true
 	tests := map[string]struct {
 		event     event.Event
 		triggers  []event.Trigger
@@ -143,6 +145,10 @@ func TestTargets(t *testing.T) {
 		"a definition that is broken": {
 			ev(1, "paid", ""), []event.Trigger{trigger("a/bad", event.One, wants("paid", "("))}, nil,
 			`unmatched | the filter of workflow "a/bad" cannot be evaluated: compile what "data" must be: unexpected EOF`,
+		},
+		"sensitive data that the filter cannot be evaluated on": {
+			opened, []event.Trigger{trigger("a/b", event.One, wants("paid", ".n.m == 2"))}, nil,
+			`unmatched | the filter of workflow "a/b" cannot be evaluated; why is not shown, because the event has sensitive values`,
 		},
 		"a definition that never ends": {
 			ev(1, "paid", "1"),

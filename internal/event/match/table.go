@@ -143,7 +143,7 @@ func (t *table) look(e *event.Event, plain map[string]any) look {
 			l.fuel += match.Fuel
 			if !match.OK {
 				if match.Problem != "" {
-					l.notes = append(l.notes, group.note(match.Problem))
+					l.notes = append(l.notes, group.note(problem(e, match)))
 				}
 				continue
 			}
@@ -169,6 +169,14 @@ func (s *shape) expected(m eventfilter.Match) string {
 		values[i] = m.Keys[name]
 	}
 	return joined(values)
+}
+
+// problem is what a filter says of an event. It may quote the data.
+func problem(e *event.Event, m eventfilter.Match) string {
+	if e.Opened {
+		return "cannot be evaluated; why is not shown, because the event has sensitive values"
+	}
+	return m.Problem
 }
 
 // note tells what is wrong with the filter of those who share it, naming the first of them.

@@ -175,6 +175,6 @@ func (v *Vault) openEvents(list []event.Event) {
 		if err != nil || json.Unmarshal(plain, &original) != nil {
 			continue
 		}
-		e.Subject, e.Extensions, e.Data, e.Original = original.Subject, original.Extensions, original.Data, nil
+		e.Subject, e.Extensions, e.Data, e.Original, e.Opened = original.Subject, original.Extensions, original.Data, nil, true
 	}
 }

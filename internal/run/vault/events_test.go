@@ -96,6 +96,7 @@ func TestEventsAreKeptWithMarksAndDeliveredWithout(t *testing.T) {
 		require.Equal(t, string(list[i].Data), string(got.Data), "byte for byte")
 		require.Equal(t, string(list[i].Extensions), string(got.Extensions))
 		require.Nil(t, got.Original)
+		require.Equal(t, i == 1 || i == 2, got.Opened)
 	}
 
 	// Another key opens nothing, and holds nothing up.
