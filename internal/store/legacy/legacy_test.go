@@ -217,10 +217,17 @@ func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
 '{"password": "planted-4711", "n": 1}', NULL, 'no planted-4711 here', '2026-05-01 08:30:00+00:00', '{"api_key": "planted-4712"}')`)
 		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, input, error) VALUES ('s', 'a', 'login', 'FAILED', '{"q": "planted-4711"}', 'planted-4711')`)
 		from.exec(t, `INSERT INTO workflow_run_snapshots VALUES ('x', 'a', '{"vars": {"token": "planted-4713"}}', NULL)`)
+		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, error) VALUES
+('t', 'a', 'call', 'FAILED', '{"code": 7, "token": "planted-4714", "pin": {"secret": "p4"}}'),
+('u', 'a', 'tell', 'FAILED', '{"message": "no planted-4715", "password": "planted-4715", "type": "x:planted-4715", "title": "planted-4715", "instance": "/planted-4715"}')`)
+		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('b', 'shop', 'order', 'db', 'FAILED', '2026-05-01 08:30:00+00:00')`)
+		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, error) VALUES ('v', 'b', 'call', 'FAILED', '{"token": "planted-4716"}')`)
 		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.NoError(t, err)
 		all := everything(t, to)
 		require.NotContains(t, all, "planted")
+		require.NotContains(t, all, "p4")
+		require.Contains(t, all, "no ⟦redacted⟧")
 		r, err := to.GetRun(t.Context(), "shop", "a")
 		require.NoError(t, err)
 		require.JSONEq(t, `{"password": "⟦redacted⟧", "n": 1}`, string(r.Input))

@@ -111,12 +111,17 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 	if out.original, out.waits, err = originalOf(from, out.open, now); err != nil {
 		return imported{}, err
 	}
-	out.redact()
+	failures := []json.RawMessage{rawOf(from.row["error"])}
+	for _, step := range from.steps {
+		failures = append(failures, rawOf(step["error"]))
+	}
+	out.redact(failures)
 	return out, nil
 }
 
 // redact puts marks where secrets usually stand: what their definition called sensitive is not known. The source keeps what was there.
-func (r *imported) redact() {
+// failures are what its problems were made of.
+func (r *imported) redact(failures []json.RawMessage) {
 	var (
 		policy redact.Policy
 		taint  redact.Taint
@@ -127,7 +132,11 @@ func (r *imported) redact() {
 		values = append(values, &r.steps[n].Input, &r.steps[n].Output)
 		problems = append(problems, r.steps[n].Error)
 	}
-	for _, v := range values {
+	hidden := slices.Clone(values)
+	for i := range failures {
+		hidden = append(hidden, &failures[i])
+	}
+	for _, v := range hidden {
 		_, found := policy.Value(redact.Place{}, *v, nil)
 		taint.Add(found...)
 		r.Redacted = r.Redacted || len(found) > 0
@@ -140,8 +149,13 @@ func (r *imported) redact() {
 	}
 	for _, p := range problems {
 		if p != nil {
-			p.Detail, _ = taint.Text(p.Detail)
-			p.Title, _ = taint.Text(p.Title)
+			if json.Valid([]byte(p.Detail)) { // of an error without a message it is all of it
+				shown, _ := policy.Value(redact.Place{}, json.RawMessage(p.Detail), &taint)
+				p.Detail = string(shown)
+			}
+			for _, text := range []*string{&p.Type, &p.Title, &p.Detail, &p.Instance} {
+				*text, _ = taint.Text(*text)
+			}
 		}
 	}
 }
