@@ -33,7 +33,13 @@ func Keys(t T) *seal.Ring {
 // WithKeys is the setting that gives a server the key of the tests.
 func WithKeys(t T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "test.key")
+	// Not in a folder named after the test: a comma in a path would be read as the end of it.
+	folder, err := os.MkdirTemp("", "signalbox-key-")
+	if err != nil {
+		t.Fatalf("make a folder for the key of the tests: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) }) // the system's clean-up takes what is left
+	path := filepath.Join(folder, "test.key")
 	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key())), 0o600); err != nil {
 		t.Fatalf("write the key of the tests: %v", err)
 	}
