@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
@@ -46,6 +47,7 @@ type Store interface {
 	Events() *events.Store
 	Tokens() *tokens.Store
 	Awaited() *awaited.Store
+	Originals() *originals.Store
 	Batches() *batches.Store
 	retention.Store
 	Quotas() *quotas.Store
@@ -87,6 +89,7 @@ func cases() []test {
 		{"delete workflow", testDeleteWorkflow},
 		{"definitions not found", testDefinitionsNotFound},
 		{"tokens", testTokens},
+		{"originals", testOriginals},
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
 		{"awaited runs", testAwaited},
