@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 const ttl = time.Hour
@@ -152,6 +155,33 @@ func TestRefusedInTheMiddleOfAStartIsQueued(t *testing.T) {
 	require.True(t, created)
 	require.Equal(t, []any{run.QueuedEngine, int64(1)}, []any{r.QueuedReason, r.QueuePosition})
 	require.Len(t, b.rows(t), 1)
+}
+
+// TestSensitiveInputIsQueuedAsItIs has a run removed and queued whose row shows a mark: what it begins with in the end is what was asked
+// for.
+func TestSensitiveInputIsQueuedAsItIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	safe := vault.New(seal.Random("k1"), b.store.Originals(), documents{b.store})
+	var inputs []string
+	b.engine.start = func(_ context.Context, r run.Run) (string, error) {
+		inputs = append(inputs, string(r.Input))
+		return "", unavailable()
+	}
+	opts := b.opts
+	opts.Queue = run.QueueOptions{Enabled: true, MaxRuns: 10, TTL: ttl}
+	s := run.NewService(safe.Rows(b.store), safe.Engine(b.engine), b.workflows, documents{b.store}, b.changes, opts)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(b.ctx))) })
+	req := request()
+	req.Input = json.RawMessage(`{"name":"Ada","password":"hunter22"}`)
+	r, _, err := s.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.Equal(t, run.QueuedEngine, r.QueuedReason)
+	require.JSONEq(t, redactedInput, string(r.Input))
+	_, err = safe.Engine(b.engine).Start(b.ctx, b.row(t, r.ID)) // as the queue does
+	require.Error(t, err)
+	require.Equal(t, []string{string(req.Input), string(req.Input)}, inputs)
 }
 
 func TestFullQueueRefuses(t *testing.T) {

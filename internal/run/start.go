@@ -100,7 +100,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
 		return stored, true, nil
 	}
-	return s.launch(ctx, answer, req, stored)
+	return s.launch(ctx, answer, req, r, stored)
 }
 
 // Ready tells why no run can be started now.
@@ -111,10 +111,11 @@ func (s *Service) Ready(ctx context.Context) error {
 	return s.opts.Workers.Check(ctx)
 }
 
-// launch hands the run over in the background, and answers when that has an outcome or it is time.
-func (s *Service) launch(ctx, answer context.Context, req StartRequest, r Run) (Run, bool, error) {
+// launch hands the stored run over in the background, and answers when that has an outcome or it is time. What is stored may have
+// marks in its input: r is the run as it was asked for, to be inserted again when its row was taken away.
+func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	outcome := make(chan error, 1)
-	s.handOvers.Begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, r) })
+	s.handOvers.Begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, stored) })
 	var err error
 	select {
 	case err = <-outcome:
@@ -135,7 +136,7 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r Run) (
 		}
 		return Run{}, false, err
 	}
-	stored, err := s.store.GetRun(ctx, r.Project, r.ID)
+	stored, err = s.store.GetRun(ctx, r.Project, r.ID)
 	return stored, err == nil, err
 }
 
