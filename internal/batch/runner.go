@@ -108,6 +108,9 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) {
 func (r *Runner) act(ctx, work context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
+	// Whatever ends the loop ends the batches too, after the round that each is at: nobody else can work while they do.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	type end struct {
 		id string
 		ok bool

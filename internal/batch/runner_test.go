@@ -2,6 +2,7 @@ package batch_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -228,4 +229,41 @@ func TestTheRateHolds(t *testing.T) {
 	p.await(t, b.ID, completed)
 	// The first quarter of a second's worth goes at once.
 	require.GreaterOrEqual(t, time.Since(begun), 1200*time.Millisecond)
+}
+
+// blind fails to list the batches once while they are worked, and counts how often the work is taken up.
+type blind struct {
+	batch.WorkStore
+
+	failed atomic.Bool
+	turns  atomic.Int32
+}
+
+func (b *blind) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, error) {
+	list, err := b.WorkStore.ActiveBatches(ctx, limit)
+	if err == nil && limit > 1 && len(list) > 0 && list[0].Succeeded > 0 && !b.failed.Swap(true) {
+		return nil, errors.New("the database is away")
+	}
+	return list, err
+}
+
+func (b *blind) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (bool, error) {
+	b.turns.Add(1)
+	return b.WorkStore.Exclusive(ctx, name, fn)
+}
+
+func TestALookThatFailsKeepsTheWorkFromNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	s := &blind{WorkStore: p.store.Batches()}
+	r := batch.NewRunner(s, p.controls, time.Now)
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(100), Rate: 1})
+	require.NoError(t, r.Start(p.ctx))
+	t.Cleanup(func() { require.NoError(t, r.Stop(context.WithoutCancel(p.ctx))) })
+	require.Eventually(t, func() bool { return s.turns.Load() > 1 }, soon, 5*time.Millisecond, "the lock is given back, long before the batch ends")
+	require.True(t, s.failed.Load())
+	before, err := p.Get(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	after := p.await(t, b.ID, func(b batch.Batch) bool { return b.Succeeded > before.Succeeded })
+	require.Len(t, p.controls.done(), int(after.Succeeded), "what was begun was told of")
 }
