@@ -301,6 +301,24 @@ func TestAdmittedRunMeetsTheEngine(t *testing.T) {
 	}
 }
 
+// TestAdmissionRestsAfterARefusal has Temporal refuse all of many runs for a while, each of which has a place.
+func TestAdmissionRestsAfterARefusal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	b.allow(t, 1)
+	b.accepts(t, 21)
+	var asked atomic.Int32
+	b.engine.start = func(context.Context, run.Run) (string, error) {
+		asked.Add(1)
+		return "", fault.New(fault.Exhausted, fault.EngineRefused, "over its limits")
+	}
+	b.allow(t, 50)
+	b.admits(t, b.Service)
+	require.Eventually(t, func() bool { return asked.Load() > 0 }, 20*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return asked.Load() > 20 }, time.Second, 50*time.Millisecond, "each once at most")
+}
+
 // TestPlacesWhileTheEngineIsAway has places come free meanwhile: nobody is given one, and newcomers stand behind those that wait.
 func TestPlacesWhileTheEngineIsAway(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,9 @@ type Admission struct {
 	mu    sync.Mutex
 	woken map[string]struct{}
 	all   bool // look at every project
-	wake  chan struct{}
+	// refused is when Temporal last refused a run for a while. The next one would be refused as well.
+	refused time.Time
+	wake    chan struct{}
 	// handing has a value for each run that is being handed over.
 	handing chan struct{}
 
@@ -117,6 +119,7 @@ func (a *Admission) loop(ctx, handOver context.Context) {
 	defer ticker.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
+	var looked time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -126,16 +129,24 @@ func (a *Admission) loop(ctx, handOver context.Context) {
 			continue
 		case <-a.wake:
 		}
-		if err := a.look(ctx, handOver); err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Runs that wait for a place stay queued", "error", err)
-		}
-		rest.Reset(restBetween)
+		rest.Reset(a.rest(looked))
 		select {
 		case <-ctx.Done():
 			return
 		case <-rest.C:
 		}
+		if err := a.look(ctx, handOver); err != nil && ctx.Err() == nil {
+			logger.FromContext(ctx).DebugContext(ctx, "Runs that wait for a place stay queued", "error", err)
+		}
+		looked = time.Now()
 	}
+}
+
+// rest is how long to wait with the next look.
+func (a *Admission) rest(looked time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(time.Until(looked.Add(restBetween)), time.Until(a.refused.Add(lookEvery)))
 }
 
 // look admits runs in the projects that it was woken for.
@@ -229,6 +240,9 @@ func (a *Admission) handOver(ctx context.Context, project, id string) error {
 	case errors.Is(refusal, run.ErrUnknownOutcome):
 		return refusal
 	case run.Passing(refusal):
+		a.mu.Lock()
+		a.refused = time.Now()
+		a.mu.Unlock()
 		_, err := a.store.ReturnAdmitted(ctx, id, a.opts.Now())
 		return errors.Join(refusal, err)
 	default:
