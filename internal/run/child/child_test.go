@@ -237,9 +237,9 @@ func TestEndIsToldAtOnce(t *testing.T) {
 func TestEndThatNobodyHeardOfIsFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("closed", "parent"), awaits("missing", "parent"))
+		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("closed", "parent"))
 		w.fails["a"] = []error{errors.New("temporal is away"), errors.New("temporal is away")}
-		w.fails["closed"], w.fails["missing"] = []error{run.ErrClosed}, []error{run.ErrNotKnown}
+		w.fails["closed"] = []error{run.ErrClosed}
 		for id := range w.awaited {
 			w.end(id, run.Failed)
 		}
@@ -251,11 +251,39 @@ func TestEndThatNobodyHeardOfIsFound(t *testing.T) {
 		w.locked = false
 		w.mu.Unlock()
 		pass(20 * time.Second)
-		require.Len(t, w.seen().told, 5, "until it is taken")
+		require.Len(t, w.seen().told, 4, "until it is taken")
 		require.Empty(t, w.seen().awaited)
 		before := w.seen().looks
 		pass(9 * time.Second)
 		require.Equal(t, 3, w.seen().looks-before, "one small look is all that it costs")
+	})
+}
+
+func TestParentThatTemporalDoesNotKnowIsToldLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("found", "parent"), awaits("lost", "gone"))
+		w.end("gone", run.Waiting)
+		w.end("found", run.Completed)
+		w.end("lost", run.Completed)
+		w.fails["found"] = []error{run.ErrNotKnown, run.ErrNotKnown}
+		w.fails["lost"] = slices.Repeat([]error{run.ErrNotKnown}, 1000)
+		watch := w.watch(t)
+		watch.Ended("found")
+		synctest.Wait()
+		require.Equal(t, []string{"found parent key of found"}, w.seen().told)
+		require.Contains(t, w.seen().awaited, "found", "its parent's row is open")
+		pass(time.Minute)
+		require.NotContains(t, w.seen().awaited, "found", "it was taken in the end")
+		before := len(w.seen().told)
+		pass(time.Hour)
+		require.Contains(t, w.seen().awaited, "lost")
+		require.Less(t, len(w.seen().told)-before, 20, "less and less often")
+
+		w.end("gone", run.Failed)
+		watch.Ended("gone")
+		synctest.Wait()
+		require.Empty(t, w.seen().awaited, "there is nobody to tell")
 	})
 }
 

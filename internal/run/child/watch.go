@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -67,6 +68,8 @@ type Watch struct {
 	runs   Runs
 	teller Teller
 	alone  Alone
+	// unknown are the links whose parents Temporal does not know.
+	unknown patience
 
 	mu    sync.Mutex
 	ended []string
@@ -78,7 +81,7 @@ type Watch struct {
 
 // NewWatch returns a watch that does nothing yet.
 func NewWatch(store Store, rows Rows, runs Runs, teller Teller, alone Alone) *Watch {
-	return &Watch{store: store, rows: rows, runs: runs, teller: teller, alone: alone, wake: make(chan struct{}, 1)}
+	return &Watch{store: store, rows: rows, runs: runs, teller: teller, alone: alone, unknown: patience{waits: map[string]wait{}}, wake: make(chan struct{}, 1)}
 }
 
 // Start begins to watch.
@@ -152,6 +155,7 @@ func (w *Watch) heard(ctx context.Context, ids []string) error {
 
 // look goes through all that is due. Mostly that is nothing, for which no lock is taken.
 func (w *Watch) look(ctx context.Context) error {
+	w.unknown.sweep()
 	links, err := w.store.Due(ctx, "", 1)
 	if err != nil || len(links) == 0 {
 		return err
@@ -208,7 +212,12 @@ func (w *Watch) one(ctx context.Context, l Link) error {
 	return nil
 }
 
+// tell tells the parent. One that Temporal does not know may be in another place than where this process looks, or not be known there
+// yet: its own row decides, and until that has ended it is told again.
 func (w *Watch) tell(ctx context.Context, l Link) error {
+	if !w.unknown.over(l.RunID) {
+		return nil
+	}
 	key, awaited, err := w.store.Key(ctx, l.RunID)
 	if err != nil || !awaited {
 		return err
@@ -219,7 +228,11 @@ func (w *Watch) tell(ctx context.Context, l Link) error {
 	}
 	r.Parent.Key = key
 	err = w.teller.TellParent(ctx, r)
-	if err != nil && !errors.Is(err, run.ErrClosed) && !errors.Is(err, run.ErrNotKnown) {
+	if errors.Is(err, run.ErrNotKnown) {
+		w.unknown.more(l.RunID)
+		return fmt.Errorf("temporal does not know run %s, which awaits run %s: %w", l.Parent, l.RunID, err)
+	}
+	if err != nil && !errors.Is(err, run.ErrClosed) {
 		return err
 	}
 	return w.store.Told(ctx, l.RunID)
