@@ -184,14 +184,20 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 		if r, err = s.find(ctx, c, project, id, s.db.Dialect().LockRows); err != nil {
 			return err
 		}
-		if r.Failed == 0 {
-			return fault.New(fault.Refused, fault.BatchNothingFailed, "no item of batch %q has failed; there is nothing to do again", id)
-		}
-		if _, err := c.ExecContext(ctx, `UPDATE batch_items SET status = 'pending', ended_at = NULL, error = ''
-WHERE batch = $1 AND status = 'failed'`, id); err != nil {
+		// Items of a batch that has ended may have been deleted by its retention: those that are left count.
+		res, err := c.ExecContext(ctx, `UPDATE batch_items SET status = 'pending', ended_at = NULL, error = ''
+WHERE batch = $1 AND status = 'failed'`, id)
+		if err != nil {
 			return err
 		}
-		if _, err := c.ExecContext(ctx, `UPDATE batches SET failed = 0, ended_at = NULL WHERE id = $1`, id); err != nil {
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.Refused, fault.BatchNothingFailed, "no item of batch %q has failed; there is nothing to do again", id)
+		}
+		if _, err := c.ExecContext(ctx, `UPDATE batches SET failed = failed - $2, ended_at = NULL WHERE id = $1`, id, n); err != nil {
 			return err
 		}
 		if r, err = s.find(ctx, c, project, id, ""); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -131,6 +132,46 @@ func testBatches(t *testing.T, open Opener) {
 	_, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
 	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b1")
 	require.Len(t, audited(t, s, "b1"), 2)
+}
+
+// testBatchRetryOfWhatIsLeft retries batches of which retention has deleted some items: what is gone is never waited for.
+func testBatchRetryOfWhatIsLeft(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	const n = 12
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprint("r", i))
+	}
+	// Of the second one, only items that succeeded will be left.
+	for id, end := range map[string]struct{ ended, failed int }{working: {5, n}, "b2": {3, 10}} {
+		startBatch(t, s, newBatch(id, 1), wholePage, ids...)
+		list, _, err := s.Batches().ClaimItems(ctx, id, 0, n)
+		require.NoError(t, err)
+		for i := range list {
+			list[i].Status = batch.Succeeded
+			if i < end.failed {
+				list[i].Status = batch.Failed
+			}
+		}
+		require.NoError(t, s.Batches().SettleItems(ctx, id, list, at(end.ended)))
+		page, err := s.DeletePage(ctx, retention.Batches, retention.Cut{Project: here, Before: at(end.ended + 1)}, "", 1)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{"batch_items": 10}, page.Deleted)
+	}
+	_, err := s.Batches().RetryBatch(ctx, here, "b2", entry(audit.BatchRetry, here, "b2"))
+	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b2")
+	require.Equal(t, batch.Completed, getBatch(t, s, "b2").Status)
+
+	b, err := s.Batches().RetryBatch(ctx, here, working, entry(audit.BatchRetry, here, working))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, b.Pending())
+	left := claim(t, s, 0, n)
+	require.Len(t, left, 2)
+	for i := range left {
+		left[i].Status = batch.Succeeded
+	}
+	settleItems(t, s, 8, left...)
+	require.Equal(t, batch.Completed, getBatch(t, s, working).Status, "it ends")
 }
 
 func testBatchPause(t *testing.T, open Opener) {

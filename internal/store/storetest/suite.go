@@ -175,6 +175,7 @@ func eventCases() []test {
 		{"delete history", testDeleteHistory},
 		{"batches", testBatches},
 		{"pause a batch", testBatchPause},
+		{"retry what is left of a batch", testBatchRetryOfWhatIsLeft},
 		{"select the runs of a batch", testBatchSelection},
 		{"batches not found", testBatchesNotFound},
 		{"batches from many sides", testBatchesFromManySides},
