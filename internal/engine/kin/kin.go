@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -100,6 +101,7 @@ func (t *Teller) ending(ctx context.Context, c client.Client, r run.Run) (flow.C
 	var output json.RawMessage
 	err := c.GetWorkflow(ctx, contract.WorkflowID(r.ID), "").Get(ctx, &output)
 	var missing *serviceerror.NotFound
+	var execution *temporal.WorkflowExecutionError
 	switch {
 	case errors.As(err, &missing):
 		ended.Output = r.Output
@@ -107,7 +109,7 @@ func (t *Teller) ending(ctx context.Context, c client.Client, r run.Run) (flow.C
 		return ended, t.unanswered(err)
 	case err == nil:
 		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
-	case r.Status != run.Completed:
+	case r.Status != run.Completed && errors.As(err, &execution): // any other error is about the question
 		if status, problem := flow.Failed(err); problem != nil && status == interp.Status(r.Status) {
 			ended.Error = problem
 		}
