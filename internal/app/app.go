@@ -177,7 +177,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	batches := a.batching(manager, workflows, runs)
 	waiting := queue.New(runs.Service, rows, starter, changes, options)
-	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint)
+	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint, safe)
 	compare := reconciler.New(rows, inspecting{starter, a.engine}, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
 	})

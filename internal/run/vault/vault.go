@@ -12,6 +12,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -268,4 +269,20 @@ func (v *Vault) OpenSteps(ctx context.Context, id string, steps []run.Step) ([]r
 		s.Input, s.Output, s.Error, s.Attempts = original.Input, original.Output, original.Error, original.Attempts
 	}
 	return steps, nil
+}
+
+// Text puts marks into a text about a run: what is known to be sensitive in it.
+func (v *Vault) Text(ctx context.Context, id, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	found, err := v.secrecies(ctx, []string{id})
+	if err != nil {
+		return "", err
+	}
+	s := cmp.Or(found[id], &secrecy{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clean, _ := s.taint.Text(text)
+	return clean, nil
 }
