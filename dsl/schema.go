@@ -25,7 +25,8 @@ type Schema struct {
 // Violation is one place where a value does not match its schema.
 type Violation struct {
 	Pointer string // JSON pointer in the value; "" is the value
-	Message string
+	Message string // may quote the value
+	Keyword string // what of the schema it does not meet, such as "pattern" or "dependentRequired/a"
 }
 
 // SchemaError lists every violation, in the order of their pointers.
@@ -92,7 +93,10 @@ func violations(err error) error {
 func collect(ve *jsonschema.ValidationError, p *message.Printer, out *SchemaError) {
 	if len(ve.Causes) == 0 {
 		if _, ok := ve.ErrorKind.(*kind.Schema); !ok {
-			out.Violations = append(out.Violations, Violation{Pointer: pointer(ve.InstanceLocation...), Message: ve.ErrorKind.LocalizedString(p)})
+			out.Violations = append(out.Violations, Violation{
+				Pointer: pointer(ve.InstanceLocation...), Message: ve.ErrorKind.LocalizedString(p),
+				Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
+			})
 		}
 		return
 	}

@@ -65,11 +65,23 @@ type Policy struct {
 	named    map[string]*sides // by the task's name; "*" is every task
 	pointers map[string]*sides // by the task's pointer
 	cached   bool              // whether any tree holds anything
+	both     []*Policy         // what it is made of, when it is of two
 	room     int               // how many parts of schemas may still be looked at
 }
 
 // Everything is the policy for runs of which nothing is known: all of it is sensitive.
 func Everything() *Policy { return &Policy{all: true} }
+
+// With is what either policy hides.
+func (p *Policy) With(other *Policy) *Policy {
+	return &Policy{all: p.all || other.all, cached: p.cached || other.cached, both: []*Policy{p, other}}
+}
+
+// All tells whether everything is sensitive, Any whether anything is beside what stands under a usual name.
+func (p *Policy) All() bool { return p.all }
+
+// Any is told of with All.
+func (p *Policy) Any() bool { return p.all || p.cached }
 
 // For compiles the policy of a document. What [Problems] reports is left out.
 func For(doc *dsl.Document) *Policy {
@@ -310,6 +322,9 @@ func (p *Policy) trees(at Place) []*tree {
 		return nil
 	}
 	var list []*tree
+	for _, part := range p.both {
+		list = append(list, part.trees(at)...)
+	}
 	add := func(t *tree) {
 		if t.end || t.children != nil {
 			list = append(list, t)

@@ -48,6 +48,9 @@ func (t *Taint) Add(texts ...string) (added []string) {
 	return added
 }
 
+// Texts returns all of them.
+func (t *Taint) Texts() []string { return slices.Sorted(maps.Keys(t.values)) }
+
 // build makes the replacer. A longer text goes before one that it contains.
 func (t *Taint) build() {
 	variants := map[string]bool{}

@@ -2,6 +2,8 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -9,8 +11,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// checkInput holds an input against the schema of the document, so that a wrong one is refused before there is a run.
-func checkInput(doc *dsl.Document, input json.RawMessage) error {
+// checkInput holds an input against the schema of the document, so that a wrong one is refused before there is a run. Of
+// an input that is hidden from whoever asks, the error quotes nothing.
+func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) error {
 	value, err := jq.DecodeJSON(input)
 	if err != nil {
 		return fault.New(fault.Invalid, fault.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
@@ -19,10 +22,26 @@ func checkInput(doc *dsl.Document, input json.RawMessage) error {
 		return nil
 	}
 	if err := doc.Input.Schema.Validate(value); err != nil {
+		if hidden {
+			err = unquoted(err)
+		}
 		return fault.New(fault.Invalid, fault.InvalidInput,
 			"the input does not fit the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err).WithField("input", "%v", err)
 	}
 	return nil
+}
+
+// unquoted is an error of a schema with the places and keywords alone: its messages quote values.
+func unquoted(err error) error {
+	failed, ok := errors.AsType[*dsl.SchemaError](err)
+	if !ok {
+		return errors.New("it cannot be checked")
+	}
+	places := &dsl.SchemaError{}
+	for _, v := range failed.Violations {
+		places.Violations = append(places.Violations, dsl.Violation{Pointer: v.Pointer, Message: fmt.Sprintf("does not meet %q", v.Keyword)})
+	}
+	return places
 }
 
 // readable is an error from elsewhere as text that every store takes.

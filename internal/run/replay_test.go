@@ -111,6 +111,44 @@ func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases l
 	}
 }
 
+func TestRefusedReplayQuotesNothingThatIsHidden(t *testing.T) {
+	t.Parallel()
+	b, _, first := secretive(t)
+	hidden := sealed{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
+	first.Redacted = true
+	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+		"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	require.NoError(t, err)
+	opts := b.opts
+	opts.Originals = hidden
+	s := control.New(b.Service, redactedRows{b.store}, b.engine, b.changes, opts)
+	for _, patch := range []string{"", `[{"op":"add","path":"/x","value":1}]`} {
+		req := replay(first.ID)
+		req.Version, req.Patch = control.Latest, json.RawMessage(patch)
+		if patch == "" {
+			req.Patch = nil
+		}
+		_, _, err = s.Replay(b.ctx, req)
+		require.True(t, fault.Is(err, fault.InvalidInput), "%v", err)
+		require.ErrorContains(t, err, `"/name": does not meet "pattern"`)
+		f, _ := fault.From(err)
+		require.NotContains(t, f.Error()+f.Fields[0].Message, "planted")
+	}
+	req := request()
+	req.Input = json.RawMessage(`{"name":"planted-secret"}`)
+	_, _, err = b.Start(b.ctx, req)
+	require.ErrorContains(t, err, "planted-secret", "whoever sends an input knows it")
+}
+
+// redactedRows are rows with marks.
+type redactedRows struct{ run.Store }
+
+func (s redactedRows) GetRun(ctx context.Context, project, id string) (run.Run, error) {
+	r, err := s.Store.GetRun(ctx, project, id)
+	r.Redacted = true
+	return r, err
+}
+
 func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) { //nolint:tparallel // the cases look at one bench in turn
 	t.Parallel()
 	b, s, first := secretive(t)

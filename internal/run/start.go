@@ -28,6 +28,8 @@ type StartRequest struct {
 	// Input is JSON; nil is null. InputOf, when it is set, makes the input for the document that is to run instead.
 	Input   json.RawMessage
 	InputOf func(*dsl.Document) (json.RawMessage, error)
+	// InputHidden tells that the caller does not see all of the input: no error may quote it.
+	InputHidden bool
 	// RunID may be empty: the server makes one. Whoever gives one gives it to the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
@@ -285,7 +287,7 @@ func (s *Service) input(ctx context.Context, v workflow.Version, req StartReques
 			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
 			WithField("input", "is too large")
 	}
-	return input, checkInput(doc, input)
+	return input, checkInput(doc, input, req.InputHidden)
 }
 
 func startEntry(ctx context.Context, r Run, reason string) audit.Entry {

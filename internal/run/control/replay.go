@@ -46,7 +46,7 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	}
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
-		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason,
+		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, InputHidden: r.Redacted && req.Input == nil,
 	}
 	switch req.Version {
 	case "":

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -45,7 +46,7 @@ func (s *Rows) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Ent
 func (s *Rows) inserted(id string, known *secrecy, made bool) {
 	if made && known != nil {
 		known.unsaved = nil
-		s.vault.remember(id, known)
+		_ = s.vault.remember(id, known)
 	}
 }
 
@@ -97,25 +98,38 @@ func (v *Vault) hideRun(ctx context.Context, r run.Run) (run.Run, *secrecy, erro
 	if err != nil {
 		return r, nil, err
 	}
-	known := &secrecy{policy: policy}
-	shown, found := policy.Value(redact.Place{}, r.Input, &known.taint)
-	if !changed(shown, r.Input) {
-		return r, known, nil
+	known := &secrecy{policy: policy, hash: r.DocumentHash}
+	if r.ReplayOf != "" {
+		if err := v.inherit(ctx, known, r.ReplayOf); err != nil {
+			return r, nil, err
+		}
 	}
-	known.unsaved = known.taint.Add(found...)
-	if known.unsaved != nil {
-		shown, _ = policy.Value(redact.Place{}, shown, &known.taint)
+	shown, found := known.policy.Value(redact.Place{}, r.Input, &known.taint)
+	if added := known.taint.Add(found...); added != nil {
+		known.unsaved = append(known.unsaved, added...)
+		shown, _ = known.policy.Value(redact.Place{}, r.Input, &known.taint)
 	}
-	input, err := v.seal(r.ID, run.OriginalInput, 0, r.Input)
-	if err != nil {
+	var originals [3]*run.Original
+	if changed(shown, r.Input) {
+		if originals[0], err = v.seal(r.ID, run.OriginalInput, 0, r.Input); err != nil {
+			return r, nil, err
+		}
+		r.Input = shown
+	}
+	if originals[1], err = v.sealTaint(r.ID, known); err != nil {
 		return r, nil, err
 	}
-	r.Input, r.Redacted, r.Originals = shown, true, []run.Original{*input}
-	taint, err := v.sealTaint(r.ID, known)
-	if taint != nil {
-		r.Originals = append(r.Originals, *taint)
+	if known.origin.All || len(known.origin.Documents) > 0 {
+		if originals[2], err = v.sealBeside(r.ID, known.origin); err != nil {
+			return r, nil, err
+		}
 	}
-	return r, known, err
+	for _, o := range originals {
+		if o != nil {
+			r.Redacted, r.Originals = true, append(r.Originals, *o)
+		}
+	}
+	return r, known, nil
 }
 
 // hide puts marks into updates. written is to be called once they are.
@@ -131,17 +145,22 @@ func (v *Vault) hide(ctx context.Context, updates []run.Update) (hidden []run.Up
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := v.refresh(ctx, known, updates); err != nil {
+		return nil, nil, err
+	}
 	hidden = make([]run.Update, len(updates))
 	var saved []func()
 	for i, u := range updates {
 		hidden[i] = u
 		s := known[u.RunID]
 		if s == nil {
-			continue // the store passes over what is about no run of its own
+			// The store passes over what is about no run of its own; should it have come by now, nothing is known of it.
+			s = &secrecy{policy: redact.Everything()}
 		}
 		s.mu.Lock()
 		hidden[i], err = v.hideUpdate(u, s)
 		count := len(s.unsaved)
+		s.execution = cmp.Or(u.ExecutionID, s.execution)
 		s.mu.Unlock()
 		if err != nil {
 			return nil, nil, err
@@ -164,7 +183,7 @@ func (v *Vault) hide(ctx context.Context, updates []run.Update) (hidden []run.Up
 
 // hideUpdate leaves the update as it is: whoever wrote it may write it again.
 func (v *Vault) hideUpdate(u run.Update, s *secrecy) (run.Update, error) {
-	if !s.lookAll(u) && !s.taint.Any() {
+	if !s.lookAll(u) && !s.taint.Any() && !s.policy.All() {
 		return u, nil
 	}
 	steps := u.Steps
@@ -259,8 +278,18 @@ func (s *secrecy) problem(p *run.Problem) (*run.Problem, bool) {
 		return nil, false
 	}
 	shown := *p
-	for _, text := range []*string{&shown.Type, &shown.Title, &shown.Detail, &shown.Instance} {
-		*text, _ = s.taint.Text(*text)
+	shown.Type, _ = s.taint.Text(shown.Type) // names a kind of problem, whatever the values
+	for _, text := range []*string{&shown.Title, &shown.Detail, &shown.Instance} {
+		*text = s.text(*text)
 	}
 	return &shown, shown != *p
+}
+
+// text puts marks into a text about the run.
+func (s *secrecy) text(text string) string {
+	if s.policy.All() && text != "" {
+		return redact.Mark
+	}
+	clean, _ := s.taint.Text(text)
+	return clean
 }

@@ -50,6 +50,11 @@ type secrecy struct {
 	mu     sync.Mutex
 	policy *redact.Policy
 	taint  redact.Taint
+	// hash is the run's own document; origin is what else its policy is of.
+	hash   string
+	origin origin
+	// execution is the one that last wrote: when it is another, the run may have been in another process meanwhile.
+	execution string
 	// unsaved is what of the taint the store does not have yet.
 	unsaved []string
 }
@@ -86,13 +91,18 @@ func (v *Vault) policy(ctx context.Context, hash string) (*redact.Policy, error)
 	return p, nil
 }
 
-func (v *Vault) remember(id string, s *secrecy) {
+// remember returns what is known of a run already, if anything is: what was found since must not get lost.
+func (v *Vault) remember(id string, s *secrecy) *secrecy {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if first := v.known[id]; first != nil {
+		return first
+	}
 	if len(v.known) >= maxKnown {
 		v.known = map[string]*secrecy{}
 	}
 	v.known[id] = s
+	return s
 }
 
 func (v *Vault) forget(id string) {
@@ -122,21 +132,14 @@ func (v *Vault) secrecies(ctx context.Context, ids []string) (map[string]*secrec
 		return nil, err
 	}
 	for _, one := range stored {
-		s := &secrecy{}
+		s := &secrecy{hash: one.DocumentHash}
 		if s.policy, err = v.policy(ctx, one.DocumentHash); err != nil {
 			return nil, err
 		}
-		for _, o := range one.Taint {
-			var texts []string
-			if plain, err := v.open(one.RunID, o); err == nil && json.Unmarshal(plain, &texts) == nil {
-				s.taint.Add(texts...)
-			} else {
-				// Its key is gone: what is to be hidden cannot be known.
-				s.policy = redact.Everything()
-			}
+		if err := v.learn(ctx, s, one); err != nil {
+			return nil, err
 		}
-		v.remember(one.RunID, s)
-		found[one.RunID] = s
+		found[one.RunID] = v.remember(one.RunID, s)
 	}
 	return found, nil
 }
@@ -167,7 +170,12 @@ func (v *Vault) sealTaint(id string, s *secrecy) (*run.Original, error) {
 	if len(s.unsaved) == 0 {
 		return nil, nil //nolint:nilnil // nothing to keep is an answer here
 	}
-	plain, err := json.Marshal(s.unsaved)
+	return v.sealBeside(id, s.unsaved)
+}
+
+// sealBeside seals taint or an [origin].
+func (v *Vault) sealBeside(id string, what any) (*run.Original, error) {
+	plain, err := json.Marshal(what)
 	if err != nil {
 		return nil, fmt.Errorf("sealing what is sensitive in run %s: %w", id, err)
 	}
