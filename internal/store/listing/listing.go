@@ -6,6 +6,7 @@ package listing
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -84,7 +85,8 @@ func hit(w sqlrow.Where, page string) string {
 	return `SELECT id AS hit FROM (SELECT id FROM runs` + w.String() + page + `) AS s`
 }
 
-// sorted reads all runs of which one of the columns begins with the text, and sorts them.
+// sorted reads all runs of which one of the columns begins with the text, and sorts them. They are few: the order of the column and a
+// limit that is out of reach keep Postgres, which may take them for many, from walking the order of the list instead.
 func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "created_at", "id")
@@ -97,7 +99,8 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: all.Args}
 		part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
 		all.Args = part.Args
-		parts[i] = `SELECT id, created_at FROM runs` + part.String()
+		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM runs` + part.String() +
+			` ORDER BY ` + column + sqlrow.Limit(2*fewMatches) + `) AS c` + strconv.Itoa(i)
 	}
 	w.Args = all.Args
 	return `SELECT id AS hit FROM (SELECT id FROM (` + strings.Join(parts, ` UNION `) + `) AS u` + page + `) AS s`
