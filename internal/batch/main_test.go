@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -144,7 +144,7 @@ type platform struct {
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Start(t.Context()))

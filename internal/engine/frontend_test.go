@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -29,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -241,7 +241,7 @@ func reach(t *testing.T, address string, rows projection.Store, docs engine.Docu
 func openStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	ctx := t.Context()

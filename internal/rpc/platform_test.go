@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -122,7 +122,7 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	ctx := t.Context()
 	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: notice.NewBoard(), log: &lockedBuffer{}}
 
-	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true})
+	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true})
 	require.NoError(t, err)
 	require.NoError(t, st.Start(ctx))
 	p.store = st

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 func TestStartGivesTheRunToTheEngine(t *testing.T) {
@@ -333,7 +333,7 @@ func TestStartNeedsTheDocument(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	empty, err := store.Open(b.ctx, store.Options{
-		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "empty.db"), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, empty.Stop(context.WithoutCancel(b.ctx))) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
@@ -84,7 +84,7 @@ type setup struct {
 
 func start(t *testing.T) *setup {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true})
+	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true})
 	require.NoError(t, err)
 	require.NoError(t, kept.Start(t.Context()))
 	s := &setup{clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, kept: kept, store: &counted{Store: kept.Tokens()}}

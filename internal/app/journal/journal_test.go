@@ -3,7 +3,6 @@ package journal_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,12 +15,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 // TestEvictionsOfManyAreKept: when a machine with many workers goes, they are struck off in one.
 func TestEvictionsOfManyAreKept(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 func numbered(list []run.Step) []string {
@@ -260,7 +260,7 @@ func (g *gated) finish(stopped <-chan error) {
 func openStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	ctx := t.Context()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -83,7 +83,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "store.db"), AutoMigrate: true})
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })

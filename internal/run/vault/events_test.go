@@ -3,7 +3,6 @@ package vault_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
 const (
@@ -40,7 +40,7 @@ func (documents) Document(context.Context, string) (*dsl.Document, error) {
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
 	kept, err := store.Open(t.Context(), store.Options{
-		Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	last := context.WithoutCancel(t.Context())
