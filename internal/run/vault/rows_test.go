@@ -1,0 +1,101 @@
+package vault_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/store"
+)
+
+// versions has a second document in which no place is sensitive.
+type versions struct{ documents }
+
+func (v versions) Document(ctx context.Context, of string) (*dsl.Document, error) {
+	if of == hash {
+		return v.documents.Document(ctx, of)
+	}
+	doc, _ := dsl.Parse([]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 2.0.0}\ndo: [{a: {set: {n: 1}}}]\n"))
+	return doc, nil
+}
+
+var at = time.Unix(1767225600, 0)
+
+func insert(t *testing.T, v *vault.Vault, kept *store.Store, id, of, replayOf, input string) {
+	t.Helper()
+	trigger := run.TriggerAPI
+	if replayOf != "" {
+		trigger = run.TriggerReplay
+	}
+	_, made, err := v.Rows(kept).InsertRun(t.Context(), run.Run{
+		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: of, Input: json.RawMessage(input), ReplayOf: replayOf,
+		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: id, Trigger: trigger,
+	}, audit.NewEntry(t.Context(), at, audit.RunStart, here, id, ""))
+	require.NoError(t, err)
+	require.True(t, made)
+}
+
+func write(t *testing.T, v *vault.Vault, kept *store.Store, id, execution string, position int64, output string, p *run.Problem) run.Step {
+	t.Helper()
+	_, err := v.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{
+		RunID: id, ExecutionID: execution, Position: position << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at},
+		Steps: []run.Step{{Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at,
+			Output: json.RawMessage(output), Error: p, Position: position << 32}},
+	}})
+	require.NoError(t, err)
+	steps, err := kept.ListSteps(t.Context(), here, id, position-1, 1)
+	require.NoError(t, err)
+	require.Len(t, steps, 1)
+	return steps[0]
+}
+
+func TestReplayHidesWhatTheReplayedRunHides(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), seal.Random("k1")
+	fresh := func() *vault.Vault { return vault.New(keys, kept.Originals(), versions{}) }
+	v := fresh()
+	insert(t, v, kept, "r1", hash, "", `{"card":"planted-card"}`)
+	insert(t, v, kept, "r2", "sha256:bb", "r1", `{"card":"planted-card"}`)
+	insert(t, fresh(), kept, "r3", "sha256:bb", "r2", `{"n":1}`)
+	r, err := kept.GetRun(t.Context(), here, "r2")
+	require.NoError(t, err)
+	require.Equal(t, `{"card":"`+redact.Mark+`"}`, string(r.Input))
+	plain, err := fresh().Input(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, `{"card":"planted-card"}`, string(plain))
+	for _, id := range []string{"r2", "r3"} {
+		for i, now := range []*vault.Vault{v, fresh()} {
+			step := write(t, now, kept, id, "x", int64(i+1), `{"card":"0000","said":"planted-card"}`, nil)
+			require.Equal(t, `{"card":"`+redact.Mark+`","said":"`+redact.Mark+`"}`, string(step.Output))
+		}
+	}
+}
+
+func TestWhatAnotherProcessFoundIsHidden(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), seal.Random("k1")
+	first, second := over(kept, keys), over(kept, keys)
+	insert(t, first, kept, "r1", hash, "", `{}`)
+	write(t, first, kept, "r1", "x", 1, `{"n":1}`, nil)
+	write(t, second, kept, "r1", "y", 2, `{"password":"planted-word"}`, nil)
+	step := write(t, first, kept, "r1", "z", 3, `{"said":"planted-word"}`, nil)
+	require.Equal(t, `{"said":"`+redact.Mark+`"}`, string(step.Output))
+}
+
+func TestWithoutTheKeyErrorsAreHidden(t *testing.T) {
+	t.Parallel()
+	kept := newStore(t)
+	insert(t, over(kept, seal.Random("k1")), kept, "r1", hash, "", `{"card":"planted-card"}`)
+	step := write(t, over(kept, seal.Random("k2")), kept, "r1", "x", 1, "",
+		&run.Problem{Type: "urn:t", Title: "t", Detail: "planted-card"})
+	require.Equal(t, run.Problem{Type: "urn:t", Title: redact.Mark, Detail: redact.Mark}, *step.Error)
+}
