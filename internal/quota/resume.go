@@ -131,10 +131,17 @@ func (s *Service) tell(ctx context.Context, project string, u Usage, told map[st
 	if u.Waiting == 0 || room == 0 {
 		return
 	}
+	s.tellThose(ctx, project, told, int(room), s.store.WaitingForSteps)
+}
+
+// tellThose has up to most of the runs that a list of the store gives ask for steps.
+func (s *Service) tellThose(
+	ctx context.Context, project string, told map[string]time.Time, most int, list func(context.Context, string, int) ([]string, error),
+) {
 	log := logger.FromContext(ctx)
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	ids, err := s.store.WaitingForSteps(ctx, project, int(room))
+	ids, err := list(ctx, project, most)
 	if err == nil {
 		now := s.opts.Now()
 		fresh := ids[:0]
@@ -225,6 +232,8 @@ func (s *Service) offer(ctx context.Context, told map[string]time.Time) error {
 		}
 		if u.Steps == 0 || u.Age >= leaveFor {
 			s.tell(ctx, h.Project, u, told)
+			// A run that was asking when it was resumed has not heard of that, and is told of nothing else while nothing is left.
+			s.tellThose(ctx, h.Project, told, mostAtOnce, s.store.ResumedSteps)
 		}
 	}
 	return nil

@@ -28,6 +28,7 @@ type world struct {
 	usage   quota.Usage
 	waiting []string
 	resumed []string
+	unused  []string // of those that were resumed
 	told    []string
 	ended   int
 	answer  error
@@ -63,6 +64,12 @@ func (w *world) ResumeSteps(_ context.Context, _, id string) (bool, error) {
 	defer w.mu.Unlock()
 	w.resumed = append(w.resumed, id)
 	return slices.Contains(w.waiting, id), nil
+}
+
+func (w *world) ResumedSteps(context.Context, string, int) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.unused), nil
 }
 
 func (w *world) ReturnSteps(_ context.Context, most int) (int, error) {
@@ -211,6 +218,29 @@ func TestStepsAreOffered(t *testing.T) {
 		require.Empty(t, pass(10*time.Second))
 		w.change(func() { w.usage.Age = 4 * time.Second })
 		require.Equal(t, []string{"d resume_quota"}, pass(2*time.Second))
+		require.NoError(t, s.Stop(t.Context()))
+	})
+}
+
+// TestAResumeIsNotLost has a run be resumed while it asks, so that it does not hear of it; nothing is left of the limit.
+func TestAResumeIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		s := w.service()
+		require.NoError(t, s.Start(t.Context()))
+		pass := func(d time.Duration) []string {
+			<-time.After(d)
+			synctest.Wait()
+			return w.heard()
+		}
+		require.Empty(t, pass(time.Minute))
+		w.change(func() { w.unused = []string{"b"} })
+		require.Equal(t, []string{"b resume_quota"}, pass(1500*time.Millisecond))
+		require.Empty(t, pass(30*time.Second), "it was told")
+		require.Equal(t, []string{"b resume_quota"}, pass(40*time.Second), "it may not have heard")
+		w.change(func() { w.unused = nil })
+		require.Empty(t, pass(2*time.Minute))
 		require.NoError(t, s.Stop(t.Context()))
 	})
 }

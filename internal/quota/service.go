@@ -24,6 +24,8 @@ type Store interface {
 	ResumeSteps(ctx context.Context, project, id string) (bool, error)
 	// WaitingForSteps lists runs that wait for steps, the one that has waited longest first.
 	WaitingForSteps(ctx context.Context, project string, most int) ([]string, error)
+	// ResumedSteps lists those of them that were resumed in this period and have not had their steps yet.
+	ResumedSteps(ctx context.Context, project string, most int) ([]string, error)
 	// ReturnSteps gives what runs that have ended did not use of a period back to it, of most runs at a time, and returns of how many.
 	ReturnSteps(ctx context.Context, most int) (int, error)
 	// HeldUp returns how many runs are held up in each project that has, or had, a quota, in order of their names.

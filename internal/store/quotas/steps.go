@@ -134,6 +134,20 @@ func (s *Store) WaitingForSteps(ctx context.Context, project string, most int) (
 	return ids, err
 }
 
+// ResumedSteps implements [quota.Store].
+func (s *Store) ResumedSteps(ctx context.Context, project string, most int) (ids []string, err error) {
+	err = s.db.Read(ctx, "list resumed runs that wait for steps", func(ctx context.Context, c sqldb.Conn) error {
+		p, err := s.periodOf(ctx, c, project)
+		if err != nil || p.quota.Steps == 0 {
+			return err
+		}
+		ids, err = sqlrow.Collect(ctx, c, `SELECT r.id FROM quota_grants g JOIN runs r ON r.id = g.run_id WHERE g.project = $1 AND g.resumed_in = $2
+AND r.`+waitsForSteps+` ORDER BY r.status_at, r.id`+sqlrow.Limit(most), []any{project, sqlrow.Micros(p.begun)}, sqlrow.ScanText)
+		return err
+	})
+	return ids, err
+}
+
 // ReturnSteps implements [quota.Store].
 func (s *Store) ReturnSteps(ctx context.Context, most int) (ended int, err error) {
 	var list []account

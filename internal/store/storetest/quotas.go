@@ -277,7 +277,14 @@ func testStepsOfAPeriod(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, waits, resumed, id)
 	}
+	resumed := func() []string {
+		ids, err := s.Quotas().ResumedSteps(ctx, here, 10)
+		require.NoError(t, err)
+		return ids
+	}
+	require.Equal(t, []string{"a"}, resumed())
 	require.Equal(t, quota.Grant{Steps: 50, Until: next, Used: 100, Limit: 50}, grant(t, s, "a", 4, 4))
+	require.Empty(t, resumed(), "it has had its steps")
 	require.Zero(t, grant(t, s, "a", 54, 54).Steps, "once")
 	require.Zero(t, grant(t, s, "b", 46, 46).Steps)
 
