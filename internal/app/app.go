@@ -25,6 +25,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/app/crew"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
@@ -206,7 +207,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(dispatcherSource{events.overview, events.dispatchers}, events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe, runs, a.store, now)}))
+		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe, runs, a.store, now)}))
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dispatch"
-	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/app/crew"
 	"github.com/signalbox-dev/signalbox/internal/app/journal"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -96,7 +96,7 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 
 // Ring implements [event.Bell].
 func (e *eventing) Ring(ctx context.Context, project string) error {
-	return e.dispatchers.Ring(ctx, dispatcherOf(project))
+	return e.dispatchers.Ring(ctx, crew.NameOf(project))
 }
 
 // work is what the worker of a project's task queue does for events, beside its runs.
@@ -107,7 +107,7 @@ func (e *eventing) work(_ string, r worker.Registry) {
 
 // serve has this process own the dispatcher of a project, when nobody else does.
 func (e *eventing) serve(project string) {
-	_ = e.dispatchers.Serve(dispatcherOf(project)) // names of projects are names of dispatchers
+	_ = e.dispatchers.Serve(crew.NameOf(project)) // names of projects are names of dispatchers
 }
 
 // dependency is the store of leases in the process's health. Without it nothing is delivered late or lost, but ownership rests.
@@ -120,20 +120,9 @@ func (e *eventing) dependency() health.Dependency {
 	})}
 }
 
-func dispatcherOf(project string) inbox.Name {
-	return inbox.Name{Project: project, TaskQueue: contract.TaskQueue(project)}
-}
-
-// The facts in a worker's heartbeat.
-const (
-	interpreterFact = "interpreter"
-	contractFact    = "contract"
-	lastPollFact    = "lastPoll"
-)
-
 // describe is what the heartbeat of a worker says beside its server ID and version.
 func describe(m *conn.Manager) map[string]string {
-	facts := map[string]string{interpreterFact: strconv.Itoa(interp.Version), contractFact: contract.Fingerprint()}
+	facts := map[string]string{crew.InterpreterFact: strconv.Itoa(interp.Version), crew.ContractFact: contract.Fingerprint()}
 	var last time.Time
 	for _, w := range m.Status().Workers {
 		if w.LastPoll.After(last) {
@@ -141,7 +130,7 @@ func describe(m *conn.Manager) map[string]string {
 		}
 	}
 	if !last.IsZero() {
-		facts[lastPollFact] = last.UTC().Format(time.RFC3339)
+		facts[crew.LastPollFact] = last.UTC().Format(time.RFC3339)
 	}
 	return facts
 }

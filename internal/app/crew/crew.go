@@ -1,4 +1,5 @@
-package app
+// Package crew shows the dispatchers and workers of the library as the platform tells of them.
+package crew
 
 import (
 	"context"
@@ -10,23 +11,41 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+// The facts in a worker's heartbeat.
+const (
+	InterpreterFact = "interpreter"
+	ContractFact    = "contract"
+	LastPollFact    = "lastPoll"
 )
 
 // askAgain is when it is worth asking again for what was away.
 const askAgain = 2 * time.Second
 
-// dispatcherSource shows the library's dispatchers as the platform tells of them.
-type dispatcherSource struct {
+// Crew is a dispatcher.Source.
+type Crew struct {
 	overview    *dispatch.Overview
 	dispatchers *dispatch.Dispatchers
 }
 
-var _ dispatcher.Source = dispatcherSource{}
+var _ dispatcher.Source = Crew{}
+
+// New returns what there is, as this process sees it.
+func New(overview *dispatch.Overview, dispatchers *dispatch.Dispatchers) Crew {
+	return Crew{overview, dispatchers}
+}
+
+// NameOf is the dispatcher of a project.
+func NameOf(project string) inbox.Name {
+	return inbox.Name{Project: project, TaskQueue: contract.TaskQueue(project)}
+}
 
 // List implements [dispatcher.Source].
-func (s dispatcherSource) List(ctx context.Context) ([]dispatcher.Dispatcher, error) {
+func (s Crew) List(ctx context.Context) ([]dispatcher.Dispatcher, error) {
 	found, err := s.overview.List(ctx)
 	if err != nil {
 		return nil, unreadable(ctx, err)
@@ -39,8 +58,8 @@ func (s dispatcherSource) List(ctx context.Context) ([]dispatcher.Dispatcher, er
 }
 
 // Get implements [dispatcher.Source].
-func (s dispatcherSource) Get(ctx context.Context, project string) (dispatcher.Dispatcher, error) {
-	found, err := s.overview.Get(ctx, dispatcherOf(project))
+func (s Crew) Get(ctx context.Context, project string) (dispatcher.Dispatcher, error) {
+	found, err := s.overview.Get(ctx, NameOf(project))
 	if err != nil {
 		return dispatcher.Dispatcher{}, unreadable(ctx, err)
 	}
@@ -52,7 +71,7 @@ func (s dispatcherSource) Get(ctx context.Context, project string) (dispatcher.D
 }
 
 // Workers implements [dispatcher.Source].
-func (s dispatcherSource) Workers(ctx context.Context) (dispatcher.Workers, error) {
+func (s Crew) Workers(ctx context.Context) (dispatcher.Workers, error) {
 	found, failed, err := s.overview.Workers(ctx)
 	if err != nil {
 		return dispatcher.Workers{}, unreadable(ctx, err)
@@ -60,11 +79,11 @@ func (s dispatcherSource) Workers(ctx context.Context) (dispatcher.Workers, erro
 	all := dispatcher.Workers{Errors: reasons(ctx, failed)}
 	for _, w := range found {
 		worker := dispatcher.Worker{
-			ServerID: w.ServerID, State: dispatcher.WorkerState(w.Status), Build: w.Beat.Build, Contract: w.Beat.Facts[contractFact],
+			ServerID: w.ServerID, State: dispatcher.WorkerState(w.Status), Build: w.Beat.Build, Contract: w.Beat.Facts[ContractFact],
 			Projects: w.Beat.Projects, StartedAt: w.Beat.StartedAt, BeatAt: w.BeatAt, StaleIn: w.StaleIn,
 		}
-		worker.Interpreter, _ = strconv.Atoi(w.Beat.Facts[interpreterFact])       // 0 where it does not say
-		worker.LastPoll, _ = time.Parse(time.RFC3339, w.Beat.Facts[lastPollFact]) // the same
+		worker.Interpreter, _ = strconv.Atoi(w.Beat.Facts[InterpreterFact])       // 0 where it does not say
+		worker.LastPoll, _ = time.Parse(time.RFC3339, w.Beat.Facts[LastPollFact]) // the same
 		for _, r := range w.Registrations {
 			worker.Registrations = append(worker.Registrations, dispatcher.Registration{Name: r.Name, At: r.RegisteredAt})
 		}
@@ -74,8 +93,8 @@ func (s dispatcherSource) Workers(ctx context.Context) (dispatcher.Workers, erro
 }
 
 // HandOver implements [dispatcher.Source].
-func (s dispatcherSource) HandOver(ctx context.Context, project, by, reason string) (inbox.Owner, error) {
-	name := dispatcherOf(project)
+func (s Crew) HandOver(ctx context.Context, project, by, reason string) (inbox.Owner, error) {
+	name := NameOf(project)
 	before, err := s.overview.Get(ctx, name)
 	if err != nil {
 		return inbox.Owner{}, unreadable(ctx, err)
@@ -95,7 +114,7 @@ func (s dispatcherSource) HandOver(ctx context.Context, project, by, reason stri
 }
 
 // Reconcile implements [dispatcher.Source].
-func (s dispatcherSource) Reconcile(ctx context.Context, dryRun bool) (dispatcher.Report, error) {
+func (s Crew) Reconcile(ctx context.Context, dryRun bool) (dispatcher.Report, error) {
 	report, err := s.dispatchers.Reconcile(ctx, dryRun)
 	if err != nil && len(report.Items) == 0 {
 		return dispatcher.Report{}, unreadable(ctx, err)
