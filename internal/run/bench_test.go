@@ -66,10 +66,13 @@ func (e *engineDouble) called() []string {
 
 func (e *engineDouble) Check(ctx context.Context) error {
 	e.note("check")
-	if e.check == nil {
+	e.mu.Lock()
+	check := e.check
+	e.mu.Unlock()
+	if check == nil {
 		return nil
 	}
-	return e.check(ctx)
+	return check(ctx)
 }
 
 func (e *engineDouble) Start(ctx context.Context, r run.Run) (string, error) {

@@ -33,6 +33,8 @@ func (b *bench) queueing(t testing.TB, over run.Store) *run.Service {
 // away takes Temporal away until the function it returns is called.
 func (b *bench) away() (back func()) {
 	var here atomic.Bool
+	b.engine.mu.Lock()
+	defer b.engine.mu.Unlock()
 	b.engine.check = func(context.Context) error {
 		if here.Load() {
 			return nil
