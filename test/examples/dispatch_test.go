@@ -55,7 +55,12 @@ func TestDispatch(t *testing.T) {
 	require.True(t, strings.HasPrefix(second.Owner, other.name+"-"), second.Owner)
 	require.Greater(t, second.Epoch, first.Epoch)
 	requireDelivered(t, data, "orphaned")
-	require.Contains(t, other.Output(), "outcome=takeover")
+	platform.Eventually(t, 20*time.Second, func() string { // it is told a moment after it is done
+		if strings.Contains(other.Output(), "outcome=takeover") {
+			return ""
+		}
+		return "the takeover is not told of"
+	})
 
 	back := open(crashed.name)
 	other.Terminate()

@@ -61,6 +61,7 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 	store, temporal := platform.Postgres(t), platform.StartTemporal(t)
 	options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{stuckAfter}}
 	s := platform.StartServer(t, options)
+	awaitConnected(t, s)
 	name := s.Publish(t, platform.Document("alone", hello))
 	r := s.Start(t, name, "")
 	require.Nil(t, r.GetStuck())
@@ -142,6 +143,7 @@ func TestTheTimeIsAMinute(t *testing.T) {
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Roles: []string{platform.API},
 	})
+	awaitConnected(t, s)
 	r := s.Start(t, s.Publish(t, platform.Document("minute", hello)), "")
 	since := r.GetCreateTime().AsTime()
 	require.Never(t, func() bool { return s.Run(t, r.GetId()).GetStuck() != nil }, 59*time.Second-time.Since(since), time.Second)
@@ -172,6 +174,7 @@ func TestRunsThatWorkersFailAt(t *testing.T) {
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: temporal.Address, Store: platform.SQLite(t), Roles: []string{platform.API}, Env: []string{stuckAfter},
 	})
+	awaitConnected(t, s)
 	name := s.Publish(t, platform.Document("hello", hello))
 	c := platform.DialTemporal(t, temporal.Address)
 
@@ -208,4 +211,19 @@ func poll(t *testing.T, c client.Client) string {
 	})
 	require.NoError(t, err)
 	return task.GetWorkflowExecution().GetWorkflowId()
+}
+
+// awaitConnected waits until a server without workers can start runs: it is ready before it has reached Temporal.
+func awaitConnected(t *testing.T, s *platform.Server) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		status, err := s.System.GetStatus(t.Context(), connect.NewRequest(&signalboxv1.GetStatusRequest{}))
+		if err != nil {
+			return err.Error()
+		}
+		if state := status.Msg.GetConnection().GetState(); state != "connected" {
+			return "the connection is " + state
+		}
+		return ""
+	})
 }
