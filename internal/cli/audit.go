@@ -69,23 +69,14 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), entries)
-	}
-	if len(entries) == 0 {
-		s.Note("no entries")
-		return nil
-	}
-	if more {
-		s.Note("%d entries; there are more, --limit 0 lists all", len(entries))
-	}
-	rows := make([][]string, len(entries))
-	for i, entry := range entries {
-		rows[i] = []string{
-			fmt.Sprint(entry.GetId()), output.Moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
-			entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"), rows)
+	return session.Listing[*signalboxv1.AuditEntry]{
+		Things: "entries",
+		Columns: output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"),
+		Row: func(entry *signalboxv1.AuditEntry) []string {
+			return []string{
+				fmt.Sprint(entry.GetId()), output.Moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
+				entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
+			}
+		},
+	}.Print(s, entries, more)
 }

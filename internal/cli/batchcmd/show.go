@@ -47,25 +47,16 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), batches)
-	}
-	if len(batches) == 0 {
-		s.Note("no batches")
-		return nil
-	}
-	if more {
-		s.Note("%d batches; there are more, --limit 0 lists all", len(batches))
-	}
-	rows := make([][]string, len(batches))
-	for i, b := range batches {
-		rows[i] = []string{
-			b.GetId(), action(b), b.GetStatus(), counts(b), s.Age(b.GetCreateTime().AsTime()), output.Moment(b.GetCreateTime()),
-			output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"), rows)
+	return session.Listing[*signalboxv1.Batch]{
+		Things: "batches",
+		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
+		Row: func(b *signalboxv1.Batch) []string {
+			return []string{
+				b.GetId(), action(b), b.GetStatus(), counts(b), s.Age(b.GetCreateTime().AsTime()), output.Moment(b.GetCreateTime()),
+				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
+			}
+		},
+	}.Print(s, batches, more)
 }
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -126,19 +117,11 @@ func listItems(ctx context.Context, s *session.Session, id, status string, limit
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), items)
-	}
-	if len(items) == 0 {
-		s.Note("no runs")
-		return nil
-	}
-	if more {
-		s.Note("%d runs; there are more, --limit 0 lists all", len(items))
-	}
-	rows := make([][]string, len(items))
-	for i, item := range items {
-		rows[i] = []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "BECAUSE"), rows)
+	return session.Listing[*signalboxv1.BatchItem]{
+		Things: "runs",
+		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "BECAUSE"),
+		Row: func(item *signalboxv1.BatchItem) []string {
+			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
+		},
+	}.Print(s, items, more)
 }

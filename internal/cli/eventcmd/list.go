@@ -67,25 +67,16 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), events)
-	}
-	if len(events) == 0 {
-		s.Note("no events")
-		return nil
-	}
-	if more {
-		s.Note("%d events; there are more, --limit 0 lists all", len(events))
-	}
-	rows := make([][]string, len(events))
-	for i, e := range events {
-		rows[i] = []string{
-			fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime().AsTime()),
-			output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "BECAUSE"), rows)
+	return session.Listing[*signalboxv1.Event]{
+		Things: "events",
+		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "BECAUSE"),
+		Row: func(e *signalboxv1.Event) []string {
+			return []string{
+				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime().AsTime()),
+				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
+			}
+		},
+	}.Print(s, events, more)
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRequest, error) {

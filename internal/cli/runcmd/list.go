@@ -70,26 +70,17 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), runs)
-	}
-	if len(runs) == 0 {
-		s.Note("no runs")
-		return nil
-	}
-	if more {
-		s.Note("%d runs; there are more, --limit 0 lists all", len(runs))
-	}
-	rows := make([][]string, len(runs))
-	for i, run := range runs {
-		rows[i] = []string{
-			run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(),
-			fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
-			output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"), rows)
+	return session.Listing[*signalboxv1.Run]{
+		Things: "runs",
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"),
+		Row: func(run *signalboxv1.Run) []string {
+			return []string{
+				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(),
+				fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
+				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
+			}
+		},
+	}.Print(s, runs, more)
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {

@@ -43,24 +43,18 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), found)
-	}
-	if len(found) == 0 {
-		s.Note("no steps yet")
-		return nil
-	}
-	rows := make([][]string, len(found))
-	for i, step := range found {
-		problem := ""
-		if step.GetError() != nil {
-			problem = problemLine(step.GetError())
-		}
-		rows[i] = []string{
-			fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
-			fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()), problem,
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("STEP", "TASK", "KIND", "STATUS", "+WAITS FOR", "TRIES", "TOOK", "PATH", "+STARTED", "+ERROR"), rows)
+	return session.Listing[*signalboxv1.Step]{
+		Things: "steps", None: " yet",
+		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "+WAITS FOR", "TRIES", "TOOK", "PATH", "+STARTED", "+ERROR"),
+		Row: func(step *signalboxv1.Step) []string {
+			problem := ""
+			if step.GetError() != nil {
+				problem = problemLine(step.GetError())
+			}
+			return []string{
+				fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
+				fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()), problem,
+			}
+		},
+	}.Print(s, found, false)
 }

@@ -59,25 +59,16 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), found)
-	}
-	if len(found) == 0 {
-		s.Note("no tokens")
-		return nil
-	}
-	if more {
-		s.Note("%d tokens; there are more, --limit 0 lists all", len(found))
-	}
-	rows := make([][]string, len(found))
-	for i, t := range found {
-		rows[i] = []string{
-			t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
-			output.Moment(t.GetExpireTime()), output.Moment(t.GetLastUsedTime()),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"), rows)
+	return session.Listing[*signalboxv1.Token]{
+		Things: "tokens",
+		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
+		Row: func(t *signalboxv1.Token) []string {
+			return []string{
+				t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
+				output.Moment(t.GetExpireTime()), output.Moment(t.GetLastUsedTime()),
+			}
+		},
+	}.Print(s, found, more)
 }
 
 // state is whether a token can be used.

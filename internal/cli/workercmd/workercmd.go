@@ -78,22 +78,16 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	for _, line := range problems {
 		s.Note("not all is known: %s", output.Visible(line))
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), found)
-	}
-	if len(found) == 0 {
-		s.Note("no workers")
-		return nil
-	}
-	rows := make([][]string, len(found))
-	for i, w := range found {
-		rows[i] = []string{
-			w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
-			fmt.Sprint(w.GetInterpreter()), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"), rows)
+	return session.Listing[*signalboxv1.WorkerProcess]{
+		Things: "workers",
+		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
+		Row: func(w *signalboxv1.WorkerProcess) []string {
+			return []string{
+				w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
+				fmt.Sprint(w.GetInterpreter()), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
+			}
+		},
+	}.Print(s, found, false)
 }
 
 // projects that it says it works for.

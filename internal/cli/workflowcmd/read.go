@@ -52,29 +52,20 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), workflows)
-	}
-	if len(workflows) == 0 {
-		s.Note("no workflows; publish one: signalbox workflow publish FILE")
-		return nil
-	}
-	if more {
-		s.Note("%d workflows; there are more, --limit 0 lists all", len(workflows))
-	}
-	rows := make([][]string, len(workflows))
-	for i, workflow := range workflows {
-		draft := ""
-		if workflow.GetHasDraft() {
-			draft = "yes"
-		}
-		rows[i] = []string{
-			workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-			s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSED BECAUSE"), rows)
+	return session.Listing[*signalboxv1.Workflow]{
+		Things: "workflows", None: "; publish one: signalbox workflow publish FILE",
+		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSED BECAUSE"),
+		Row: func(workflow *signalboxv1.Workflow) []string {
+			draft := ""
+			if workflow.GetHasDraft() {
+				draft = "yes"
+			}
+			return []string{
+				workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
+				s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+			}
+		},
+	}.Print(s, workflows, more)
 }
 
 func showCommand(s *session.Session) *cobra.Command {
