@@ -70,7 +70,7 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 		return err
 	}
 	return session.Listing[*signalboxv1.AuditEntry]{
-		Things: "entries",
+		Things:  "entries",
 		Columns: output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"),
 		Row: func(entry *signalboxv1.AuditEntry) []string {
 			return []string{

@@ -71,7 +71,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Run]{
-		Things: "runs",
+		Things:  "runs",
 		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{

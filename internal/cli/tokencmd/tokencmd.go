@@ -60,7 +60,7 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Token]{
-		Things: "tokens",
+		Things:  "tokens",
 		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
 		Row: func(t *signalboxv1.Token) []string {
 			return []string{

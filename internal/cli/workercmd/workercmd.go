@@ -79,7 +79,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		s.Note("not all is known: %s", output.Visible(line))
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
-		Things: "workers",
+		Things:  "workers",
 		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
