@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
@@ -187,7 +188,7 @@ func (s *Service) loop(ctx context.Context) {
 		if _, err := s.store.Exclusive(ctx, exclusively, s.look); err != nil && ctx.Err() == nil {
 			logger.FromContext(ctx).DebugContext(ctx, "Quotas of steps could not be looked after", "error", err)
 		}
-		sleep(ctx, retryEvery)
+		pause.For(ctx, retryEvery)
 	}
 }
 
@@ -206,7 +207,7 @@ func (s *Service) look(ctx context.Context) error {
 		if err := s.offer(ctx, told); err != nil {
 			return fmt.Errorf("offering steps to runs that wait: %w", err)
 		}
-		sleep(ctx, lookEvery)
+		pause.For(ctx, lookEvery)
 	}
 	return nil
 }
@@ -237,13 +238,4 @@ func (s *Service) offer(ctx context.Context, told map[string]time.Time) error {
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -155,15 +156,15 @@ func (k *Keeper) loop(ctx context.Context) {
 				if err := k.Pass(ctx); err != nil {
 					return err
 				}
-				if err := pause(ctx, k.opts.Every); err != nil {
-					return err
+				if !pause.For(ctx, k.opts.Every) {
+					return ctx.Err()
 				}
 			}
 		})
 		if err != nil && ctx.Err() == nil {
 			logger.FromContext(ctx).WarnContext(ctx, "What is not to be kept could not be deleted", "error", err)
 		}
-		_ = pause(ctx, min(retryEvery, k.opts.Every)) // the loop looks at ctx itself
+		pause.For(ctx, min(retryEvery, k.opts.Every))
 	}
 }
 
@@ -235,19 +236,8 @@ func (k *Keeper) cleanKind(ctx context.Context, name string, kind Kind, deleted 
 			return nil
 		}
 		after = page.Next
-		if err := pause(ctx, max(pauseLeast, time.Since(begun))); err != nil {
-			return err
+		if !pause.For(ctx, max(pauseLeast, time.Since(begun))) {
+			return ctx.Err()
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

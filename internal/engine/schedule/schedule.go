@@ -32,6 +32,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -125,7 +126,7 @@ func (k *Keeper) loop(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			log.DebugContext(ctx, "Schedules could not be compared with Temporal; trying again", "error", err)
 		}
-		if !pause(ctx, breath) {
+		if !pause.For(ctx, breath) {
 			return
 		}
 		select {
@@ -134,18 +135,6 @@ func (k *Keeper) loop(ctx context.Context) {
 		case <-k.wake:
 		case <-ticker.C:
 		}
-	}
-}
-
-// pause waits, and tells whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

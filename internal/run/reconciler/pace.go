@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/pause"
 )
 
 // pace spreads calls in time: one per interval, however many wait.
@@ -24,20 +26,8 @@ func (p *pace) wait(ctx context.Context) error {
 	}
 	p.next = at.Add(p.every)
 	p.mu.Unlock()
-	return pause(ctx, at.Sub(now))
-}
-
-// pause waits, or returns why it cannot.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !pause.For(ctx, at.Sub(now)) {
 		return context.Cause(ctx)
 	}
+	return nil
 }

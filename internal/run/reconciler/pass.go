@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
@@ -210,8 +211,8 @@ func (p *pass) lookAgain(ctx context.Context) error {
 	if len(p.missed) == 0 {
 		return nil
 	}
-	if err := pause(ctx, time.Until(p.since.Add(secondLookAfter))); err != nil {
-		return err
+	if !pause.For(ctx, time.Until(p.since.Add(secondLookAfter))) {
+		return context.Cause(ctx)
 	}
 	place, err := p.r.engine.Place(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 )
 
 const (
@@ -46,7 +47,7 @@ func (f *Failures) Start(ctx context.Context) error {
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.joined.Go(func() {
 		for ctx.Err() == nil {
-			sleep(ctx, flushEvery)
+			pause.For(ctx, flushEvery)
 			f.flush(ctx)
 		}
 	})

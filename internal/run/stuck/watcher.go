@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -128,7 +129,7 @@ func (w *Watcher) loop(ctx context.Context) {
 			logger.FromContext(ctx).DebugContext(ctx, "Runs that are stuck could not be looked for", "error", err)
 		}
 		w.count(nil)
-		sleep(ctx, rest)
+		pause.For(ctx, rest)
 	}
 }
 
@@ -141,7 +142,7 @@ func (w *Watcher) act(ctx context.Context) error {
 		if !w.connection().Usable {
 			return nil
 		}
-		sleep(ctx, lookEvery)
+		pause.For(ctx, lookEvery)
 	}
 	return nil
 }
@@ -163,13 +164,4 @@ func (w *Watcher) count(counts map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts = counts
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
