@@ -19,7 +19,7 @@ func TestPostgresListsReadNoWholeTable(t *testing.T) {
 	t.Parallel()
 	o := postgres(t)
 	start(t, o)
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: 1})
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	// A run in 30 seconds for a week, from a moment at which IDs begin with 0194 1f29 on.

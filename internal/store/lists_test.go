@@ -51,7 +51,7 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 		}
 		list = append(list, r)
 	}
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1})
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, cancel_requested,

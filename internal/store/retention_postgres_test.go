@@ -25,7 +25,7 @@ func TestTablesOfRuns(t *testing.T) {
 	t.Parallel()
 	o := sqlite(t)
 	require.NoError(t, start(t, o).Ping(t.Context()))
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.SQLite, DSN: o.DSN})
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.SQLite, DSN: o.DSN, CallTimeout: patience})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	rows, err := db.Writer().QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'run_id'`)

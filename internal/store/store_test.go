@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -60,8 +61,7 @@ func TestConformancePostgres(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	options := sqlite(t)
-	options.AutoMigrate = false
+	options := store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), CallTimeout: patience}
 	s, err := store.Open(ctx, options)
 	require.NoError(t, err)
 	require.NoError(t, s.Ping(ctx))
