@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/gather"
@@ -35,7 +36,7 @@ func (r *restorer) ear(f *frame, s earState) error {
 	if !ok {
 		return fmt.Errorf("the task %q does not listen", f.task.Pointer)
 	}
-	e := &ear{listener: s.Listener, open: true, mark: s.Mark, keys: r.object(s.Keys), count: s.Count}
+	e := &ear{listener: s.Listener, open: true, mark: s.Mark, keys: maps.Clone(r.object(s.Keys)), count: s.Count}
 	for _, i := range s.Queue {
 		e.queue = append(e.queue, r.object(i))
 	}

@@ -343,6 +343,28 @@ do:
 	require.Equal(t, "listen", w.steps[1].Kind)
 }
 
+// Values that are equal are kept once in a snapshot: what one listener learns is neither the other's nor the run's.
+func TestRestoredListenersLearnForThemselves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, document(`
+do:
+  - both:
+      fork:
+        branches:
+          - one: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k}}}, {with: {type: c}, correlate: {k: {from: .k}}}]}}}
+          - other: {listen: {to: {one: {with: {type: b}, correlate: {k: {from: .k}}}}}}
+      output: {as: '{both: ., in: $workflow.input, context: $context}'}`), `{}`)
+	w.between = func(w *world) {
+		if w.m.InFlight() == 0 {
+			w.restore()
+		}
+	}
+	w.publish(second, `{"type": "a", "k": 1, "data": 1}`)
+	w.publish(2*second, `{"type": "b", "k": 2, "data": 2}`)
+	w.publish(3*second, `{"type": "c", "k": 1, "data": 3}`)
+	w.completes(`{"both": [[1, 3], [2]], "in": {}, "context": {}}`)
+}
+
 // An endless listener keeps nothing of what it has done.
 func TestEndlessListenerStaysSmall(t *testing.T) {
 	t.Parallel()
