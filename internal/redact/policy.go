@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -189,130 +188,6 @@ func (p *Policy) task(pointer string, task map[string]any) {
 		p.pointers[pointer] = &own
 	}
 	p.cached = p.cached || before
-}
-
-const (
-	// deepest and mostNodes bound the walk through the schemas of a document, which may refer to themselves.
-	deepest   = 32
-	mostNodes = 20_000
-)
-
-// spot is a part of a schema, and the place that it is about.
-type spot struct {
-	at    *tree
-	node  any
-	depth int
-}
-
-// walk goes through a JSON Schema, what is near its root first.
-type walk struct {
-	root  any
-	queue []spot
-	room  int
-}
-
-// schema adds the places that a JSON Schema calls writeOnly or a password. What is too deep to tell is sensitive.
-func (p *Policy) schema(at *tree, root any) {
-	if !secretive(root) {
-		return
-	}
-	// Half of what is left: a schema that refers to itself leaves enough for those of other tasks.
-	w := walk{root: root, queue: []spot{{at: at, node: root}}, room: p.room / 2}
-	p.room -= w.room
-	for len(w.queue) > 0 {
-		here := w.queue[0]
-		w.queue = w.queue[1:]
-		s, ok := here.node.(map[string]any)
-		switch {
-		case !ok:
-		case s["writeOnly"] == true, s["format"] == "password", here.depth > deepest, w.room < 0:
-			p.add(here.at, nil)
-		default:
-			w.same(here, s)
-			w.inner(here, s)
-		}
-	}
-	p.room += max(w.room, 0)
-	at.prune()
-}
-
-// secretive tells whether anything in a schema is called sensitive.
-func secretive(node any) bool {
-	switch node := node.(type) {
-	case []any:
-		return slices.ContainsFunc(node, secretive)
-	case map[string]any:
-		if node["writeOnly"] == true || node["format"] == "password" {
-			return true
-		}
-		for _, child := range node {
-			if secretive(child) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (w *walk) add(at *tree, node any, above spot) {
-	if _, ok := node.(map[string]any); ok {
-		w.queue = append(w.queue, spot{at, node, above.depth + 1})
-		w.room--
-	}
-}
-
-// same adds the parts of a schema that are about the same place.
-func (w *walk) same(here spot, s map[string]any) {
-	if ref, _ := s["$ref"].(string); ref == "#" || strings.HasPrefix(ref, "#/") {
-		target := w.root
-		for _, part := range strings.Split(ref, "/")[1:] {
-			inner, _ := target.(map[string]any)
-			target = inner[unescape(part)]
-		}
-		w.add(here.at, target, here)
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		list, _ := s[key].([]any)
-		for _, item := range list {
-			w.add(here.at, item, here)
-		}
-	}
-	for _, key := range []string{"if", "then", "else"} {
-		w.add(here.at, s[key], here)
-	}
-}
-
-// inner adds the members and items of a schema. They are sorted: where the walk ends, it ends at the same place in every process.
-func (w *walk) inner(here spot, s map[string]any) {
-	properties, _ := s["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		w.add(here.at.at(name), properties[name], here)
-	}
-	for _, key := range []string{"items", "additionalProperties", "unevaluatedProperties", "contains"} {
-		if s[key] != nil {
-			w.add(here.at.at("*"), s[key], here)
-		}
-	}
-	patterns, _ := s["patternProperties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(patterns)) {
-		w.add(here.at.at("*"), patterns[name], here)
-	}
-	prefix, _ := s["prefixItems"].([]any)
-	for i, schema := range prefix {
-		w.add(here.at.at(strconv.Itoa(i)), schema, here)
-	}
-}
-
-// prune takes away the branches in which nothing is sensitive.
-func (t *tree) prune() {
-	for name, child := range t.children {
-		if child.prune(); !child.end && child.children == nil {
-			delete(t.children, name)
-		}
-	}
-	if len(t.children) == 0 {
-		t.children = nil
-	}
 }
 
 // trees are those that apply to a place. What is sensitive in the run's own input is so wherever it is passed on as it is: in the

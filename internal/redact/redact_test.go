@@ -108,6 +108,34 @@ do: [{a: {set: {n: 1}}}]
 	require.Equal(t, deep, string(shown), "nothing in it is sensitive")
 }
 
+// However a schema refers to its parts, what they call sensitive is so.
+func TestReferencesOfSchemas(t *testing.T) {
+	t.Parallel()
+	for name, schema := range map[string]string{
+		"pointer":       `{properties: {a: {$ref: '#/$defs/pin'}}, $defs: {pin: {writeOnly: true}}}`,
+		"escaped":       `{properties: {a: {$ref: '#/$defs/my%20pin'}}, $defs: {my pin: {writeOnly: true}}}`,
+		"into a list":   `{properties: {a: {$ref: '#/allOf/0'}}, allOf: [{properties: {a: {format: password}}, writeOnly: true}]}`,
+		"anchor":        `{properties: {a: {$ref: '#pin'}}, $defs: {x: {$anchor: pin, format: password}}}`,
+		"id":            `{properties: {a: {$ref: 'pin.json'}}, $defs: {x: {$id: 'https://example.com/pin.json', format: password}}}`,
+		"root's id":     `{$id: 'https://example.com/all.json', properties: {a: {$ref: 'all.json#/$defs/pin'}}, $defs: {pin: {writeOnly: true}}}`,
+		"within an id":  `{properties: {a: {$ref: 'https://example.com/b.json'}}, $defs: {x: {$id: 'https://example.com/b.json', $ref: '#/$defs/pin', $defs: {pin: {writeOnly: true}}}}}`,
+		"id and anchor": `{properties: {a: {$ref: 'https://example.com/b.json#pin'}}, $defs: {x: {$id: 'https://example.com/b.json', $defs: {y: {$anchor: pin, writeOnly: true}}}}}`,
+		"dynamic":       `{properties: {a: {$dynamicRef: '#pin'}}, $defs: {x: {$dynamicAnchor: pin, type: string}, y: {$id: 'https://example.com/y.json', $dynamicAnchor: pin, writeOnly: true}}}`,
+		"dependent":     `{dependentSchemas: {b: {properties: {a: {writeOnly: true}}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := redact.For(parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ninput: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n"))
+			shown, _ := p.Value(redact.Place{}, json.RawMessage(`{"a":"1234","b":"x"}`), nil)
+			if name == "into a list" {
+				require.NotContains(t, string(shown), "1234")
+				return
+			}
+			require.JSONEq(t, `{"a":"`+redact.Mark+`","b":"x"}`, string(shown))
+		})
+	}
+}
+
 func without(list []string, words ...string) (out []string) {
 	for _, v := range list {
 		if !strings.Contains(" "+strings.Join(words, " ")+" ", " "+v+" ") {
