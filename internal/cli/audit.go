@@ -8,14 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type auditFlags struct {
-	action, subject, actor, since, until string
-	limit                                int
+	action, subject, actor string
+	period                 session.Period
+	limit                  int
+}
+
+// bind adds the flags that choose among entries.
+func (f *auditFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.action, "action", "", "only this `action`, for example run.start")
+	cmd.Flags().StringVar(&f.subject, "subject", "", "only this `subject`: a run's ID, a workflow's or a project's name")
+	cmd.Flags().StringVar(&f.actor, "actor", "", "only this `actor`")
+	f.period.Bind(cmd, "only entries made")
 }
 
 func auditCommand(s *session.Session) *cobra.Command {
@@ -31,11 +39,7 @@ func auditCommand(s *session.Session) *cobra.Command {
 			return listAudit(cmd.Context(), s, flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.action, "action", "", "only this `action`, for example run.start")
-	cmd.Flags().StringVar(&flags.subject, "subject", "", "only this `subject`: a run's ID, a workflow's or a project's name")
-	cmd.Flags().StringVar(&flags.actor, "actor", "", "only this `actor`")
-	cmd.Flags().StringVar(&flags.since, "since", "", "only the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
-	cmd.Flags().StringVar(&flags.until, "until", "", "only before this `time`")
+	flags.bind(cmd)
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	noun.AddCommand(cmd, auditExportCommand(s))
@@ -43,14 +47,10 @@ func auditCommand(s *session.Session) *cobra.Command {
 }
 
 func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error {
-	if flags.limit < 0 {
-		return exit.Usagef("--limit: %d is less than none; 0 means all", flags.limit)
-	}
-	since, err := s.Time("since", flags.since)
-	if err != nil {
+	if err := session.Limit(flags.limit); err != nil {
 		return err
 	}
-	until, err := s.Time("until", flags.until)
+	since, until, err := flags.period.Bounds(s)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 		defer cancel()
 		response, err := s.Audit().ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
 			Project: s.Project(), PageSize: size, PageToken: token,
-			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: session.Timestamp(since), Until: session.Timestamp(until),
+			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: since, Until: until,
 		}))
 		if err != nil {
 			return nil, "", s.Failed(err, "list the audit log")

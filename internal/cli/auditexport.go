@@ -25,11 +25,7 @@ func auditExportCommand(s *session.Session) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return exportAudit(cmd.Context(), s, flags, format) },
 	}
 	cmd.Flags().StringVar(&format, "format", "csv", "`form` of the entries: csv or json")
-	cmd.Flags().StringVar(&flags.action, "action", "", "only this `action`, for example run.start")
-	cmd.Flags().StringVar(&flags.subject, "subject", "", "only this `subject`: a run's ID, a workflow's or a project's name")
-	cmd.Flags().StringVar(&flags.actor, "actor", "", "only this `actor`")
-	cmd.Flags().StringVar(&flags.since, "since", "", "only the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
-	cmd.Flags().StringVar(&flags.until, "until", "", "only before this `time`")
+	flags.bind(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
@@ -39,11 +35,7 @@ func exportAudit(ctx context.Context, s *session.Session, flags auditFlags, form
 	if format != "csv" && format != "json" {
 		return exit.Usagef("--format: %q is neither csv nor json", format)
 	}
-	since, err := s.Time("since", flags.since)
-	if err != nil {
-		return err
-	}
-	until, err := s.Time("until", flags.until)
+	since, until, err := flags.period.Bounds(s)
 	if err != nil {
 		return err
 	}
@@ -51,7 +43,7 @@ func exportAudit(ctx context.Context, s *session.Session, flags auditFlags, form
 	defer cancel()
 	stream, err := s.Audit().ExportAudit(ctx, connect.NewRequest(&signalboxv1.ExportAuditRequest{
 		Project: s.Project(), Format: format, Action: flags.action, Subject: flags.subject, Actor: flags.actor,
-		Since: session.Timestamp(since), Until: session.Timestamp(until),
+		Since: since, Until: until,
 	}))
 	if err != nil {
 		return s.Failed(err, "export the audit log")

@@ -2,7 +2,6 @@ package batchcmd
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -12,6 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
@@ -19,24 +19,14 @@ import (
 const askEvery = 500 * time.Millisecond
 
 type startFlags struct {
-	action, workflow, version, since, until string
-	reason, requestID                       string
-	statuses, problems                      []string
-	trigger                                 string
-	rate                                    float64
-	all, latest, dryRun, wait               bool
-}
+	runcmd.Selection
 
-// filters are the flags that select runs.
-func filters() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "all"}
+	action, reason, requestID string
+	rate                      float64
+	all, latest, dryRun, wait bool
 }
 
 func actions() []string { return []string{"cancel", "terminate", "replay"} }
-
-func statuses() []string {
-	return []string{"queued", "running", "waiting", "completed", "failed", "canceled", "terminated", "timed_out"}
-}
 
 func startCommand(s *session.Session) *cobra.Command {
 	var flags startFlags
@@ -65,21 +55,14 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 	}
 	cmd.Flags().StringVar(&flags.action, "action", "", "what to do to each run: cancel, terminate or replay")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and whoever looks at the runs")
-	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "runs with these `statuses`, separated by commas")
-	cmd.Flags().StringVar(&flags.workflow, "workflow", "", "runs of this workflow, by `name`")
-	cmd.Flags().StringVar(&flags.version, "version", "", "runs of this `version`")
-	cmd.Flags().StringVar(&flags.since, "since", "", "runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
-	cmd.Flags().StringVar(&flags.until, "until", "", "runs created before this `time`")
-	cmd.Flags().StringSliceVar(&flags.problems, "problem", nil, "runs that are stuck with one of these `codes`, separated by commas; any for all of them")
-	cmd.Flags().StringVar(&flags.trigger, "trigger", "", "runs that this `trigger` started: api, event, schedule, replay, parent, adopted or import")
+	flags.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs and start nothing")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the batch has ended")
-	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp))  // the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // as above
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
@@ -105,10 +88,14 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 		request.Version = "latest"
 	}
 	selects := ""
-	for _, name := range filters() {
-		if cmd.Flags().Changed(name) {
-			selects = name
+	for _, name := range append(runcmd.SelectionFlags(), "all") {
+		if !cmd.Flags().Changed(name) {
+			continue
 		}
+		if f.all && selects != "" {
+			return nil, exit.Usagef("--all: every run is meant, and yet --%s selects some; leave out one of them", selects)
+		}
+		selects = name
 	}
 	switch {
 	case len(ids) > 0 && selects != "":
@@ -124,29 +111,13 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 }
 
 func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error) {
-	if f.all && (len(f.statuses) > 0 || f.workflow != "" || f.version != "" || f.since != "" || f.until != "" || len(f.problems) > 0 || f.trigger != "") {
-		return nil, exit.Usagef("--all: every run is meant, and yet only some are selected; leave out either --all or the others")
-	}
-	wanted, err := session.Words("status", f.statuses, statuses())
+	chosen, err := f.Chosen(s)
 	if err != nil {
 		return nil, err
-	}
-	since, err := s.Time("since", f.since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := s.Time("until", f.until)
-	if err != nil {
-		return nil, err
-	}
-	problems := make([]string, len(f.problems))
-	for i, code := range f.problems {
-		if problems[i] = strings.ToUpper(code); strings.EqualFold(code, "any") {
-			problems[i] = "any"
-		}
 	}
 	return &signalboxv1.BatchFilter{
-		Problems: problems, Trigger: f.trigger, Statuses: wanted, Workflow: f.workflow, Version: f.version, Since: session.Timestamp(since), Until: session.Timestamp(until),
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
+		Since: chosen.Since, Until: chosen.Until,
 	}, nil
 }
 

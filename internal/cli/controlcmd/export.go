@@ -1,7 +1,6 @@
 package controlcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,20 +19,17 @@ import (
 )
 
 type exportFlags struct {
-	statuses, problems                      []string
-	workflow, version, since, until, format string
-	trigger, file                           string
-	all                                     bool
+	runcmd.Selection
+
+	format, file string
+	all          bool
 }
 
-// filtered names a flag that chooses among runs, where one was given.
-func (f exportFlags) filtered() string {
-	for name, given := range map[string]bool{
-		"--status": len(f.statuses) > 0, "--problem": len(f.problems) > 0, "--workflow": f.workflow != "", "--version": f.version != "", "--since": f.since != "",
-		"--until": f.until != "", "--trigger": f.trigger != "", "--format": f.format != "", "--all": f.all,
-	} {
-		if given {
-			return name
+// listed names a flag that is for lists of runs, where one was given.
+func listed(cmd *cobra.Command) string {
+	for _, name := range append(runcmd.SelectionFlags(), "format", "all") {
+		if cmd.Flags().Changed(name) {
+			return "--" + name
 		}
 	}
 	return ""
@@ -55,21 +51,14 @@ run of the project. Lists of any length are written as they arrive; one that bre
 		Args:              session.Args(0, 1, "[ID]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return export(cmd.Context(), s, args, flags)
+			return export(cmd, s, args, flags)
 		},
 	}
-	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`, separated by commas")
-	cmd.Flags().StringSliceVar(&flags.problems, "problem", nil, "only runs that are stuck with these `codes`; any for all of them")
-	cmd.Flags().StringVar(&flags.workflow, "workflow", "", "only runs of this workflow, by `name`")
-	cmd.Flags().StringVar(&flags.version, "version", "", "only runs of this `version`")
-	cmd.Flags().StringVar(&flags.since, "since", "", "only runs created in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
-	cmd.Flags().StringVar(&flags.until, "until", "", "only runs created before this `time`")
-	cmd.Flags().StringVar(&flags.trigger, "trigger", "", "only runs that this `trigger` started: api, event, schedule, replay, parent")
+	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.format, "format", "", "`form` of a list: csv (default) or json, one run per line")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write; standard output when empty")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runcmd.Statuses(), cobra.ShellCompDirectiveNoFileComp))       // the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // as above
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	_ = cmd.Flags().MarkHidden("output") // what is written is a file of its own form
 	return cmd
@@ -83,17 +72,18 @@ type download interface {
 	Close() error
 }
 
-func export(ctx context.Context, s *session.Session, args []string, flags exportFlags) error {
-	patience, stop := s.Patience(ctx)
+func export(cmd *cobra.Command, s *session.Session, args []string, flags exportFlags) error {
+	patience, stop := s.Patience(cmd.Context())
 	defer stop()
+	choice := listed(cmd)
 	if len(args) == 1 {
-		if name := flags.filtered(); name != "" {
-			return exit.Usagef("%s chooses among runs, and %q is one: leave one of them out", name, args[0])
+		if choice != "" {
+			return exit.Usagef("%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
 		}
 		stream, err := s.Runs().ExportRun(patience, connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
 		return save(s, stream, err, flags.file, fmt.Sprintf("export run %q", args[0]))
 	}
-	if flags.filtered() == "" {
+	if choice == "" {
 		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
 	}
 	request, err := exportRequest(s, flags)
@@ -105,24 +95,16 @@ func export(ctx context.Context, s *session.Session, args []string, flags export
 }
 
 func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
-	statuses, err := session.Words("status", flags.statuses, runcmd.Statuses())
+	chosen, err := flags.Chosen(s)
 	if err != nil {
 		return nil, err
 	}
 	if flags.format != "" && flags.format != "csv" && flags.format != "json" {
 		return nil, exit.Usagef("--format: %q is neither csv nor json", flags.format)
 	}
-	since, err := s.Time("since", flags.since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := s.Time("until", flags.until)
-	if err != nil {
-		return nil, err
-	}
 	return &signalboxv1.ExportRunsRequest{
-		Project: s.Project(), Format: flags.format, Statuses: statuses, Workflow: flags.workflow, Version: flags.version,
-		Since: session.Timestamp(since), Until: session.Timestamp(until), Problems: flags.problems, Trigger: flags.trigger,
+		Project: s.Project(), Format: flags.format, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
+		Since: chosen.Since, Until: chosen.Until, Problems: chosen.Problems, Trigger: chosen.Trigger,
 	}, nil
 }
 

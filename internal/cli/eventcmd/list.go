@@ -13,10 +13,11 @@ import (
 )
 
 type listFlags struct {
-	statuses                       []string
-	kind, source, id, since, until string
-	dead                           bool
-	limit                          int
+	statuses         []string
+	kind, source, id string
+	period           session.Period
+	dead             bool
+	limit            int
 }
 
 // statuses of events, as the API spells them.
@@ -41,8 +42,7 @@ where nobody wanted it; --dead lists those of which a delivery was given up.`,
 	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
 	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
 	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events of which a delivery was given up")
-	cmd.Flags().StringVar(&flags.since, "since", "", "only events accepted in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
-	cmd.Flags().StringVar(&flags.until, "until", "", "only events accepted before this `time`")
+	flags.period.Bind(cmd, "only events accepted")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
@@ -87,16 +87,12 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRe
 	if err := session.Limit(flags.limit); err != nil {
 		return nil, err
 	}
-	since, err := s.Time("since", flags.since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := s.Time("until", flags.until)
+	since, until, err := flags.period.Bounds(s)
 	if err != nil {
 		return nil, err
 	}
 	return &signalboxv1.ListEventsRequest{
 		Project: s.Project(), Statuses: wanted, Type: flags.kind, Source: flags.source, Id: flags.id, Dead: flags.dead,
-		Since: session.Timestamp(since), Until: session.Timestamp(until),
+		Since: since, Until: until,
 	}, nil
 }

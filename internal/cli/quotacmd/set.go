@@ -35,7 +35,7 @@ at once; a lower one stops no run that has begun. A limit of steps is for the ru
 			return set(cmd, s, flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "how many runs may be open at a `time`")
+	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "how many `runs` may be open at a time")
 	cmd.Flags().StringVar(&flags.steps, "steps", "", "how many `steps` may be entered per period")
 	cmd.Flags().DurationVar(&flags.period, "period", 0, "how long a period is, in whole seconds, such as 1h")
 	s.BindClient(cmd)

@@ -27,7 +27,7 @@ type operation struct {
 func parse(patch json.RawMessage) ([]operation, error) {
 	var ops []operation
 	if err := json.Unmarshal(patch, &ops); err != nil {
-		return nil, wrong("patch", "is not a list of operations: %v", err)
+		return nil, wrong("patch", `is not a list of operations as RFC 6902 writes them: [{"op": "replace", "path": "/amount", "value": 12}]`)
 	}
 	if len(ops) > maxOperations {
 		return nil, wrong("patch", "has %d operations, more than %d; give the whole input instead", len(ops), maxOperations)

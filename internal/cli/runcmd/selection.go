@@ -1,0 +1,72 @@
+package runcmd
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// Selection is the flags that choose among runs, the same whatever is done with those that are chosen.
+type Selection struct {
+	statuses, problems         []string
+	workflow, version, trigger string
+	period                     session.Period
+}
+
+// Chosen is what the flags of a Selection ask for, in the API's words.
+type Chosen struct {
+	Statuses, Problems         []string
+	Workflow, Version, Trigger string
+	Since, Until               *timestamppb.Timestamp // nil where they were not given
+}
+
+// SelectionFlags names the flags that Bind adds.
+func SelectionFlags() []string {
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger"}
+}
+
+// Bind adds the flags with their completions.
+func (f *Selection) Bind(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "only these `statuses`, separated by commas")
+	cmd.Flags().StringSliceVar(&f.problems, "problem", nil, "only runs that are stuck with one of these `codes`, separated by commas; any for all of them")
+	cmd.Flags().StringVar(&f.workflow, "workflow", "", "only runs of this workflow, by `name`")
+	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version`")
+	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
+	f.period.Bind(cmd, "only runs created")
+	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	}
+}
+
+// Chosen reads the flags.
+func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
+	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger}
+	var err error
+	if c.Statuses, err = session.Words("status", f.statuses, Statuses()); err != nil {
+		return Chosen{}, err
+	}
+	if c.Problems, err = session.Words("problem", upper(f.problems), problems()); err != nil {
+		return Chosen{}, err
+	}
+	if f.trigger != "" {
+		if _, err = session.Words("trigger", []string{f.trigger}, triggers()); err != nil {
+			return Chosen{}, err
+		}
+	}
+	c.Since, c.Until, err = f.period.Bounds(s)
+	return c, err
+}
+
+// upper writes codes as the API does, whatever their case.
+func upper(codes []string) []string {
+	out := make([]string, len(codes))
+	for i, code := range codes {
+		if out[i] = strings.ToUpper(code); strings.EqualFold(code, anyProblem) {
+			out[i] = anyProblem
+		}
+	}
+	return out
+}

@@ -1,0 +1,27 @@
+package session
+
+import (
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// Period is the pair of flags --since and --until of a command that chooses by time.
+type Period struct {
+	since, until string
+}
+
+// Bind adds the flags; what begins their help: "only runs created".
+func (p *Period) Bind(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&p.since, "since", "", what+" in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&p.until, "until", "", what+" before this `time`")
+}
+
+// Bounds reads the flags; nil where one was not given.
+func (p *Period) Bounds(s *Session) (since, until *timestamppb.Timestamp, err error) {
+	from, err := s.Time("since", p.since)
+	if err != nil {
+		return nil, nil, err
+	}
+	to, err := s.Time("until", p.until)
+	return Timestamp(from), Timestamp(to), err
+}
