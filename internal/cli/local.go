@@ -48,7 +48,7 @@ meanwhile: a client certificate that has expired.`,
 			return printProblems(s, problems)
 		},
 	}
-	config.BindFlags(cmd.Flags())
+	config.BindUnlisted(cmd.Flags())
 	s.BindOutput(cmd)
 	return cmd
 }

@@ -65,6 +65,17 @@ func BindFlags(flags *pflag.FlagSet) {
 	}
 }
 
+// BindUnlisted is BindFlags for commands that need little of the configuration: the help lists --config alone.
+func BindUnlisted(flags *pflag.FlagSet) {
+	BindFlags(flags)
+	flags.Lookup(FileFlag).Usage += "; each key in it is a flag, too: \"signalbox server --help\" lists them"
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if _, isKey := flag.Annotations[KeyAnnotation]; isKey {
+			flag.Hidden = true
+		}
+	})
+}
+
 // Load reads every source and returns the configuration, or every problem found as a Problems. Where all of them may heal
 // without a restart, it returns the configuration with them as its Warnings.
 func Load(options Options) (*Config, error) {

@@ -352,3 +352,15 @@ func TestContext(t *testing.T) {
 	require.Same(t, cfg, config.FromContext(config.WithContext(t.Context(), cfg)))
 	require.Equal(t, config.Default(), config.FromContext(t.Context()))
 }
+
+func TestUnlistedFlagsAreTaken(t *testing.T) {
+	t.Parallel()
+	flags := pflag.NewFlagSet("signalbox", pflag.ContinueOnError)
+	config.BindUnlisted(flags)
+	require.Contains(t, flags.FlagUsages(), "--config")
+	require.NotContains(t, flags.FlagUsages(), "--store-dsn")
+	require.NoError(t, flags.Parse([]string{"--store-dsn", "elsewhere.db"}))
+	cfg, err := config.Load(config.Options{Flags: flags})
+	require.NoError(t, err)
+	require.Equal(t, "elsewhere.db", cfg.Store.DSN.Reveal())
+}

@@ -138,7 +138,7 @@ func migrateVerb(
 			return errors.Join(do(cmd.Context(), s, cmd.OutOrStdout()), s.Stop(cmd.Context()))
 		},
 	}
-	config.BindFlags(cmd.Flags())
+	config.BindUnlisted(cmd.Flags())
 	return cmd
 }
 

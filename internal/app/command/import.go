@@ -63,7 +63,7 @@ interrupted: what is here and has not changed is left alone. docs/migration.md h
 	cmd.Flags().StringVar(&o.Project, "project", "", "project that all runs go to; without it each goes to the project it was in")
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "legacy", "workflow namespace of workflows whose names have none")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only tell what would be done")
-	config.BindFlags(cmd.Flags())
+	config.BindUnlisted(cmd.Flags())
 	return cmd
 }
 

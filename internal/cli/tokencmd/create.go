@@ -66,7 +66,7 @@ when it is lost.`,
 	if bootstrap != nil {
 		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "make the first token, in the database itself")
 		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: although there is a token of an admin")
-		config.BindFlags(cmd.Flags())
+		config.BindUnlisted(cmd.Flags())
 	}
 	s.BindServer(cmd)
 	return cmd
