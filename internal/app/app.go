@@ -167,6 +167,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		Now: now, Metrics: tel.Runs, Originals: safe,
 	}
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
+	runs.Locate(whereabouts{a.store, a.engine})
 	a.then(step{ender{runs.Close}, false})
 	kids = a.children(runs)
 	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service, safe); err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -50,3 +52,12 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 	}
 	o.runs.Projected(ctx, lag)
 }
+
+// whereabouts joins what the rows and Temporal tell of where the runs are.
+type whereabouts struct {
+	*store.Store
+
+	engine *engine.Engine
+}
+
+func (w whereabouts) Place(ctx context.Context) (run.Place, error) { return w.engine.Place(ctx) }

@@ -267,3 +267,21 @@ func TestALookThatFailsKeepsTheWorkFromNobody(t *testing.T) {
 	after := p.await(t, b.ID, func(b batch.Batch) bool { return b.Succeeded > before.Succeeded })
 	require.Len(t, p.controls.done(), int(after.Succeeded), "what was begun was told of")
 }
+
+func TestRunsInAnotherTemporalCanBeDoneAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	p.controls.answer = func(call) error {
+		return fault.New(fault.Refused, fault.RunElsewhere, "since yesterday the runs have been in another Temporal")
+	}
+	p.run(t)
+	b := p.await(t, p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(2)}).ID, completed)
+	require.Equal(t, []int64{2, 0, 0, 2}, []int64{b.Total, b.Succeeded, b.Refused, b.Failed})
+	require.Contains(t, p.items(t, b.ID, batch.Failed)[0].Error, "in another Temporal")
+
+	p.controls.set(func() { p.controls.answer = nil })
+	_, err := p.Retry(p.ctx, here, b.ID)
+	require.NoError(t, err)
+	b = p.await(t, b.ID, completed)
+	require.Equal(t, []int64{2, 0, 0}, []int64{b.Succeeded, b.Refused, b.Failed})
+}

@@ -215,11 +215,11 @@ func passing(err error) bool {
 }
 
 // refused tells a run that is in no state for the action from one to which it could be done when something else has changed,
-// such as a workflow that is paused.
+// such as a workflow that is paused, or a server that is connected to another Temporal than the run is in.
 func refused(a Action, err error) bool {
 	f, ok := fault.From(err)
 	switch {
-	case !ok:
+	case !ok, f.Reason == fault.RunElsewhere:
 		return false
 	case a == Replay:
 		return f.Reason == fault.RunNotFound || f.Reason == fault.RunEnded

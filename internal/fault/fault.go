@@ -61,6 +61,7 @@ const (
 	RunImported          = "RUN_IMPORTED"
 	RunTooOld            = "RUN_TOO_OLD"
 	ExecutionMissing     = "EXECUTION_MISSING"
+	RunElsewhere         = "RUN_ELSEWHERE"
 	InputRedacted        = "INPUT_REDACTED"
 	OriginalSealed       = "ORIGINAL_SEALED"
 	RequestIDReused      = "REQUEST_ID_REUSED"

@@ -79,6 +79,7 @@ func TestServerAtTheWrongTemporal(t *testing.T) {
 			require.Equal(t, []int64{2, 0}, []int64{res.Msg.GetWithheld(), res.Msg.GetTotal()})
 			require.Contains(t, res.Msg.GetWithheldBecause(), "Point temporal.address")
 		}
+		w.cannotEnd(t, goesOn, home.Address, other.Address)
 		require.Equal(t, "waiting", w.row(t, long, goesOn).GetStatus())
 		require.Equal(t, "waiting", w.row(t, stays, leftBehind).GetStatus())
 		w.end(t)
@@ -90,13 +91,15 @@ func TestServerAtTheWrongTemporal(t *testing.T) {
 		require.NotContains(t, w.Output(), leftAlone)
 		w.end(t)
 
-		// For good: what was left behind is canceled, and new runs work, before and after.
+		// For good: what was left behind is terminated, and new runs work, before and after.
 		w = serverAt(t, store, other)
 		w.awaitPass(t, time.Now().Add(-time.Second), home.Address)
 		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
-		res, err := w.Runs.CancelRun(t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{Project: platform.DefaultProject, Id: leftBehind}))
+		ended, err := w.Control(t.Context(), "terminate", leftBehind, "moved")
 		require.NoError(t, err)
-		require.Equal(t, "canceled", res.Msg.GetRun().GetStatus())
+		require.Equal(t, "terminated", ended.GetStatus())
+		require.Contains(t, ended.GetTerminateReason(), "moved (the execution was not reached: it was not known to Temporal at "+other.Address)
+		require.Contains(t, ended.GetTerminateReason(), home.Address)
 		w.awaitPass(t, time.Now(), "")
 		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
 		kept := w.Start(t, stays, "").GetId()
@@ -108,6 +111,20 @@ func TestServerAtTheWrongTemporal(t *testing.T) {
 		w.awaitPass(t, time.Now().Add(-time.Second), other.Address)
 		require.Equal(t, "waiting", w.row(t, stays, kept).GetStatus())
 	})
+}
+
+// cannotEnd asks for the end of a run that is in another Temporal, by itself and in a batch.
+func (w *world) cannotEnd(t *testing.T, id, home, other string) {
+	t.Helper()
+	for _, control := range []string{"cancel", "pause"} {
+		_, err := w.Control(t.Context(), control, id, "astray")
+		reason, code := platform.Reason(err)
+		require.Equal(t, []any{"RUN_ELSEWHERE", connect.CodeFailedPrecondition}, []any{reason, code})
+		require.ErrorContains(t, err, "is not known to Temporal at "+other)
+		require.ErrorContains(t, err, "the runs have been in Temporal at "+home)
+	}
+	b := startBatch(t, w.Server, &signalboxv1.StartBatchRequest{Action: "cancel", RunIds: []string{id}})
+	awaitBatch(t, w.Server, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return batchEnded(b) && b.GetFailed() == 1 })
 }
 
 // A server at the wrong Temporal that is alone for a while gives the comparing back as soon as there is another one.

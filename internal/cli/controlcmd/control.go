@@ -37,12 +37,12 @@ func controlCommands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{
 		controlCommand(s, control{
 			verb: "cancel", short: "Ask for a run's cancellation", call: cancelRun,
-			long: `Ask for a run's cancellation. The run ends once it has cleaned up; "run watch" tells when. A run that has ended
+			long: `Ask for a run's cancellation. The run ends as soon as a worker takes note; "run watch" tells when. A run that has ended
 already is left as it is, and the command says so.`,
 		}),
 		controlCommand(s, control{
-			verb: "terminate", short: "End a run at once, without cleanup", call: terminateRun, needsReason: true,
-			long: `End a run at once. Nothing of it runs any more, cleanup included: prefer "run cancel" while the run still answers. A run
+			verb: "terminate", short: "End a run at once, without a worker", call: terminateRun, needsReason: true,
+			long: `End a run at once, without a worker taking part in it: prefer "run cancel" as long as workers answer. A run
 that has ended already is left as it is, and the command says so.`,
 		}),
 		controlCommand(s, control{

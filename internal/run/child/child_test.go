@@ -305,6 +305,23 @@ func TestRunsWhoseParentHasEndedAreCanceledOnce(t *testing.T) {
 	})
 }
 
+func TestOrphanInAnotherTemporalIsAskedForLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(run.Run{ID: "parent", Status: run.Terminated}, awaits("a", "parent"))
+		w.fails["a"] = slices.Repeat([]error{fault.New(fault.Refused, fault.RunElsewhere, "it may go on there")}, 1000)
+		w.watch(t)
+		pass(time.Hour)
+		require.Greater(t, len(w.seen().canceled), 10)
+		require.Less(t, len(w.seen().canceled), 25)
+		w.mu.Lock()
+		clear(w.fails)
+		w.mu.Unlock()
+		pass(6 * time.Minute)
+		require.True(t, w.rows["a"].CancelRequested, "it is canceled when it can be")
+	})
+}
+
 func TestManyEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

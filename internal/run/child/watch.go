@@ -68,7 +68,7 @@ type Watch struct {
 	runs   Runs
 	teller Teller
 	alone  Alone
-	// unknown are the links whose parents Temporal does not know.
+	// unknown are the links of which this process's Temporal does not know the parent that is to be told, or the run that is to be canceled.
 	unknown patience
 
 	mu    sync.Mutex
@@ -207,9 +207,22 @@ func (w *Watch) one(ctx context.Context, l Link) error {
 	case l.Ended:
 		return w.tell(ctx, l)
 	case l.ParentEnded && !l.CancelRequested:
-		return cancel(auth.WithActor(ctx, auth.System()), w.runs, l.Project, l.RunID, parentEnded)
+		return w.orphan(ctx, l)
 	}
 	return nil
+}
+
+// orphan cancels a run that nobody awaits any more. One that is in another Temporal is left to a process that is connected there, and asked
+// for here less and less often.
+func (w *Watch) orphan(ctx context.Context, l Link) error {
+	if !w.unknown.over(l.RunID) {
+		return nil
+	}
+	err := cancel(auth.WithActor(ctx, auth.System()), w.runs, l.Project, l.RunID, parentEnded)
+	if fault.Is(err, fault.RunElsewhere) {
+		w.unknown.more(l.RunID)
+	}
+	return err
 }
 
 // tell tells the parent. One that Temporal does not know may be in another place than where this process looks, or not be known there

@@ -9,7 +9,8 @@
 //	r, err := controls.Terminate(ctx, project, id, reason)
 //
 // Rows follow Temporal here as everywhere: a control asks Temporal and never writes what it hopes for. Only a run that Temporal
-// was never given, or does not know, is ended in the table alone.
+// was never given, or does not know, is ended in the table alone. Where the runs are in another Temporal, not knowing them says
+// nothing ([Unknown]).
 package control
 
 import (
@@ -18,6 +19,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 //go:generate go run ./internal/page ../../../docs/reference/controls.md
@@ -27,9 +29,9 @@ type Control string
 
 // The controls.
 const (
-	// Cancel asks for an end with cleanup.
+	// Cancel asks for an end, which a worker brings about.
 	Cancel Control = "cancel"
-	// Terminate ends it at once.
+	// Terminate ends it at once, without one.
 	Terminate Control = "terminate"
 	// Pause keeps it from entering further tasks, Unpause lets it go on.
 	Pause   Control = "pause"
@@ -175,6 +177,19 @@ func Of(c Control, s State) Answer {
 		return Answer{Effect: Done}
 	default:
 		return Answer{Effect: Nothing}
+	}
+}
+
+// Unknown is what a control does to an open run that Temporal was given and does not know, by what that Temporal is to the runs.
+// What is in another one is not over: it can be ended in the table alone, and whoever does that has to mean it.
+func Unknown(c Control, s home.Standing) Answer {
+	switch {
+	case c == Terminate, c == Cancel && s == home.AtHome:
+		return Answer{Effect: Done}
+	case s == home.AtHome:
+		return refused(fault.ExecutionMissing)
+	default:
+		return refused(fault.RunElsewhere)
 	}
 }
 

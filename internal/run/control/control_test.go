@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 func TestReferencePageIsFresh(t *testing.T) {
@@ -86,4 +87,21 @@ func TestOldRunsCannotBePaused(t *testing.T) {
 	require.Contains(t, control.Available(r), control.Pause)
 	r.Status, r.Interpreter = run.Completed, 1
 	require.Equal(t, []control.Control{control.Replay, control.Export}, control.Available(r))
+}
+
+// TestUnknownRuns are the rules for runs that Temporal was given and does not know.
+func TestUnknownRuns(t *testing.T) {
+	t.Parallel()
+	for _, standing := range []home.Standing{home.AtHome, home.Divided, home.Elsewhere} {
+		for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
+			want := control.Answer{Effect: control.Refused, Reason: fault.RunElsewhere}
+			switch {
+			case c == control.Terminate, c == control.Cancel && standing == home.AtHome:
+				want = control.Answer{Effect: control.Done}
+			case standing == home.AtHome:
+				want.Reason = fault.ExecutionMissing
+			}
+			require.Equal(t, want, control.Unknown(c, standing), "%s, %d", c, standing)
+		}
+	}
 }

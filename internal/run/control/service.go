@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 // maxReason is the longest reason, in bytes: Temporal takes no more.
@@ -28,6 +29,8 @@ type Service struct {
 	changes   *notice.Board
 	originals run.Originals
 	opts      run.Options
+
+	whereabouts Whereabouts
 }
 
 // New wires the service over the one that starts and finds runs, with what that one has.
@@ -48,7 +51,7 @@ type ending struct {
 }
 
 // Cancel asks Temporal to cancel a run. A run that has ended is refused and stays as it is; one that Temporal does not
-// know, although it was handed over, is finalised.
+// know, although it was handed over, is finalised, unless it may be in another one: then it is refused with [fault.RunElsewhere].
 func (s *Service) Cancel(ctx context.Context, project, id, reason string) (run.Run, error) {
 	e := ending{Cancel, run.Canceled, audit.RunCancel, reason}
 	r, over, err := s.end(ctx, project, id, e, s.engine.Cancel)
@@ -60,7 +63,8 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) (run.R
 	return r, err
 }
 
-// Terminate ends a run at once, without cleanup, for a reason that must be given. Otherwise it is as Cancel is.
+// Terminate ends a run at once, without a worker, for a reason that must be given. Otherwise it is as Cancel is, but that it ends a
+// run that may be in another Temporal, too, in the table alone, and says so.
 func (s *Service) Terminate(ctx context.Context, project, id, reason string) (run.Run, error) {
 	if err := needReason(reason); err != nil {
 		return run.Run{}, err
@@ -155,20 +159,32 @@ func (s *Service) endQueued(ctx context.Context, r run.Run, e ending) (run.Run, 
 	return s.over(ctx, r, e.status)
 }
 
-// endMissing ends a run that Temporal does not know. One that is still being handed over may yet arrive there.
+// endMissing ends a run that Temporal does not know. One that is still being handed over may yet arrive there, and one that is in
+// another Temporal goes on.
 func (s *Service) endMissing(ctx context.Context, r run.Run, e ending) (run.Run, error) {
 	now := s.opts.Now()
 	if r.Status == run.Queued && r.QueuedReason == run.QueuedStarting && now.Sub(r.StatusAt) < s.opts.StartTimeout {
 		return run.Run{}, refusal(e.control, r, fault.RunStarting).WithRetry(s.opts.StartTimeout)
 	}
+	view, err := s.view(ctx)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if err := checkUnknown(e.control, r, view); err != nil {
+		return run.Run{}, err
+	}
+	entry := s.entry(ctx, r, e)
 	problem := terminated(ctx, e.reason)
-	if e.control == Cancel {
+	switch {
+	case e.control == Terminate && view.Standing() != home.AtHome:
+		problem, entry.Detail = unreached(problem, view), unreachedDetail(view)
+	case e.control == Cancel:
 		problem = &run.Problem{
 			Type: dsl.ErrorTypeRuntime, Status: 404, Title: "Execution missing", //nolint:mnd // "not found", as in HTTP
 			Detail: "Temporal does not know this run; it was ended when its cancellation was asked for", Instance: "",
 		}
 	}
-	ended, err := s.store.FinishMissing(ctx, r.ID, e.status, problem, now, s.entry(ctx, r, e))
+	ended, err := s.store.FinishMissing(ctx, r.ID, e.status, problem, now, entry)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -253,7 +269,11 @@ func (s *Service) signal(ctx context.Context, project, id string, c Control, act
 	case errors.Is(err, run.ErrClosed):
 		return run.Run{}, s.closed(ctx, r, c)
 	case errors.Is(err, run.ErrNotKnown):
-		return run.Run{}, refusal(c, r, fault.ExecutionMissing)
+		view, err := s.view(ctx)
+		if err != nil {
+			return run.Run{}, err
+		}
+		return run.Run{}, checkUnknown(c, r, view)
 	case err != nil:
 		return run.Run{}, err
 	}

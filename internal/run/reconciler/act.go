@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
@@ -87,7 +88,7 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		return gone(err)
 	}
 	f := p.facts(&row)
-	if p.standing == verdict.Elsewhere {
+	if p.view.Standing() == home.Elsewhere {
 		f.Answer = verdict.Known // that is why it is here
 	}
 	if verdict.Of(f) != verdict.StartAgain {
@@ -141,7 +142,7 @@ func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction,
 // end fails a run that Temporal has lost.
 func (p *pass) end(ctx context.Context, row run.Run) error {
 	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or Temporal's data was lost",
-		p.place.Address, p.place.Namespace)
+		p.view.Here.Address, p.view.Here.Namespace)
 	problem := &run.Problem{
 		Type: run.ErrorTypeExecutionMissing, Status: 500, Title: "Execution missing", Detail: detail, Instance: "/",
 	}

@@ -89,7 +89,7 @@ func TestRunsInAnotherTemporalAreLeftAlone(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, report.Corrections)
 			require.Equal(t, 3, report.Withheld)
-			for _, part := range []string{"host:7233", "n1", "other:7233", "m1", "Point temporal.address", "cancel the runs"} {
+			for _, part := range []string{"host:7233", "n1", "other:7233", "m1", "Point temporal.address", "terminate the runs"} {
 				require.Contains(t, report.WithheldBecause, part)
 			}
 		}
@@ -128,13 +128,13 @@ func TestMoveThatIsMeant(t *testing.T) {
 		b.pass(t, false)
 		b.at(wrong())
 		b.pass(t, false)
-		_, err := b.store.FinishMissing(b.ctx, "r1", run.Canceled, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunCancel, here, "r1", ""))
+		_, err := b.store.FinishMissing(b.ctx, "r1", run.Terminated, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r1", ""))
 		require.NoError(t, err)
 		b.pass(t, false)
 		require.Equal(t, right(), b.home(t).Place, "r2 is still there")
 
 		// One that is being handed over has a moment to arrive here.
-		_, err = b.store.FinishMissing(b.ctx, "r2", run.Canceled, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunCancel, here, "r2", ""))
+		_, err = b.store.FinishMissing(b.ctx, "r2", run.Terminated, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r2", ""))
 		require.NoError(t, err)
 		b.begin(t, "new")
 		time.AfterFunc(time.Second, func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
@@ -43,11 +44,8 @@ type pass struct {
 	// fast and slow are the paces of looks and walks.
 	fast, slow pace
 
-	// place is where Temporal is, home where the runs are, and workers where the live workers are connected.
-	place    run.Place
-	home     run.Home
-	workers  []run.Place
-	standing verdict.Standing
+	// view is what this Temporal is to the runs.
+	view home.View
 	// moved tells that nothing can be concluded from what Temporal does not know.
 	moved  bool
 	listed map[string]run.Execution
@@ -68,7 +66,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	if err := p.locate(ctx); err != nil {
 		return err
 	}
-	p.moved = p.r.memory.moved(p.place.NamespaceID, p.home.NamespaceID, !p.dry)
+	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Home.NamespaceID, !p.dry)
 	// Executions before rows: a row is written before its execution is started, so what is listed has one.
 	for _, part := range []func(context.Context) error{p.recognise, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.settleIn} {
 		if err := part(ctx); err != nil {
@@ -102,9 +100,9 @@ func (p *pass) list(ctx context.Context) error {
 }
 
 func (p *pass) facts(row *run.Run) verdict.Facts {
-	f := verdict.Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved, Standing: p.standing}
+	f := verdict.Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved, Standing: p.view.Standing()}
 	if row != nil {
-		f.Listed = p.partial && p.standing != verdict.Elsewhere || p.listed[row.ID].Open
+		f.Listed = p.partial && p.view.Standing() != home.Elsewhere || p.listed[row.ID].Open
 	}
 	return f
 }
@@ -137,7 +135,7 @@ func (p *pass) rows(ctx context.Context) error {
 	if err := each(ctx, p, start, &p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 		return err
 	}
-	if p.standing == verdict.Elsewhere {
+	if p.view.Standing() == home.Elsewhere {
 		some := p.r.memory.bounded(looks, strangersPerPass, !p.dry)
 		p.withhold(len(looks) - len(some)) // of the others it is not known, which is the same for now
 		looks = some
@@ -155,7 +153,7 @@ func (p *pass) starting(ctx context.Context) error {
 			return err
 		}
 		if len(page) > 0 {
-			if err := p.locate(ctx); err != nil || p.standing == verdict.Elsewhere {
+			if err := p.locate(ctx); err != nil || p.view.Standing() == home.Elsewhere {
 				return err
 			}
 		}
@@ -218,7 +216,7 @@ func (p *pass) lookAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if place != p.place {
+	if place != p.view.Here {
 		p.moved = true
 		p.r.memory.moved(place.NamespaceID, "", !p.dry)
 		return nil
@@ -257,7 +255,7 @@ func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace, m
 		if err != nil {
 			return err
 		}
-		if missed > 1 && p.standing != verdict.Elsewhere {
+		if missed > 1 && p.view.Standing() != home.Elsewhere {
 			// What was not known before and has moved since is not lost.
 			rows = slices.DeleteFunc(rows, func(r run.Run) bool { return p.missed[r.ID] != r.Sequence })
 		}

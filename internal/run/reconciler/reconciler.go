@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 const (
@@ -196,7 +196,7 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 	if err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
 	}
-	if p.standing == verdict.Elsewhere {
+	if p.view.Standing() == home.Elsewhere {
 		return time.Time{}, errElsewhere
 	}
 	if p.moved {

@@ -85,7 +85,7 @@ type RunServiceClient interface {
 	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
-	// TerminateRun ends the run at once, without cleanup. Refused when it has ended.
+	// TerminateRun ends the run at once, without a worker taking part in it. Refused when it has ended.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
 	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
@@ -300,7 +300,7 @@ type RunServiceHandler interface {
 	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
 	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
-	// TerminateRun ends the run at once, without cleanup. Refused when it has ended.
+	// TerminateRun ends the run at once, without a worker taking part in it. Refused when it has ended.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
 	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)

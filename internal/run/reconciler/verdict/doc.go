@@ -6,7 +6,7 @@
 //	}
 //
 // Facts come in stages: with more known of a run, the verdict is another one. Whether a run that Temporal does not know is
-// lost depends on whether this is the Temporal that the runs are in, which [Stand] tells.
+// lost depends on whether this is the Temporal that the runs are in, which package home tells.
 //
 // It asks nobody and changes nothing.
 package verdict

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 const (
@@ -55,7 +56,7 @@ type Facts struct {
 	// Moved tells that Temporal is not the same place as before, so that nothing can be concluded from what it does not know.
 	Moved bool
 	// Standing is what Temporal's place is to the runs.
-	Standing Standing
+	Standing home.Standing
 	// Rebuilt tells that the history up to the last accepted workflow task was interpreted before and changed nothing.
 	Rebuilt bool
 	Origin  Origin
@@ -130,10 +131,10 @@ func decideEnded(f Facts) Verdict {
 func decideStarting(f Facts) Verdict {
 	late := f.Now.Sub(f.Row.StatusAt) >= f.StartTimeout
 	switch {
-	case f.Standing != Elsewhere && late:
+	case f.Standing != home.Elsewhere && late:
 		// Starting a run twice in one place starts it once, so it takes no knowledge of which it was.
 		return StartAgain
-	case f.Standing != Elsewhere:
+	case f.Standing != home.Elsewhere:
 		return Leave
 	case f.Answer == Unasked:
 		return Look
@@ -153,7 +154,7 @@ func decideHandedOver(f Facts) Verdict {
 	switch f.Answer {
 	case Unasked:
 		switch {
-		case f.Standing == Elsewhere && !f.Listed:
+		case f.Standing == home.Elsewhere && !f.Listed:
 			return Look // whatever is not here counts
 		case f.Now.Sub(f.Row.StatusAt) < quietFor:
 			return Leave
@@ -164,13 +165,13 @@ func decideHandedOver(f Facts) Verdict {
 		}
 	case Unknown:
 		switch {
-		case f.Standing == Elsewhere:
+		case f.Standing == home.Elsewhere:
 			return Withhold
 		case f.Moved:
 			return Leave
 		case f.Missed < Looks:
 			return LookAgain
-		case f.Standing == Divided:
+		case f.Standing == home.Divided:
 			return Withhold
 		default:
 			return End

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 const timeout = 10 * time.Second
@@ -73,24 +74,24 @@ func TestDecide(t *testing.T) {
 		{"unknown in another place", Facts{Row: waiting, Answer: Unknown, Missed: 1, Moved: true}, Leave},
 		{"unknown twice in another place", Facts{Row: waiting, Answer: Unknown, Missed: 2, Moved: true}, Leave},
 
-		{"elsewhere, just changed", Facts{Row: rowOf(run.Running, "", 0), Standing: Elsewhere}, Look},
-		{"elsewhere, just changed, listed", Facts{Row: rowOf(run.Running, "", 0), Standing: Elsewhere, Listed: true}, Leave},
-		{"elsewhere, listed", Facts{Row: waiting, Standing: Elsewhere, Listed: true}, Walk},
-		{"elsewhere, unknown", Facts{Row: waiting, Standing: Elsewhere, Answer: Unknown, Missed: 1}, Withhold},
-		{"elsewhere, unknown, moved", Facts{Row: waiting, Standing: Elsewhere, Answer: Unknown, Missed: 2, Moved: true}, Withhold},
-		{"elsewhere, closed", Facts{Row: waiting, Standing: Elsewhere, Answer: Known, Execution: closedOne(run.RelationSame, lag)}, Finish},
-		{"elsewhere, being started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Standing: Elsewhere}, Look},
-		{"elsewhere, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: Elsewhere, Listed: true}, Look},
-		{"elsewhere, on its way", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Standing: Elsewhere, Answer: Unknown, Missed: 1}, LookAgain},
-		{"elsewhere, not on its way", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Standing: Elsewhere, Answer: Unknown, Missed: 2}, Withhold},
-		{"elsewhere, not started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: Elsewhere, Answer: Unknown, Missed: 1}, Withhold},
-		{"elsewhere, started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: Elsewhere, Answer: Known}, StartAgain},
-		{"elsewhere, being started, known", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Standing: Elsewhere, Answer: Known}, Leave},
-		{"elsewhere, in the queue", Facts{Row: rowOf(run.Queued, run.QueuedEngine, time.Hour), Standing: Elsewhere}, Leave},
-		{"divided, just changed", Facts{Row: rowOf(run.Running, "", 0), Standing: Divided}, Leave},
-		{"divided, unknown", Facts{Row: waiting, Standing: Divided, Answer: Unknown, Missed: 1}, LookAgain},
-		{"divided, unknown twice", Facts{Row: waiting, Standing: Divided, Answer: Unknown, Missed: 2}, Withhold},
-		{"divided, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: Divided}, StartAgain},
+		{"elsewhere, just changed", Facts{Row: rowOf(run.Running, "", 0), Standing: home.Elsewhere}, Look},
+		{"elsewhere, just changed, listed", Facts{Row: rowOf(run.Running, "", 0), Standing: home.Elsewhere, Listed: true}, Leave},
+		{"elsewhere, listed", Facts{Row: waiting, Standing: home.Elsewhere, Listed: true}, Walk},
+		{"elsewhere, unknown", Facts{Row: waiting, Standing: home.Elsewhere, Answer: Unknown, Missed: 1}, Withhold},
+		{"elsewhere, unknown, moved", Facts{Row: waiting, Standing: home.Elsewhere, Answer: Unknown, Missed: 2, Moved: true}, Withhold},
+		{"elsewhere, closed", Facts{Row: waiting, Standing: home.Elsewhere, Answer: Known, Execution: closedOne(run.RelationSame, lag)}, Finish},
+		{"elsewhere, being started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Standing: home.Elsewhere}, Look},
+		{"elsewhere, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: home.Elsewhere, Listed: true}, Look},
+		{"elsewhere, on its way", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Standing: home.Elsewhere, Answer: Unknown, Missed: 1}, LookAgain},
+		{"elsewhere, not on its way", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Standing: home.Elsewhere, Answer: Unknown, Missed: 2}, Withhold},
+		{"elsewhere, not started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: home.Elsewhere, Answer: Unknown, Missed: 1}, Withhold},
+		{"elsewhere, started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: home.Elsewhere, Answer: Known}, StartAgain},
+		{"elsewhere, being started, known", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Standing: home.Elsewhere, Answer: Known}, Leave},
+		{"elsewhere, in the queue", Facts{Row: rowOf(run.Queued, run.QueuedEngine, time.Hour), Standing: home.Elsewhere}, Leave},
+		{"divided, just changed", Facts{Row: rowOf(run.Running, "", 0), Standing: home.Divided}, Leave},
+		{"divided, unknown", Facts{Row: waiting, Standing: home.Divided, Answer: Unknown, Missed: 1}, LookAgain},
+		{"divided, unknown twice", Facts{Row: waiting, Standing: home.Divided, Answer: Unknown, Missed: 2}, Withhold},
+		{"divided, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Standing: home.Divided}, StartAgain},
 
 		{"closed", Facts{Row: waiting, Answer: Known, Execution: closedOne(run.RelationSame, lag)}, Finish},
 		{"closed just now", Facts{Row: waiting, Answer: Known, Execution: closedOne(run.RelationSame, lag-ms)}, Leave},
@@ -126,11 +127,11 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 		starting := open && f.Row.Status == run.Queued && f.Row.QueuedReason == run.QueuedStarting
 		switch v {
 		case End:
-			require.True(t, handedOver && f.Answer == Unknown && f.Missed >= Looks && !f.Moved && f.Standing == AtHome, name)
+			require.True(t, handedOver && f.Answer == Unknown && f.Missed >= Looks && !f.Moved && f.Standing == home.AtHome, name)
 		case LookAgain:
 			require.True(t, (handedOver || starting) && f.Answer == Unknown && f.Missed < Looks, name)
 		case Withhold:
-			require.True(t, (handedOver || starting && f.Standing == Elsewhere) && f.Answer == Unknown && f.Standing != AtHome, name)
+			require.True(t, (handedOver || starting && f.Standing == home.Elsewhere) && f.Answer == Unknown && f.Standing != home.AtHome, name)
 		case Finish:
 			require.True(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Execution.Relation != run.RelationReset, name)
 		case CatchUp:
@@ -139,7 +140,7 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 			require.True(t, handedOver && f.Answer == Known && f.Execution.Relation == run.RelationReset, name)
 		case StartAgain:
 			require.True(t, starting && f.Now.Sub(f.Row.StatusAt) >= timeout, name)
-			require.True(t, f.Standing != Elsewhere || f.Answer == Known, "started twice, in two places: %s", name)
+			require.True(t, f.Standing != home.Elsewhere || f.Answer == Known, "started twice, in two places: %s", name)
 		case Reopened:
 			require.True(t, f.Row != nil && !open && f.Answer == Known && f.Execution.Open, name)
 		case Adopt, Foreign, ReadOrigin:
@@ -148,7 +149,7 @@ func TestDecideNeverGoesTooFar(t *testing.T) {
 			require.True(t, f.Row != nil && f.Answer == Unasked, "asked for ever: %s", name)
 		case Leave:
 			require.False(t, handedOver && f.Answer == Unasked && f.Now.Sub(f.Row.StatusAt) >= quietFor, "never compared: %s", name)
-			require.False(t, f.Standing == Elsewhere && (handedOver || starting) && f.Answer == Unknown, "not told of: %s", name)
+			require.False(t, f.Standing == home.Elsewhere && (handedOver || starting) && f.Answer == Unknown, "not told of: %s", name)
 			require.False(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Now.Sub(f.Execution.ClosedAt) >= lag, "left open: %s", name)
 		}
 	})
@@ -183,7 +184,7 @@ func everything(do func(Facts)) {
 					for _, listed := range both {
 						for _, moved := range both {
 							for _, rebuilt := range both {
-								for _, s := range []Standing{AtHome, Divided, Elsewhere} {
+								for _, s := range []home.Standing{home.AtHome, home.Divided, home.Elsewhere} {
 									do(Facts{
 										Now: noon(), StartTimeout: timeout, Row: row, Listed: listed, Answer: said, Execution: x,
 										Missed: missed, Moved: moved, Rebuilt: rebuilt, Standing: s,
@@ -195,33 +196,5 @@ func everything(do func(Facts)) {
 				}
 			}
 		}
-	}
-}
-
-func TestStand(t *testing.T) {
-	t.Parallel()
-	place := func(address, namespace, id string) run.Place {
-		return run.Place{Address: address, Namespace: namespace, NamespaceID: id}
-	}
-	here := place("a", "ns", "1")
-	tests := []struct {
-		name    string
-		home    run.Place
-		workers []run.Place
-		want    Standing
-	}{
-		{"nothing recorded", run.Place{}, nil, AtHome},
-		{"here", here, []run.Place{here}, AtHome},
-		{"another address of the same", place("b", "ns", "1"), []run.Place{place("b", "ns", "1")}, AtHome},
-		{"the data is lost", place("a", "ns", "0"), []run.Place{place("a", "ns", "0")}, AtHome},
-		{"another address", place("b", "ns", "0"), []run.Place{here}, Elsewhere},
-		{"another namespace", place("a", "other", "0"), nil, Elsewhere},
-		{"a worker at another address", here, []run.Place{here, place("b", "ns", "0")}, Divided},
-		{"a worker in another namespace", here, []run.Place{place("a", "other", "0")}, Divided},
-		{"nothing recorded, and a worker elsewhere", run.Place{}, []run.Place{place("b", "ns", "0")}, Divided},
-		{"elsewhere, with all workers there", place("b", "ns", "0"), []run.Place{place("b", "ns", "0")}, Elsewhere},
-	}
-	for _, tt := range tests {
-		require.Equal(t, tt.want, Stand(tt.home, here, tt.workers), tt.name)
 	}
 }
