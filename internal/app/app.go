@@ -213,6 +213,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		return err
 	}
 	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.keeper(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
+	a.migration(tel)
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})

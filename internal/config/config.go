@@ -41,6 +41,7 @@ type Config struct {
 	Calls      Calls      `yaml:"calls" doc:"Calls that workflows make to other systems."`
 	Secrets    Secrets    `yaml:"secrets" doc:"Where workers find the secrets that workflows use. The first of dir, env_prefix and command that has one gives it."`
 	Retention  Retention  `yaml:"retention" doc:"How long what is over is kept. Everything is kept where nothing is set."`
+	Migration  Migration  `yaml:"migration" doc:"The older engine's database that is followed during a cutover."`
 	Log        Log        `yaml:"log" doc:"The process's own log, written to standard error."`
 	Telemetry  Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
 

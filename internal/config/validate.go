@@ -40,6 +40,7 @@ func (c *Config) validate() Problems {
 		c.Calls.Validate().under("calls"),
 		c.Secrets.Validate().under("secrets"),
 		c.Retention.Validate().under("retention"),
+		c.Migration.Validate().under("migration"),
 		c.Log.Validate().under("log"),
 		c.Telemetry.Validate().under("telemetry"),
 	} {

@@ -28,7 +28,7 @@ type Ban struct {
 // A package that no rule covers is a finding, so a new one is placed here before anything imports it.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
+	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/cutover", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config", "internal/notice", "internal/pause"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
@@ -93,7 +93,7 @@ func Bans() []Ban {
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "rows know nothing of Temporal or of the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API knows the domain's interfaces, not what is behind them"},
 	}
-	for _, noun := range []string{"run", "batch", "retention", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "fault", "system", "token", "quota"} {
+	for _, noun := range []string{"run", "batch", "retention", "cutover", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "fault", "system", "token", "quota"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil, "the domain decides; it does no I/O"})
 	}
 	return bans

@@ -10,3 +10,6 @@ import (
 func (s *Store) ImportLegacy(ctx context.Context, o legacy.Options) (legacy.Report, error) {
 	return legacy.Import(ctx, s.db, o)
 }
+
+// FollowLegacy returns what copies, pass by pass, what is added to an older engine's database.
+func (s *Store) FollowLegacy(o legacy.Options) *legacy.Follower { return legacy.NewFollower(s.db, o) }

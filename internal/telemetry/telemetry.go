@@ -47,7 +47,9 @@ type Telemetry struct {
 	Runs *Runs
 	// Retention counts what is deleted because it is not to be kept.
 	Retention *Retention
-	API       *API
+	// Cutover counts what comes from an older engine's database.
+	Cutover *Cutover
+	API     *API
 
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
@@ -83,6 +85,9 @@ func New(options Options) (*Telemetry, error) {
 		return nil, fmt.Errorf("make the metrics of runs: %w", err)
 	}
 	if t.Retention, err = newRetention(t.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("make the metrics of retention: %w", err)
+	}
+	if t.Cutover, err = newCutover(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of retention: %w", err)
 	}
 	if t.API, err = newAPI(t.Meter(scope)); err != nil {

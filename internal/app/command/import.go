@@ -98,7 +98,7 @@ func tellImport(out io.Writer, r legacy.Report, dry bool) error {
 	}{
 		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed}, {"there already, left alone", r.Unchanged},
 		{"of these canceled, as their engine is gone", r.Settled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
-		{"left out, as another run has their ID", r.Taken},
+		{"left out, as another run has their ID", r.Taken}, {"left out, as they were here and are not to be kept", r.Removed},
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%d\n", line.what, line.count)
 	}

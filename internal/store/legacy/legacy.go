@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -34,6 +35,9 @@ const (
 	// mostTaken is how many IDs are named that belong to other runs.
 	mostTaken = 5
 )
+
+// projectName is what a project may be called.
+var projectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Options say what to import.
 type Options struct {
@@ -60,6 +64,8 @@ type Report struct {
 	// Taken are runs whose ID belongs to a run that was not imported; they were left out.
 	Taken    int64
 	TakenIDs []string
+	// Removed are runs that were imported and then deleted because they are not to be kept.
+	Removed  int64
 	Projects []string // that were made
 	Took     time.Duration
 }
@@ -67,11 +73,11 @@ type Report struct {
 // Import copies what is new or has changed.
 func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err error) {
 	begun := o.Now()
-	src, err := openSource(ctx, o.Driver, o.DSN)
+	src, err := source.Open(ctx, o.Driver, o.DSN)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, src.db.Close()) }()
+	defer func() { err = errors.Join(err, src.Close()) }()
 	i := &importer{src: src, target: target, o: o, translator: translator{src: src, project: o.Project, namespace: o.Namespace}}
 	projects, err := i.survey(ctx)
 	if err != nil {
@@ -84,14 +90,14 @@ func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err err
 		return i.copyAll(ctx)
 	})
 	if err == nil && !ran {
-		err = errors.New("another import is running on this database; wait for its end")
+		err = errors.New("another import is running on this database, or a server just looks at what migration.from names; try again in a moment")
 	}
 	i.report.Took = o.Now().Sub(begun)
 	return i.report, err
 }
 
 type importer struct {
-	src        *source
+	src        *source.Source
 	target     *sqldb.DB
 	o          Options
 	translator translator
@@ -102,7 +108,7 @@ type importer struct {
 
 // survey looks at what there is before anything is written: statuses that mean nothing, and projects that cannot be made.
 func (i *importer) survey(ctx context.Context) ([]string, error) {
-	byStatus, err := i.src.counts(ctx, "status")
+	byStatus, err := i.src.Counts(ctx, "status")
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +122,14 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	}
 	projects := []string{i.o.Project}
 	if i.o.Project == "" {
-		byProject, err := i.src.counts(ctx, i.src.column(runsTable, "project|tenant|tenant_id"))
+		byProject, err := i.src.Counts(ctx, i.src.Column(source.Runs, "project|tenant|tenant_id"))
 		if err != nil {
 			return nil, err
 		}
 		projects = slices.Sorted(maps.Keys(byProject))
 	}
 	for _, name := range projects {
-		if !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(name) {
+		if !projectName.MatchString(name) {
 			problems = append(problems, fmt.Sprintf("%q is not a project's name (lower-case letters, digits and hyphens, at most 63); give --project", name))
 		}
 	}
@@ -139,20 +145,15 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 func (i *importer) copyAll(ctx context.Context) error {
 	var after any
 	for {
-		rows, err := i.src.page(ctx, after, pageRuns)
+		rows, err := i.src.Page(ctx, after, pageRuns)
 		if err != nil {
 			return err
 		}
 		if len(rows) > 0 {
 			after = rows[len(rows)-1]["id"]
-			page, there, err := i.read(ctx, rows)
-			if err != nil {
+			if err := i.copy(ctx, rows); err != nil {
 				return err
 			}
-			if err := i.write(ctx, page, there); err != nil {
-				return err
-			}
-			i.report.Runs += int64(len(rows))
 		}
 		last := len(rows) < pageRuns
 		if i.progress(last); last {
@@ -161,19 +162,32 @@ func (i *importer) copyAll(ctx context.Context) error {
 	}
 }
 
+// copy copies a page of rows.
+func (i *importer) copy(ctx context.Context, rows []source.Record) error {
+	page, there, err := i.read(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if err := i.write(ctx, page, there); err != nil {
+		return err
+	}
+	i.report.Runs += int64(len(rows))
+	return nil
+}
+
 // read makes runs of a page of rows and what belongs to them, and finds what is here of them.
-func (i *importer) read(ctx context.Context, rows []record) ([]imported, map[string]standing, error) {
+func (i *importer) read(ctx context.Context, rows []source.Record) ([]imported, map[string]standing, error) {
 	ids, names := make([]any, len(rows)), make([]string, len(rows))
 	for n, r := range rows {
-		ids[n], names[n] = r["id"], textOf(r["id"])
+		ids[n], names[n] = r["id"], source.Text(r["id"])
 	}
 	there, err := i.standings(ctx, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	var parts [3]map[string][]record
-	for n, table := range []string{stepsTable, waitsTable, snapshotsTable} {
-		if parts[n], err = i.src.of(ctx, table, ids); err != nil {
+	var parts [3]map[string][]source.Record
+	for n, table := range []string{source.Steps, source.Waits, source.Snapshots} {
+		if parts[n], err = i.src.Of(ctx, table, ids); err != nil {
 			return nil, nil, err
 		}
 	}

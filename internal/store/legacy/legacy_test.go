@@ -48,13 +48,17 @@ func onBoth(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "legacy.db")
-		test(t, open(t, sqldb.SQLite, path), target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db")))
+		onSQLite(t, test)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, open(t, sqldb.Postgres, storetest.Postgres(t)), target(t, store.Postgres, storetest.Postgres(t)))
 	})
+}
+
+func onSQLite(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
+	t.Helper()
+	test(t, open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")), target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db")))
 }
 
 func open(t *testing.T, driver sqldb.Driver, dsn string) old {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
@@ -38,8 +39,8 @@ func statusOf(text string) (run.Status, bool) {
 
 // legacyRun is all that the source has of one run.
 type legacyRun struct {
-	row                     record
-	steps, waits, snapshots []record
+	row                     source.Record
+	steps, waits, snapshots []source.Record
 }
 
 // imported is a run as it is written here.
@@ -57,29 +58,29 @@ type imported struct {
 
 // translator makes runs of rows.
 type translator struct {
-	src       *source
+	src       *source.Source
 	project   string // where all go; empty: where they were
 	namespace string // of workflows whose names have none
 }
 
-func (t translator) field(table string, r record, names string) any {
-	return r[t.src.column(table, names)]
+func (t translator) field(table string, r source.Record, names string) any {
+	return r[t.src.Column(table, names)]
 }
 
 // translate makes a run of what the source has. What was settled before is given the same time again.
 func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
-	id := textOf(from.row["id"])
-	at := func(names string) any { return t.field(runsTable, from.row, names) }
-	status, known := statusOf(textOf(from.row["status"]))
+	id := source.Text(from.row["id"])
+	at := func(names string) any { return t.field(source.Runs, from.row, names) }
+	status, known := statusOf(source.Text(from.row["status"]))
 	if !known || id == "" {
-		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, textOf(from.row["status"]))
+		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, source.Text(from.row["status"]))
 	}
-	out := imported{engine: strings.ToLower(textOf(from.row["engine"])), settled: now}
+	out := imported{engine: strings.ToLower(source.Text(from.row["engine"])), settled: now}
 	out.fingerprint = fingerprint(from)
 	out.open = !status.Terminal() && out.engine != temporalEngine
 	out.Run = run.Run{
-		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(textOf(at("workflow|workflow_name"))), Version: sqlrow.Mended(textOf(at("version|workflow_version"))),
-		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(textOf(at("actor|created_by"))),
+		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(source.Text(at("workflow|workflow_name"))), Version: sqlrow.Mended(source.Text(at("version|workflow_version"))),
+		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(source.Text(at("actor|created_by"))),
 		CreatedAt: timeOf(from.row["created_at"]), StartedAt: timeOf(from.row["started_at"]),
 		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: problemOf(from.row["error"]),
 	}
@@ -160,11 +161,11 @@ func (r *imported) redact(failures []json.RawMessage) {
 	}
 }
 
-func (t translator) projectOf(r record) string {
+func (t translator) projectOf(r source.Record) string {
 	if t.project != "" {
 		return t.project
 	}
-	return textOf(t.field(runsTable, r, "project|tenant|tenant_id"))
+	return source.Text(t.field(source.Runs, r, "project|tenant|tenant_id"))
 }
 
 func (t translator) workflowOf(name string) string {
@@ -192,24 +193,24 @@ func settledProblem(engine string, was run.Status) *run.Problem {
 }
 
 // stepsOf puts the steps into the order in which they began. Those of a run that is settled end with it.
-func (t translator) stepsOf(rows []record, settle bool, now time.Time) []run.Step {
-	began := func(r record) time.Time { return firstTime(timeOf(r["started_at"]), timeOf(r["created_at"])) }
+func (t translator) stepsOf(rows []source.Record, settle bool, now time.Time) []run.Step {
+	began := func(r source.Record) time.Time { return firstTime(timeOf(r["started_at"]), timeOf(r["created_at"])) }
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b record) int {
-		return cmp.Or(began(a).Compare(began(b)), strings.Compare(textOf(a["id"]), textOf(b["id"])))
+	slices.SortStableFunc(rows, func(a, b source.Record) int {
+		return cmp.Or(began(a).Compare(began(b)), strings.Compare(source.Text(a["id"]), source.Text(b["id"])))
 	})
 	out := make([]run.Step, len(rows))
 	for i, r := range rows {
-		name := sqlrow.Mended(textOf(t.field(stepsTable, r, "name|task|step_name")))
+		name := sqlrow.Mended(source.Text(t.field(source.Steps, r, "name|task|step_name")))
 		s := run.Step{
-			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(textOf(r["kind"])), Status: stepStatus(textOf(r["status"])),
-			StartedAt: began(r), EndedAt: timeOf(t.field(stepsTable, r, "completed_at|finished_at|ended_at")),
+			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(source.Text(r["kind"])), Status: stepStatus(source.Text(r["status"])),
+			StartedAt: began(r), EndedAt: timeOf(t.field(source.Steps, r, "completed_at|finished_at|ended_at")),
 			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: problemOf(r["error"]), Sequence: 1,
 		}
 		if settle && (s.Status == "running" || s.Status == "waiting") {
 			s.Status, s.EndedAt = "canceled", now
 		}
-		if n, err := strconv.Atoi(textOf(r["attempt"])); err == nil && n > 0 {
+		if n, err := strconv.Atoi(source.Text(r["attempt"])); err == nil && n > 0 {
 			attempt := run.Attempt{Number: n, StartedAt: s.StartedAt, Error: s.Error}
 			if !s.EndedAt.IsZero() {
 				ended := s.EndedAt
@@ -238,12 +239,12 @@ func stepStatus(text string) string {
 }
 
 // waitingKind is what an open run waits for: ours, where the kind of its first open wait is known.
-func waitingKind(waits []record) string {
+func waitingKind(waits []source.Record) string {
 	for _, w := range waits {
 		if !openWait(w) {
 			continue
 		}
-		if kind := strings.ToLower(textOf(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
+		if kind := strings.ToLower(source.Text(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
 			return kind
 		}
 	}
@@ -251,14 +252,14 @@ func waitingKind(waits []record) string {
 }
 
 // openWait tells of a wait that nothing has resolved.
-func openWait(w record) bool {
-	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(textOf(w["status"])))
+func openWait(w source.Record) bool {
+	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(source.Text(w["status"])))
 }
 
 // originalOf is what is kept of the source: all of it, with the waits of a settled run resolved.
 func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, int, error) {
 	settled := 0
-	waits := make([]record, len(from.waits))
+	waits := make([]source.Record, len(from.waits))
 	for i, w := range from.waits {
 		waits[i] = w
 		if settle && openWait(w) {
@@ -272,13 +273,13 @@ func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, in
 	delete(row, "output")
 	original, err := json.Marshal(map[string]any{"row": row, "waits": allReadable(waits), "snapshots": allReadable(from.snapshots)})
 	if err != nil {
-		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", textOf(from.row["id"]), err)
+		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", source.Text(from.row["id"]), err)
 	}
 	return json.RawMessage(sqlrow.Mended(string(original))), settled, nil
 }
 
-func allReadable(list []record) []record {
-	out := make([]record, len(list))
+func allReadable(list []source.Record) []source.Record {
+	out := make([]source.Record, len(list))
 	for i, r := range list {
 		out[i] = readable(r)
 	}
@@ -286,8 +287,8 @@ func allReadable(list []record) []record {
 }
 
 // readable is a row in which text that is a JSON object or array stands as that: databases without a type for JSON keep it so.
-func readable(r record) record {
-	out := make(record, len(r))
+func readable(r source.Record) source.Record {
+	out := make(source.Record, len(r))
 	for name, v := range r {
 		out[name] = v
 		if text, ok := v.(string); ok && text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {

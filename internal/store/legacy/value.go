@@ -2,34 +2,17 @@ package legacy
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// textOf is a column as text; NULL is empty.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case json.RawMessage:
-		return string(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case [16]byte:
-		return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
-	}
-	return fmt.Sprint(v)
-}
-
 // rawOf is a column that holds JSON. Text that is none becomes a JSON string; NULL and JSON's null are none.
 func rawOf(v any) json.RawMessage {
-	text := sqlrow.Mended(textOf(v))
+	text := sqlrow.Mended(source.Text(v))
 	switch {
 	case text == "" || text == "null":
 		return nil

@@ -28,6 +28,8 @@ type standing struct {
 	imported    bool
 	fingerprint string
 	settled     time.Time
+	// removed tells that it was here, and was deleted because it is not to be kept.
+	removed bool
 }
 
 // makeProjects makes the projects that are missing.
@@ -79,6 +81,7 @@ func (i *importer) write(ctx context.Context, page []imported, there map[string]
 	r := &i.report
 	r.New, r.Changed, r.Unchanged = r.New+counted.New, r.Changed+counted.Changed, r.Unchanged+counted.Unchanged
 	r.Settled, r.Waits, r.Steps, r.Taken = r.Settled+counted.Settled, r.Waits+counted.Waits, r.Steps+counted.Steps, r.Taken+counted.Taken
+	r.Removed += counted.Removed
 	r.TakenIDs = append(r.TakenIDs, counted.TakenIDs...)
 	r.TakenIDs = r.TakenIDs[:min(len(r.TakenIDs), mostTaken)]
 	return nil
@@ -89,6 +92,9 @@ func sift(page []imported, there map[string]standing, counted *Report) (list []i
 	for _, r := range page {
 		before, here := there[r.ID]
 		switch {
+		case before.removed:
+			counted.Removed++
+			continue
 		case here && !before.imported:
 			counted.Taken++
 			counted.TakenIDs = append(counted.TakenIDs, r.ID)
@@ -126,8 +132,15 @@ func (i *importer) standings(ctx context.Context, ids []string) (map[string]stan
 FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id WHERE r.id IN `+marks, args, func(row sqlrow.Scanner) (f found, err error) {
 				return f, row.Scan(&f.id, &f.sequence, &f.imported, &f.fingerprint, sqlrow.TimeInto(&f.settled))
 			})
+			if err != nil {
+				return err
+			}
 			for _, f := range list {
 				out[f.id] = f.standing
+			}
+			removed, err := sqlrow.Collect(ctx, c, `SELECT run_id FROM legacy_removed WHERE run_id IN `+marks, args, sqlrow.ScanText)
+			for _, id := range removed {
+				out[id] = standing{removed: true}
 			}
 			return err
 		})

@@ -91,6 +91,9 @@ func (s *Store) deleteRuns(ctx context.Context, p *page, found []spot) error {
 			return err
 		}
 		p.deleted["runs"] += int64(len(gone))
+		if err := s.noteImported(ctx, p, gone); err != nil {
+			return err
+		}
 		return s.deleteOfRuns(ctx, p, gone)
 	})
 }
@@ -149,6 +152,14 @@ func (s *Store) open(ctx context.Context, p *page, ids []string) (map[string]boo
 		return err
 	})
 	return still, err
+}
+
+// noteImported keeps the IDs of imported runs: their source still has them, and would give them back with the next import.
+func (s *Store) noteImported(ctx context.Context, p *page, gone []string) error {
+	return sqlrow.In(ctx, s.db.Dialect(), gone, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := p.c.ExecContext(ctx, `INSERT INTO legacy_removed (run_id) SELECT run_id FROM run_legacy WHERE run_id IN `+marks+` ON CONFLICT DO NOTHING`, args...)
+		return err
+	})
 }
 
 func (s *Store) deleteOfRuns(ctx context.Context, p *page, gone []string) error {

@@ -247,6 +247,13 @@ func fixtures() map[int64]fixture {
 		19: {
 			insert: []string{`UPDATE run_verdicts SET workflow = 'a/order' WHERE run_id = 'r1' AND workflow = ''`},
 		},
+		20: {
+			insert: []string{
+				`INSERT INTO legacy_sources (name, marks, later, noted_at, walked, rounds) VALUES ('db/legacy', '{}', '{}', 5, 'null', 1)`,
+				`INSERT INTO legacy_removed (run_id) VALUES ('old')`,
+			},
+			want: map[string]string{`SELECT name FROM legacy_sources WHERE rounds = 1`: "db/legacy", `SELECT run_id FROM legacy_removed`: "old"},
+		},
 	}
 }
 

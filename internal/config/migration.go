@@ -1,0 +1,27 @@
+package config
+
+import (
+	"regexp"
+	"time"
+)
+
+// Migration names an older engine's database that is followed while old processes still write to it.
+type Migration struct {
+	From      Secret        `yaml:"from" default:"" doc:"The database: a Postgres URL or the path of a SQLite file, which is only read. What is added or changes there is imported as \"signalbox migrate import\" does, by one process at a time, until this key is removed. A password is given by reference, as in store.dsn. Empty: none."`
+	Project   string        `yaml:"project" default:"" doc:"Project that all its runs go to. Empty: each goes to the project it was in, which is made where it is missing."`
+	Namespace string        `yaml:"namespace" default:"legacy" doc:"Workflow namespace of workflows whose names have none."`
+	Interval  time.Duration `yaml:"interval" default:"30s" doc:"How often it is looked at; less often where a look takes long."`
+}
+
+// Validate reports names that none of ours can have, and a pace that is none.
+func (m Migration) Validate() Problems {
+	var ps found
+	if m.Project != "" && !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(m.Project) {
+		ps.add("project", "%q is not a project's name: lower-case letters, digits and hyphens, at most 63", m.Project)
+	}
+	if !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$`).MatchString(m.Namespace) {
+		ps.add("namespace", "%q cannot stand before a workflow's name: letters, digits, hyphens and dots, at most 63", m.Namespace)
+	}
+	atLeast(&ps, "interval", m.Interval, time.Second)
+	return Problems(ps)
+}
