@@ -131,9 +131,6 @@ func (d *dev) run(ctx context.Context) (err error) {
 	temporal := embedded.New(embedded.Options{
 		Port: d.flags.temporalPort, DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
 	})
-	if err := temporal.Start(ctx); err != nil {
-		return err
-	}
 	stop := &stopping{budget: stopBudget}
 	defer func() {
 		stopCtx, cancel := stop.context(ctx)
@@ -143,6 +140,9 @@ func (d *dev) run(ctx context.Context) (err error) {
 			d.printf("Stopped.\n")
 		}
 	}()
+	if err := temporal.Start(ctx); err != nil {
+		return command.Interrupted(ctx, err)
+	}
 	cfg.Temporal = config.Temporal{Address: temporal.Address(), Namespace: namespace}
 	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
 	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log, Keys: keys})

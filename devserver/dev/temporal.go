@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
+	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -32,10 +33,10 @@ without it, and the other way round.`,
 			opts.Log = log
 			server := embedded.New(opts)
 			ctx := cmd.Context()
-			if err := server.Start(ctx); err != nil {
-				return err
+			err = command.Interrupted(ctx, server.Start(ctx))
+			if err == nil && ctx.Err() == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Temporal is ready on %s (namespace %s).\n", server.Address(), opts.Namespace)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Temporal is ready on %s (namespace %s).\n", server.Address(), opts.Namespace)
 			if err == nil {
 				<-ctx.Done()
 			}

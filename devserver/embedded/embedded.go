@@ -50,8 +50,10 @@ type Options struct {
 type Server struct {
 	opts    Options
 	address string
-	server  temporal.Server
 
+	begun    chan struct{}   // closed when the start has ended; nil before there was one
+	server   temporal.Server // nil unless the start ended well
+	failed   error           // what the start ended with
 	stopping atomic.Bool
 }
 
@@ -61,18 +63,37 @@ func New(opts Options) *Server { return &Server{opts: opts} }
 // Address returns host and port of the frontend, once started.
 func (s *Server) Address() string { return s.address }
 
-// Start prepares the database, starts all services and returns when the frontend accepts calls.
+// Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be
+// interrupted: when ctx ends before, Start returns at once and leaves the rest to Stop, which then has to be called.
 func (s *Server) Start(ctx context.Context) error {
 	ports, err := freePorts(ctx, s.opts.Port)
 	if err != nil {
 		return err
 	}
 	s.address = net.JoinHostPort(host, strconv.Itoa(ports.frontend))
+	s.begun = make(chan struct{})
+	go func() {
+		defer close(s.begun)
+		s.server, s.failed = s.begin(ctx, ports)
+	}()
+	select {
+	case <-s.begun:
+		return s.failed
+	case <-ctx.Done():
+		return fmt.Errorf("starting the embedded Temporal: %w", ctx.Err())
+	}
+}
+
+// begin starts the services, unless ctx has ended by then.
+func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, error) {
 	cfg := s.config(ports)
 	if err := s.prepare(cfg.Persistence.DataStores[store].SQL); err != nil {
-		return err
+		return nil, err
 	}
-	s.server, err = temporal.NewServer(
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("starting the embedded Temporal: %w", err)
+	}
+	server, err := temporal.NewServer(
 		temporal.WithConfig(cfg),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(ports.hosts()),
@@ -83,19 +104,30 @@ func (s *Server) Start(ctx context.Context) error {
 		temporal.WithDynamicConfigClient(dynamicConfig()),
 	)
 	if err != nil {
-		return fmt.Errorf("making the embedded Temporal: %w", err)
+		return nil, fmt.Errorf("making the embedded Temporal: %w", err)
 	}
-	if err := s.server.Start(); err != nil {
-		return errors.Join(fmt.Errorf("starting the embedded Temporal: %w", err), s.server.Stop())
+	if err := server.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the embedded Temporal: %w", err), server.Stop())
 	}
-	return nil
+	return server, nil
 }
 
-// Stop stops all services, or leaves them behind when ctx ends first.
+// Stop stops all services, those that an interrupted start still brings up included, or leaves them behind when ctx ends
+// first. After a start that failed there is nothing to do.
 func (s *Server) Stop(ctx context.Context) error {
+	if s.begun == nil {
+		return nil
+	}
 	s.stopping.Store(true)
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.server.Stop() }()
+	go func() {
+		<-s.begun
+		if s.server == nil {
+			stopped <- nil
+			return
+		}
+		stopped <- s.server.Stop()
+	}()
 	select {
 	case err := <-stopped:
 		return err
