@@ -61,7 +61,7 @@ type DB struct {
 	keys keys
 }
 
-// Open connects. A database that does not answer is an error within seconds.
+// Open connects. A database that does not answer is an error within 5 s, or within the time of a call when that is longer.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{timeout: o.CallTimeout}
 	if d.timeout <= 0 {
@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, max(openTimeout, d.timeout))
 	defer cancel()
 	if err := d.firstContact(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
