@@ -28,7 +28,7 @@ func Postgres(t T) Store {
 	name := fmt.Sprintf("signalbox_test_%016x", rand.Uint64())
 	execute(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})

@@ -3,8 +3,9 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,16 +198,14 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	ctx := t.Context()
 	const events, rivals = 120, 4
-	var newest atomic.Int64
 	var mu sync.Mutex
-	claimedBy := map[string]int64{} // the last epoch that claimed it
+	claims := map[string]map[int]int64{} // of each delivery: by which epoch the attempt was claimed
 	give(t, stores[0], newEvents("e", events)...)
 	work := func(s *Store, name string) error {
 		o, err := (*s).Events().Fence(ctx, here, "queue", name, 0)
 		if err != nil {
 			return err
 		}
-		newest.Store(max(newest.Load(), o.Epoch))
 		for {
 			batch, err := (*s).Events().Unrouted(ctx, here, 3)
 			if err != nil {
@@ -226,10 +225,13 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 			var done []inbox.Settled
 			mu.Lock()
 			for _, d := range list {
-				if claimedBy[d.ID] >= o.Epoch {
-					err = fmt.Errorf("%s was claimed by epoch %d, then by %d", d.ID, claimedBy[d.ID], o.Epoch)
+				if claims[d.ID] == nil {
+					claims[d.ID] = map[int]int64{}
 				}
-				claimedBy[d.ID] = o.Epoch
+				if rival, taken := claims[d.ID][d.Attempts]; taken {
+					err = fmt.Errorf("attempt %d of %s was claimed by epoch %d and by %d", d.Attempts, d.ID, rival, o.Epoch)
+				}
+				claims[d.ID][d.Attempts] = o.Epoch
 				done = append(done, settled(d.ID, inbox.Done, 0))
 			}
 			mu.Unlock()
@@ -263,7 +265,14 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 		require.NoError(t, <-errs)
 	}
 	require.NoError(t, work(&stores[0], "last"))
-	require.Len(t, claimedBy, 2*events, "each delivery was made")
+	require.Len(t, claims, 2*events, "each delivery was made")
+	for id, byAttempt := range claims {
+		var last int64
+		for _, attempt := range slices.Sorted(maps.Keys(byAttempt)) {
+			require.Greater(t, byAttempt[attempt], last, "%s was claimed by one after another one had been fenced in: %v", id, byAttempt)
+			last = byAttempt[attempt]
+		}
+	}
 	require.Zero(t, pending(t, stores[0]))
 	for p := range int64(events) {
 		for _, d := range deliveries(t, stores[0], p+1) {

@@ -28,13 +28,16 @@ func Postgres(t testing.TB) string {
 	execute(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
 	u, err := url.Parse(server)
 	require.NoError(t, err, "%s must be a URL", PostgresVariable)
 	u.Path = "/" + name
+	limits := u.Query()
+	limits.Set("connect_timeout", "60") // on a busy machine
+	u.RawQuery = limits.Encode()
 	return u.String()
 }
 
