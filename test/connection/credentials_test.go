@@ -72,7 +72,7 @@ func TestWrongTLS(t *testing.T) {
 			frontend.SetTLS(c.healed)
 			recovered := s.turns(t, soonIdle, conn.Connected, conn.None)
 			s.polls(t, patience)
-			s.charged(t, s.mustStart(t, order{}), soonBusy)
+			s.charged(t, s.mustStart(t, order{}), patience)
 			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ": until known, and from its repair to connected", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{noticed, recovered}.String()})
 		})
@@ -92,7 +92,7 @@ func TestClientCertificateRotatedUnderLoad(t *testing.T) {
 	s.watch(t)
 	s.polls(t, patience)
 	was := s.Status()
-	load := s.traffic(t, 20*time.Millisecond)
+	load := s.undisturbed(t, 20*time.Millisecond)
 	for range promise.Trials(3, 30) {
 		current.Store(clientCertificate(t, a, time.Hour))
 		accepted := frontend.Accepted()
@@ -101,7 +101,7 @@ func TestClientCertificateRotatedUnderLoad(t *testing.T) {
 		after(t, 500*time.Millisecond)
 	}
 	load.settle(t, s)
-	require.Empty(t, load.failed())
+	require.Empty(t, load.failed(), "%v", load.failed())
 	require.Equal(t, was.Since, s.Status().Since)
 }
 
@@ -129,7 +129,7 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 	s := newSubject(t, options)
 	rest := s.rest(t)
 	s.watch(t)
-	load := s.traffic(t, 20*time.Millisecond)
+	load := s.undisturbed(t, 20*time.Millisecond)
 	held := s.mustStart(t, order{Hold: 6 * time.Second})
 	after(t, time.Second)
 	moved.Store(true)
@@ -144,7 +144,7 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 	require.Equal(t, other.Addr(), s.Status().Address)
 	s.charged(t, held, 3*patience)
 	load.settle(t, s)
-	require.Empty(t, load.failed(), "a swap was noticed")
+	require.Empty(t, load.failed(), "a swap was noticed: %v", load.failed())
 	require.Equal(t, 1, s.times(held))
 	require.Zero(t, s.Status().Statistics.Outages)
 	s.back(t, rest)

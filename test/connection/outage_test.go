@@ -35,7 +35,7 @@ func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
 		connected = append(connected, time.Since(accepting))
 		s.polls(t, patience)
 		polling = append(polling, time.Since(accepting))
-		s.charged(t, s.mustStart(t, order{}), soonBusy)
+		s.charged(t, s.mustStart(t, order{}), patience)
 		require.Equal(t, 1, s.Status().Generation)
 		s.end(t)
 		up.Kill()
@@ -63,7 +63,7 @@ func TestTemporalKilledAndBack(t *testing.T) {
 			before := s.rest(t)
 			s.watch(t)
 			load := s.traffic(t, 100*time.Millisecond)
-			after(t, time.Second)
+			load.flows(t)
 			var noticed, connected, polling, first promise.Times
 			trials := promise.Trials(2, 5)
 			for range trials {
@@ -100,7 +100,7 @@ func TestTemporalBackWithoutItsData(t *testing.T) {
 	s := newSubject(t, to(temporal.Address))
 	before := s.rest(t)
 	s.watch(t)
-	s.charged(t, s.mustStart(t, order{}), soonBusy)
+	s.charged(t, s.mustStart(t, order{}), patience)
 	identity := s.Status().NamespaceID
 	temporal.Kill()
 	s.turns(t, soonIdle, conn.Down, conn.Unreachable)
@@ -117,7 +117,7 @@ func TestTemporalBackWithoutItsData(t *testing.T) {
 		}
 		return ""
 	})
-	s.charged(t, s.mustStart(t, order{}), soonBusy)
+	s.charged(t, s.mustStart(t, order{}), patience) // one that is on its way to a worker that is replaced takes 10 s more
 	s.back(t, before)
 }
 
@@ -135,7 +135,7 @@ func TestTemporalFrozen(t *testing.T) {
 			if busy {
 				limit = soonBusy
 				load = s.traffic(t, 100*time.Millisecond)
-				after(t, time.Second)
+				load.flows(t)
 			}
 			frozen := time.Now()
 			temporal.Freeze()

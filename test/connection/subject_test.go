@@ -25,11 +25,13 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
+// patience is for what only has to happen.
+const patience = 2 * time.Minute
+
 // What the product promises of every change.
-const (
-	soonBusy = 10 * time.Second // until the state is right, with traffic
-	soonIdle = 25 * time.Second // and without
-	patience = time.Minute      // for what only has to happen
+var (
+	soonBusy = promise.Limit(10 * time.Second) // until the state is right, with traffic
+	soonIdle = promise.Limit(25 * time.Second) // and without
 )
 
 // subject is a manager under test, with one worker set and a record of what its activities did.
@@ -78,10 +80,10 @@ func (s *subject) begin(t *testing.T) {
 	pprof.Do(t.Context(), pprof.Labels("subject", s.label), func(ctx context.Context) {
 		began := time.Now()
 		require.NoError(t, s.Start(ctx))
-		require.Less(t, time.Since(began), time.Second, "Start waits for nothing")
+		require.Less(t, time.Since(began), promise.Limit(time.Second), "Start waits for nothing")
 	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 25*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if err := s.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
@@ -140,14 +142,17 @@ func (s *subject) begun(id string) bool {
 	return s.began[id]
 }
 
+// callLimit is how long a request of a program waits that may meet an outage.
+const callLimit = 5 * time.Second
+
 // start starts a workflow over the current client.
-func (s *subject) start(ctx context.Context, o order) error {
+func (s *subject) start(ctx context.Context, o order, limit time.Duration) error {
 	c, release, err := s.Borrow()
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: o.ID, TaskQueue: s.queue}, "process", o)
 	return err
@@ -160,7 +165,7 @@ func (s *subject) mustStart(t *testing.T, o order) string {
 		o.ID = fmt.Sprintf("%s-%08x", s.queue, rand.Uint32())
 	}
 	platform.Eventually(t, patience, func() string {
-		if err := s.start(t.Context(), o); err != nil {
+		if err := s.start(t.Context(), o, callLimit); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -304,8 +309,8 @@ func (s *subject) back(t *testing.T, before settled) {
 // watch asks for client and status all the time, as every request of a program does, and requires that neither ever waits.
 func (s *subject) watch(t *testing.T) {
 	t.Helper()
-	// On a machine that is busy with other tests the scheduler alone takes some tens of milliseconds.
-	const limit = 500 * time.Millisecond
+	// On a machine that is busy with other tests the scheduler alone takes some tens of milliseconds, and sometimes more.
+	limit := promise.Limit(500 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	var took promise.Times
 	var done sync.WaitGroup
@@ -337,7 +342,8 @@ func (s *subject) watch(t *testing.T) {
 
 // traffic starts workflows at a steady pace.
 type traffic struct {
-	stop func()
+	limit time.Duration // of each start
+	stop  func()
 
 	mu       sync.Mutex
 	started  []string
@@ -351,10 +357,26 @@ type failure struct {
 	err error
 }
 
+func (f failure) String() string {
+	return fmt.Sprintf("%s at %s: %v", f.id, f.at.Format(time.StampMilli), f.err)
+}
+
+// traffic is that of a program which may meet an outage.
 func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 	t.Helper()
+	return s.trafficOf(t, every, callLimit)
+}
+
+// undisturbed is traffic of which nothing is to fail: it waits for as long as a busy machine takes.
+func (s *subject) undisturbed(t *testing.T, every time.Duration) *traffic {
+	t.Helper()
+	return s.trafficOf(t, every, patience)
+}
+
+func (s *subject) trafficOf(t *testing.T, every, limit time.Duration) *traffic {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	out := &traffic{}
+	out := &traffic{limit: limit}
 	name := fmt.Sprintf("%s-%08x", s.queue, rand.Uint32())
 	var flying sync.WaitGroup
 	flying.Go(func() {
@@ -376,7 +398,7 @@ func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 
 func (f *traffic) send(ctx context.Context, s *subject, id string) {
 	at := time.Now()
-	err := s.start(ctx, order{ID: id})
+	err := s.start(ctx, order{ID: id}, f.limit)
 	if _, refused := errors.AsType[*conn.DownError](err); refused {
 		return
 	}
@@ -387,6 +409,17 @@ func (f *traffic) send(ctx context.Context, s *subject, id string) {
 		return
 	}
 	f.started = append(f.started, id)
+}
+
+// flows waits until something was started.
+func (f *traffic) flows(t *testing.T) {
+	t.Helper()
+	platform.Eventually(t, patience, func() string {
+		if len(f.accepted()) == 0 {
+			return fmt.Sprintf("nothing was ever started: %v", f.failed())
+		}
+		return ""
+	})
 }
 
 func (f *traffic) accepted() []string {

@@ -110,6 +110,7 @@ func startTemporal(t T, port int, file string) *Temporal {
 func launchTemporal(t T, port int, file string) *Temporal {
 	t.Helper()
 	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
+	t.Cleanup(p.Kill) // its orderly end takes a second, and nobody needs what it would write
 	return &Temporal{Process: p, Address: Address(port), Port: port, File: file}
 }
 

@@ -120,15 +120,21 @@ func Read(text string) ([]Figure, error) {
 	return figures, nil
 }
 
-// Within fails the test when a figure is over its aim. On a machine that runs other tests at the same time everything takes
-// longer: only at full length, where tests run one by one, the aim itself counts, otherwise five times as much.
+// Limit is how long something may take that is to take no longer than aim. On a machine that runs other tests at the same
+// time everything takes longer: only at full length, where tests run one by one, the aim itself counts, otherwise five times
+// as much.
+func Limit(aim time.Duration) time.Duration {
+	const crowded = 5
+	if Full() {
+		return aim
+	}
+	return crowded * aim
+}
+
+// Within fails the test when a figure is over the [Limit] of its aim.
 func Within(t platform.T, what string, got, aim time.Duration) {
 	t.Helper()
-	const crowded = 5
-	if !Full() {
-		aim *= crowded
-	}
-	if got > aim {
-		t.Errorf("%s", platform.Took(what, got, aim))
+	if limit := Limit(aim); got > limit {
+		t.Errorf("%s", platform.Took(what, got, limit))
 	}
 }
