@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -325,6 +327,26 @@ func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \x1b[2J`)
 	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
 	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "whether the run was started is not known", "--request-id q-7")
+}
+
+// TestServerDiesInMidAnswer has a server whose connections break once a request has come: that is no interruption by the caller.
+func TestServerDiesInMidAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.(*net.TCPConn).SetLinger(0)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	}))
+	t.Cleanup(server.Close)
+	shell := newShell(t, server.URL)
+	requireRefusal(t, shell.run(t, "run", "list"), exit.Unavailable, "cannot be reached", "reset")
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Unavailable, "whether the run was started is not known")
 }
 
 func TestNoServer(t *testing.T) {

@@ -1,6 +1,8 @@
 package exit
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"strings"
@@ -81,7 +83,13 @@ func describe(answer *connect.Error, address string) string {
 	return strings.ReplaceAll(line.String(), "\n", " ")
 }
 
+// RefusedByServer is what crypto/tls calls an operation that the other side has ended with an alert: its reason is in the error.
+const RefusedByServer = "remote error"
+
 func message(answer *connect.Error, address string) string {
+	if line := distrust(answer, address); line != "" {
+		return line
+	}
 	if unreachable(answer) {
 		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"signalbox dev\" starts one here, --address names another"
 	}
@@ -101,6 +109,22 @@ func message(answer *connect.Error, address string) string {
 		return answer.Code().String()
 	}
 	return answer.Message()
+}
+
+// distrust words what one side has against the other's certificate; "" when that is not what went wrong.
+func distrust(answer *connect.Error, address string) string {
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](answer); ok {
+		line := "the certificate of " + address + " is not to be trusted (" + rootCause(untrusted) + ")"
+		if errors.As(answer, new(x509.UnknownAuthorityError)) {
+			line += "; if it is the right one, name its authority with --ca-file"
+		}
+		return line
+	}
+	var op *net.OpError
+	if errors.As(answer, &op) && op.Op == RefusedByServer {
+		return address + " refuses the connection (" + rootCause(answer) + "): it lets only callers in who show a certificate of an authority that it knows; see --cert-file and --key-file of \"signalbox context set\""
+	}
+	return ""
 }
 
 // unreachable tells a server that is not there from one that says it is unavailable.

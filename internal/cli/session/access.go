@@ -107,7 +107,10 @@ func (s *Session) tlsConfig() (*tls.Config, error) {
 			return nil, exit.Usagef("%s holds no certificate in PEM form; see --ca-file", ca)
 		}
 	}
-	if cert != "" || key != "" {
+	if (cert == "") != (key == "") {
+		return nil, exit.Usagef("a client certificate and its key are given both or not at all; see %s and %s", CertFileVariable, KeyFileVariable)
+	}
+	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, exit.Usagef("the client certificate and its key cannot be used: %w; see %s and %s", err, CertFileVariable, KeyFileVariable)
@@ -115,23 +118,6 @@ func (s *Session) tlsConfig() (*tls.Config, error) {
 		conf.Certificates = []tls.Certificate{pair}
 	}
 	return conf, nil
-}
-
-// caller sends the token along: to the server that is meant, and to no other.
-type caller struct {
-	*http.Transport
-
-	host  string
-	token string
-}
-
-// RoundTrip sends a request.
-func (c *caller) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.token != "" && r.URL.Host == c.host {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	return c.Transport.RoundTrip(r)
 }
 
 // stay refuses to go where a server points to: what is sent is for the server that was named.

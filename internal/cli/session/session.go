@@ -13,6 +13,7 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -334,7 +335,8 @@ func (s *Session) Age(t time.Time) string { return output.Age(s.Now().Sub(t)) }
 // Unreached tells whether err is a server that could not be connected to, so that nothing was sent.
 func Unreached(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	var untrusted *tls.CertificateVerificationError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == exit.RefusedByServer) || errors.As(err, &untrusted)
 }
 
 // UnknownOutcome tells a request that may have arrived from one that was answered or never sent.
