@@ -198,6 +198,9 @@ type WorkStore interface {
 	ClaimItems(ctx context.Context, id string, after int64, limit int) ([]Item, bool, error)
 	// SettleItems writes what became of items that are pending, and counts it; the last one ends the batch.
 	SettleItems(ctx context.Context, id string, items []Item, at time.Time) error
+	// CloseBatch ends an open batch that has no pending item, although not all that were taken down are counted: those are gone,
+	// and count as failed. It returns how many, and changes nothing where an item is pending.
+	CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error)
 	// NoteWaiting keeps why the batch waits, until the next item is settled.
 	NoteWaiting(ctx context.Context, id, why string) error
 	// Exclusive runs fn unless somebody else, in any process, runs work of that name.

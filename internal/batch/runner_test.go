@@ -285,3 +285,37 @@ func TestRunsInAnotherTemporalCanBeDoneAgain(t *testing.T) {
 	b = p.await(t, b.ID, completed)
 	require.Equal(t, []int64{2, 0, 0}, []int64{b.Succeeded, b.Refused, b.Failed})
 }
+
+// emptied is a store whose batch has lost its items.
+type emptied struct {
+	batch.WorkStore
+
+	claims atomic.Int32
+}
+
+func (e *emptied) ClaimItems(ctx context.Context, id string, _ int64, limit int) ([]batch.Item, bool, error) {
+	e.claims.Add(1)
+	return e.WorkStore.ClaimItems(ctx, id, 1000, limit)
+}
+
+func (e *emptied) CloseBatch(ctx context.Context, id string, at time.Time) (int64, error) {
+	list, _, err := e.WorkStore.ClaimItems(ctx, id, 0, 1000)
+	for i := range list {
+		list[i].Status = batch.Failed
+	}
+	return int64(len(list)), errors.Join(err, e.SettleItems(ctx, id, list, at))
+}
+
+func TestABatchWithNothingLeftToDoIsEnded(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	s := &emptied{WorkStore: p.store.Batches()}
+	r := batch.NewRunner(s, p.controls, time.Now)
+	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(3)})
+	require.NoError(t, r.Start(p.ctx))
+	t.Cleanup(func() { require.NoError(t, r.Stop(context.WithoutCancel(p.ctx))) })
+	b = p.await(t, b.ID, completed)
+	require.EqualValues(t, 3, b.Failed)
+	require.EqualValues(t, 1, s.claims.Load(), "it is looked at once")
+	require.Empty(t, p.controls.done())
+}

@@ -101,7 +101,7 @@ func (r *Runner) pursue(ctx, work context.Context, e *effort) error {
 		}
 		if len(items) == 0 {
 			if e.after == 0 {
-				return nil
+				return r.close(ctx, e.batch)
 			}
 			e.after = 0
 			continue
@@ -111,6 +111,17 @@ func (r *Runner) pursue(ctx, work context.Context, e *effort) error {
 			return err
 		}
 	}
+}
+
+// close ends a batch of which nothing is left to do. Its last item does that; where items are gone without having been counted, nobody
+// else would, and the batch would be looked at for ever.
+func (r *Runner) close(ctx context.Context, b Batch) error {
+	gone, err := r.store.CloseBatch(ctx, b.ID, r.now())
+	if gone > 0 {
+		logger.FromContext(ctx).WarnContext(ctx, "Batch had nothing left to do and was ended: items of it are gone, and count as failed",
+			"batch", b.ID, "project", b.Project, "items", gone)
+	}
+	return err
 }
 
 // round does some items at once and tells what became of them. It returns why items could not be done for now, if any could not.

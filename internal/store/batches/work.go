@@ -109,6 +109,25 @@ func (s *Store) pending(ctx context.Context, c sqldb.Conn, id string, items []ba
 	return open, nil
 }
 
+// CloseBatch implements [batch.WorkStore].
+func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error) {
+	err = s.db.Write(ctx, "close batch", func(ctx context.Context, c sqldb.Conn) error {
+		gone = 0
+		r, err := s.lock(ctx, c, id)
+		if err != nil || !r.open() || !r.selected {
+			return err
+		}
+		left, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM batch_items WHERE batch = $1 AND status = 'pending'`, id)
+		if err != nil || left > 0 {
+			return err
+		}
+		gone = max(0, r.Pending())
+		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = failed + $2, ended_at = $3, waiting = '' WHERE id = $1`, id, gone, at.UnixMicro())
+		return err
+	})
+	return gone, err
+}
+
 // NoteWaiting implements [batch.WorkStore].
 func (s *Store) NoteWaiting(ctx context.Context, id, why string) error {
 	return s.db.Exec(ctx, "note why a batch waits", func(ctx context.Context, c sqldb.Conn) error {
