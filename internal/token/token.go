@@ -59,7 +59,8 @@ type Cursor struct {
 // Store keeps tokens.
 type Store interface {
 	// CreateToken adds t with the hash of its text, or returns [fault.TokenExists] when another one that is not revoked has the name.
-	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry) error
+	// Before, in the same transaction, beside is asked about each token that there is, unless it is nil; its error ends that.
+	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry, beside func(there Token) error) error
 	// GetToken returns [fault.TokenNotFound] for an unknown ID.
 	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)
 	// ListTokens returns up to limit tokens, newest first, from the first one after the place.
@@ -96,30 +97,24 @@ func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) 
 			return Token{}, "", err
 		}
 	}
-	return s.create(ctx, r, nil)
+	return s.create(ctx, r, nil, nil)
 }
 
 // Bootstrap makes the first token, for who has the store itself: "signalbox token create --bootstrap". Where a token that is an
 // admin's everywhere can be used, it is refused unless forced, which is for when that one is lost.
 func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, string, error) {
-	for list := s.pages(ctx); ; {
-		t, more, err := list()
-		if err != nil {
-			return Token{}, "", err
-		}
-		if !more {
-			break
-		}
+	beside := func(t Token) error {
 		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.refusal(s.opts.Now()) == nil {
-			return Token{}, "", fault.New(fault.Exists, fault.TokenExists,
+			return fault.New(fault.Exists, fault.TokenExists,
 				"there is a token of an admin already, %q (%s); make others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
 		}
+		return nil
 	}
 	ctx = auth.WithActor(ctx, auth.Local())
-	return s.create(ctx, r, map[string]any{"bootstrap": true, "force": force})
+	return s.create(ctx, r, map[string]any{"bootstrap": true, "force": force}, beside)
 }
 
-func (s *Service) create(ctx context.Context, r Request, detail map[string]any) (Token, string, error) {
+func (s *Service) create(ctx context.Context, r Request, detail map[string]any, beside func(Token) error) (Token, string, error) {
 	now := s.opts.Now()
 	if err := s.check(ctx, r, now); err != nil {
 		return Token{}, "", err
@@ -139,7 +134,7 @@ func (s *Service) create(ctx context.Context, r Request, detail map[string]any) 
 	if entry.Detail, err = json.Marshal(detail); err != nil {
 		return Token{}, "", fmt.Errorf("describe token %q: %w", id, err)
 	}
-	if err := s.store.CreateToken(ctx, t, hashOf(text), entry); err != nil {
+	if err := s.store.CreateToken(ctx, t, hashOf(text), entry, beside); err != nil {
 		return Token{}, "", err
 	}
 	return t, text, nil
@@ -243,11 +238,6 @@ func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) 
 	t, err = s.store.RevokeToken(ctx, id, now, entry)
 	s.known.forget(id)
 	return t, err
-}
-
-// pages walks through all tokens, one at a time.
-func (s *Service) pages(ctx context.Context) func() (Token, bool, error) {
-	return s.pagesAfter(ctx, nil)
 }
 
 func (s *Service) pagesAfter(ctx context.Context, after *Cursor) func() (Token, bool, error) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -23,14 +24,27 @@ func testTokens(t *testing.T, open Opener) {
 	first, second := made("a", "ci", 1), made("b", "other", 2)
 	second.ExpiresAt = at(9)
 	for _, one := range []token.Token{first, second} {
-		require.NoError(t, kept.CreateToken(ctx, one, hash, entry(audit.TokenCreate, "", one.ID)))
+		require.NoError(t, kept.CreateToken(ctx, one, hash, entry(audit.TokenCreate, "", one.ID), nil))
 		got, gotHash, err := kept.GetToken(ctx, one.ID)
 		require.NoError(t, err)
 		require.Equal(t, one, got)
 		require.Equal(t, hash, gotHash)
 	}
-	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c")), fault.Exists, fault.TokenExists, "ci")
+	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), fault.Exists, fault.TokenExists, "ci")
 	_, _, err := kept.GetToken(ctx, "c")
+	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+
+	var there []string
+	refusal := errors.New("there are others")
+	err = kept.CreateToken(ctx, made("c", "third", 3), hash, entry(audit.TokenCreate, "", "c"), func(t token.Token) error {
+		if there = append(there, t.ID); t.ID == "b" {
+			return refusal
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, refusal)
+	require.Equal(t, []string{"a", "b"}, there)
+	_, _, err = kept.GetToken(ctx, "c")
 	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
 
 	for _, use := range []struct{ said, want time.Time }{{at(5), at(5)}, {at(4), at(5)}, {at(6), at(6)}} {
@@ -51,7 +65,7 @@ func testTokens(t *testing.T, open Opener) {
 	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.TokenRevoke, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.NoError(t, kept.CreateToken(ctx, made("c", "ci", 1), hash, entry(audit.TokenCreate, "", "c")), "the name is free")
+	require.NoError(t, kept.CreateToken(ctx, made("c", "ci", 1), hash, entry(audit.TokenCreate, "", "c"), nil), "the name is free")
 
 	var ids []string
 	var after *token.Cursor

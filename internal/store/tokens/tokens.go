@@ -39,12 +39,15 @@ type kept struct {
 }
 
 // CreateToken implements [token.Store].
-func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry) error {
+func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry, beside func(token.Token) error) error {
 	roles, err := sqlrow.AsJSON(t.Roles, false)
 	if err != nil {
 		return err
 	}
 	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
+		if err := ask(ctx, c, beside); err != nil {
+			return err
+		}
 		made, err := sqlrow.Affected(ctx, c, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)
 ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING`,
 			t.ID, t.Name, hex.EncodeToString(hash), roles, t.Creator, t.CreatedAt.UnixMicro(), sqlrow.Micros(t.ExpiresAt))
@@ -57,6 +60,20 @@ ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING`,
 		}
 		return ledger.Add(ctx, c, e)
 	})
+}
+
+// ask asks about each token that there is. In SQLite nobody adds one meanwhile; in Postgres, who asks does so one at a time.
+func ask(ctx context.Context, c sqldb.Conn, beside func(token.Token) error) error {
+	if beside == nil {
+		return nil
+	}
+	there, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens ORDER BY created_at`, nil, scan)
+	for _, k := range there {
+		if err == nil {
+			err = beside(k.token)
+		}
+	}
+	return err
 }
 
 // GetToken implements [token.Store].
