@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // limit is for what must happen; patience for what must not.
 const (
-	limit    = 30 * time.Second
+	limit    = time.Minute
 	patience = 300 * time.Millisecond
 )
 

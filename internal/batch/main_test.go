@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	here = project.Default
 	// soon bounds what takes milliseconds on an idle machine.
-	soon = 20 * time.Second
+	soon = time.Minute
 )
 
 // workflows knows one short name.

@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	soon = 10 * time.Second
+	soon = time.Minute
 	tick = 2 * time.Millisecond
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
 func requireFault(t *testing.T, err error, class fault.Class, reason, says string) {
@@ -65,9 +66,9 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 			t.Parallel()
 			e, _, m := reach(t, tt.address, nil, nil)
 			require.Eventually(t, func() bool { return m.Status().State == conn.Down }, time.Minute, 10*time.Millisecond)
-			begun := time.Now()
+			watch := stopwatch.Start(t)
 			err := e.Check(t.Context())
-			require.Less(t, time.Since(begun), 100*time.Millisecond, "it asks nobody")
+			require.Less(t, watch.Elapsed(), 100*time.Millisecond, "it asks nobody")
 			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
 			found, _ := fault.From(err)
 			require.Positive(t, found.RetryAfter)
@@ -91,11 +92,11 @@ func TestStartThatIsNeverSent(t *testing.T) {
 	frontend.Stop()
 	require.Eventually(t, func() bool { return m.Status().LastError != "" }, time.Minute, time.Millisecond)
 	require.NoError(t, e.Check(t.Context()), "one missed check decides nothing")
-	begun := time.Now()
+	watch := stopwatch.Start(t)
 	_, err := e.Start(t.Context(), aRun())
 	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "nothing was started")
 	require.NotErrorIs(t, err, run.ErrUnknownOutcome)
-	require.Less(t, time.Since(begun), 2*time.Second)
+	require.Less(t, watch.Elapsed(), 2*time.Second)
 }
 
 func TestStartSendsWhatWorkersNeed(t *testing.T) {

@@ -60,6 +60,7 @@ func Arrows() []Rule {
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health",
 			"internal/rpc", "internal/run/vault", "internal/seal", "internal/store", "internal/telemetry"}), "composes one process"},
 		{"internal/app/command", slices.Concat(ambient, []string{"internal/auth", "internal/fault", "internal/token", "internal/app", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/store", "lease/redislease"}), "the commands that are a process of their own"},
+		{"internal/stopwatch", nil, "measures tests, whatever they test"},
 		{"internal/hygiene", nil, "reads sources, imports none"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "a few lines"},
 		{"examples", language, "documents, and the test that reads them"},

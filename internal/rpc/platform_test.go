@@ -122,7 +122,7 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	ctx := t.Context()
 	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: notice.NewBoard(), log: &lockedBuffer{}}
 
-	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true})
+	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, st.Start(ctx))
 	p.store = st
@@ -155,7 +155,7 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 	p.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		stopCtx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		stopCtx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, p.server.Stop(stopCtx))
 		require.NoError(t, st.Stop(stopCtx))

@@ -288,7 +288,7 @@ func TestAdmittedRunMeetsTheEngine(t *testing.T) {
 			}
 			b.ends(t, runs[0].ID)
 			<-asked
-			require.Eventually(t, func() bool { return slices.Equal(b.reasons(t, runs), tt.want) }, 20*time.Second, time.Millisecond,
+			require.Eventually(t, func() bool { return slices.Equal(b.reasons(t, runs), tt.want) }, time.Minute, time.Millisecond,
 				"%v", b.reasons(t, runs))
 			if tt.want[1] != "admission" {
 				return
@@ -315,7 +315,7 @@ func TestAdmissionRestsAfterARefusal(t *testing.T) {
 	}
 	b.allow(t, 50)
 	b.admits(t, b.Service)
-	require.Eventually(t, func() bool { return asked.Load() > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
 	require.Never(t, func() bool { return asked.Load() > 20 }, time.Second, 50*time.Millisecond, "each once at most")
 }
 

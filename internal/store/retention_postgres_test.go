@@ -47,13 +47,13 @@ func TestTablesOfRuns(t *testing.T) {
 // by indexes.
 func TestDeletionAmongManyRows(t *testing.T) {
 	t.Parallel()
-	many := 20_000
+	many, aim := 20_000, patience // on a machine that runs other tests at the same time
+	o := postgres(t)
 	if os.Getenv("SIGNALBOX_PROVE") == "1" {
-		many = 100_000
+		many, aim = 100_000, 3*time.Second
+		o.CallTimeout = 5 * time.Second
 	}
 	old := int64(many / 10)
-	o := postgres(t)
-	o.CallTimeout = 5 * time.Second
 	open := func() *store.Store {
 		s, err := store.Open(t.Context(), o)
 		require.NoError(t, err)
@@ -92,12 +92,12 @@ func TestDeletionAmongManyRows(t *testing.T) {
 		}
 		t.Logf("%s: %d of %d deleted in %s, %d pages, the longest %s", kind, deleted, many, time.Since(begun), pages, longest)
 		require.Equal(t, want, deleted, kind)
-		require.Less(t, longest, 3*time.Second, kind)
+		require.Less(t, longest, aim, kind)
 	}
 	done()
 	writer.Wait()
 	t.Logf("the slowest run inserted meanwhile took %s", slowest)
-	require.Less(t, slowest, 3*time.Second)
+	require.Less(t, slowest, aim)
 	require.NoError(t, s.Stop(context.WithoutCancel(t.Context())))
 	requireIndexes(t, o.DSN)
 }

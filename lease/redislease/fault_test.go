@@ -52,12 +52,21 @@ func TestALostAnswerLeavesALeaseThatOneMayRecognise(t *testing.T) {
 	server := start(t)
 	way := behind(t, server.addr)
 	store := open(t, redislease.Options{URL: "redis://" + way.addr})
+	direct := open(t, redislease.Options{URL: server.url()})
 	// Now there is a connection, and the server knows the script.
 	require.NoError(t, store.Resign(t.Context(), key, acquire(t, store, "a", long).Token))
 
 	way.set(hold, 0)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() { // whoever asked gives up once it was made
+		defer cancel()
+		for ctx.Err() == nil {
+			if e, err := direct.Get(ctx, key); err != nil || e.State == lease.Held {
+				return
+			}
+		}
+	}()
 	tried, before, err := store.Acquire(ctx, key, "a", nil, long)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, lease.ErrHeld)
@@ -115,8 +124,12 @@ func TestAHungRedisEndsTheTrustInTime(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	way := behind(t, server.addr)
-	store := open(t, redislease.Options{URL: "redis://" + way.addr, Timeout: 150 * time.Millisecond})
-	held := keep(t, store)
+	store := open(t, redislease.Options{URL: "redis://" + way.addr, Timeout: time.Second})
+	// Trusted for 4 s after each request; the rest is for this test to look in.
+	terms := lease.Terms{TTL: 34 * time.Second, Retention: time.Minute}
+	sent := time.Now()
+	held := lease.Keep(t.Context(), store, acquire(t, store, "a", terms), sent,
+		lease.Pace{Renew: 200 * time.Millisecond, Margin: 30 * time.Second, Terms: terms})
 	renewed(t, held)
 	way.set(hold, 0)
 	ended(t, held)
@@ -133,7 +146,7 @@ func TestAShortPauseOfRedisIsBorne(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	way := behind(t, server.addr)
-	store := open(t, redislease.Options{URL: "redis://" + way.addr, Timeout: 100 * time.Millisecond})
+	store := open(t, redislease.Options{URL: "redis://" + way.addr})
 	held := keep(t, store)
 	renewed(t, held)
 	way.set(cut, 3)

@@ -68,7 +68,7 @@ func TestTheLayout(t *testing.T) {
 	require.Equal(t, got.RenewedAt.UnixMicro(), got.Revision)
 	ttl, err := client.PTTL(t.Context(), name+key).Result()
 	require.NoError(t, err)
-	require.InDelta(t, terms.Retention, ttl, float64(5*time.Second))
+	require.InDelta(t, terms.Retention, ttl, float64(time.Minute))
 	require.GreaterOrEqual(t, len(got.Token)*5, 128, "random bits, in letters of 5")
 
 	// The clock was put back since the last write.
@@ -139,7 +139,7 @@ func TestManyEntriesAreListedInFewRoundTrips(t *testing.T) {
 	t.Logf("%d entries in %s and %d round trips", len(seen), time.Since(begun), hook.trips.Load())
 	require.Len(t, seen, many)
 	require.LessOrEqual(t, hook.trips.Load(), int64(50))
-	require.Less(t, time.Since(begun), 3*time.Second)
+	require.Less(t, time.Since(begun), limit)
 }
 
 // movedError is what a node of a cluster says of a key that it has no more.

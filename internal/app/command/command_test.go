@@ -116,7 +116,7 @@ func TestServer(t *testing.T) {
 	options := program(filepath.Join(t.TempDir(), "signalbox.db"), &out, &problems)
 	go func() { ended <- cli.Run(ctx, options, []string{"server", "--log-format", "text"}) }()
 	ready := regexp.MustCompile(`msg="Signalbox is ready" listen=(\S+)`)
-	require.Eventually(t, func() bool { return ready.MatchString(problems.String()) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return ready.MatchString(problems.String()) }, time.Minute, 10*time.Millisecond)
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", ready.FindStringSubmatch(problems.String())[1])
 	require.NoError(t, err)
 	require.NoError(t, connection.Close())
@@ -124,7 +124,7 @@ func TestServer(t *testing.T) {
 	select {
 	case code := <-ended:
 		require.Equal(t, exit.OK, code, problems.String())
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "the server does not stop", problems.String())
 	}
 	require.Contains(t, problems.String(), "Signalbox has stopped")
@@ -187,7 +187,7 @@ func TestExpiredCertificate(t *testing.T) {
 	ended := make(chan int, 1)
 	options := program(database, &stdout, &problems)
 	go func() { ended <- cli.Run(ctx, options, append([]string{"server", "--log-format", "text"}, files...)) }()
-	require.Eventually(t, func() bool { return strings.Contains(problems.String(), "Signalbox is ready") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(problems.String(), "Signalbox is ready") }, time.Minute, 10*time.Millisecond)
 	require.Contains(t, problems.String(), "the client certificate expired at ")
 	interrupt()
 	require.Equal(t, exit.OK, <-ended, problems.String())

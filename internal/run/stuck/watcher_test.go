@@ -83,7 +83,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true})
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
@@ -301,11 +301,11 @@ func TestOneLooksAtATime(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.Start(t.Context()))
-	require.Eventually(t, acting(w.Watcher), 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, acting(w.Watcher), time.Minute, 5*time.Millisecond)
 	require.NoError(t, other.Start(t.Context()))
 	require.Never(t, acting(other), 100*time.Millisecond, 10*time.Millisecond)
 	require.NoError(t, w.Stop(t.Context()))
 	require.False(t, acting(w.Watcher)())
-	require.Eventually(t, acting(other), 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, acting(other), time.Minute, 5*time.Millisecond)
 	require.NoError(t, other.Stop(t.Context()))
 }

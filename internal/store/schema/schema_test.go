@@ -20,16 +20,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is for busy machines: migrations are about what becomes of a schema, not about how soon.
+const patience = time.Minute
+
 // onBoth runs a test on an empty database of each kind.
 func onBoth(t *testing.T, test func(t *testing.T, o sqldb.Options)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "store.db")})
+		test(t, sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "store.db"), CallTimeout: patience})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t), MaxConns: 2})
+		test(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t), MaxConns: 2, CallTimeout: patience})
 	})
 }
 

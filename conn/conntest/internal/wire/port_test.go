@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	limit    = 30 * time.Second
+	limit    = time.Minute
 	patience = 100 * time.Millisecond
 )
 
