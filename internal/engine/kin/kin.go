@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -21,9 +22,9 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
@@ -72,12 +73,28 @@ func (t *Teller) TellParent(ctx context.Context, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
+	return t.deliver(ctx, c, r, ended)
+}
+
+// TellUnreadable implements [child.Teller].
+func (t *Teller) TellUnreadable(ctx context.Context, r run.Run, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	c, err := t.opts.Client()
+	if err != nil {
+		return err
+	}
+	ended := failing(flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID}, "Result unreadable", why.Error())
+	return t.deliver(ctx, c, r, ended)
+}
+
+// deliver signals the parent.
+func (t *Teller) deliver(ctx context.Context, c client.Client, r run.Run, ended flow.ChildEnded) error {
+	err := c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, t.opts.SignalLimit) {
 		// Temporal will never take it. The parent must not wait for that.
-		ended.Output, ended.Status = nil, string(run.Failed)
-		ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Not told", Detail: "Temporal does not take its result: " + invalid.Message}
+		ended = failing(ended, "Not told", "Temporal does not take its result: "+invalid.Message)
 		err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
 	}
 	var missing *serviceerror.NotFound
@@ -90,6 +107,13 @@ func (t *Teller) TellParent(ctx context.Context, r run.Run) error {
 		return fault.New(fault.Unavailable, fault.EngineUnavailable,
 			"temporal at %s did not take the end of run %s for run %s", t.opts.Address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
 	}
+}
+
+// failing makes a failure of an end that cannot be told as it is.
+func failing(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
+	ended.Output, ended.Status = nil, string(run.Failed)
+	ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: title, Detail: detail}
+	return ended
 }
 
 // ending reads how a run ended. A run that Temporal does not know ended in its row alone.
@@ -109,12 +133,30 @@ func (t *Teller) ending(ctx context.Context, c client.Client, r run.Run) (flow.C
 		return ended, t.unanswered(err)
 	case err == nil:
 		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
-	case r.Status != run.Completed && errors.As(err, &execution): // any other error is about the question
-		if status, problem := flow.Failed(err); problem != nil && status == interp.Status(r.Status) {
-			ended.Error = problem
-		}
+	case errors.As(err, &execution): // any other error is about the question
+		return failure(ended, err)
+	case payload.Unreadable(err):
+		return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
 	default:
 		return ended, t.unanswered(err)
+	}
+	return ended, nil
+}
+
+// failure is the end of a run whose execution has not completed. Where the row has completed, the run was reset in Temporal since and
+// ended there in another way.
+func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
+		if err := app.Details(&dsl.Error{}); payload.Unreadable(err) {
+			return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
+		}
+	}
+	status, problem := flow.Failed(err)
+	switch {
+	case ended.Status == string(run.Completed):
+		ended.Status, ended.Error = string(status), problem
+	case problem != nil && ended.Status == string(status):
+		ended.Error = problem
 	}
 	return ended, nil
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -79,6 +80,15 @@ func giveBack(err error) error {
 
 // errUnopened is in the chain of every error about a payload that could not be opened.
 var errUnopened = errors.New("opening a payload")
+
+// Unreadable tells an error about a payload that cannot be opened, for want of its key or because it is damaged, or not be decoded, from
+// one about the way to it.
+func Unreadable(err error) bool {
+	return slices.ContainsFunc([]error{
+		errUnopened, converter.ErrMetadataIsNotSet, converter.ErrEncodingIsNotSet, converter.ErrEncodingIsNotSupported, converter.ErrUnableToDecode,
+		converter.ErrUnableToFindConverter, converter.ErrUnableToSetValue,
+	}, func(unreadable error) bool { return errors.Is(err, unreadable) })
+}
 
 // FailureConverter seals the messages and stack traces of failures.
 func FailureConverter(ring *seal.Ring) converter.FailureConverter {

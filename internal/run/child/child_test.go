@@ -3,6 +3,7 @@ package child_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -130,6 +131,13 @@ func (w *world) TellParent(_ context.Context, r run.Run) error {
 	defer w.mu.Unlock()
 	w.told = append(w.told, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key)
 	return w.answer(r.ID)
+}
+
+func (w *world) TellUnreadable(_ context.Context, r run.Run, why error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key+": "+why.Error())
+	return nil
 }
 
 func (w *world) alone(ctx context.Context, _ string, work func(context.Context) error) (bool, error) {
@@ -284,6 +292,29 @@ func TestParentThatTemporalDoesNotKnowIsToldLater(t *testing.T) {
 		watch.Ended("gone")
 		synctest.Wait()
 		require.Empty(t, w.seen().awaited, "there is nobody to tell")
+	})
+}
+
+func TestEndThatCannotBeReadIsToldAsThatInTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("read", "parent"), awaits("never", "parent"))
+		w.end("read", run.Failed)
+		w.end("never", run.Failed)
+		unreadable := fmt.Errorf("%w: no key", child.ErrUnreadable)
+		w.fails["read"] = slices.Repeat([]error{unreadable}, 5)
+		w.fails["never"] = slices.Repeat([]error{unreadable}, 1000)
+		watch := w.watch(t)
+		watch.Ended("read", "never")
+		pass(10 * time.Minute)
+		require.NotContains(t, w.seen().awaited, "read", "a key was put back")
+		pass(45 * time.Minute)
+		require.Contains(t, w.seen().awaited, "never")
+		pass(15 * time.Minute)
+		told := w.seen().told
+		require.Empty(t, w.seen().awaited)
+		require.Equal(t, "never parent key of never: its end cannot be read: no key", told[len(told)-1])
+		require.Less(t, len(told), 40, "less and less often")
 	})
 }
 

@@ -16,8 +16,8 @@ type patience struct {
 }
 
 type wait struct {
-	until  time.Time
-	length time.Duration
+	since, until time.Time
+	length       time.Duration
 }
 
 // over tells whether the run's time has come.
@@ -31,8 +31,23 @@ func (p *patience) over(runID string) bool {
 func (p *patience) more(runID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	length := min(max(2*p.waits[runID].length, lookEvery), longest)
-	p.waits[runID] = wait{time.Now().Add(length), length}
+	w := p.waits[runID]
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+	w.length = min(max(2*w.length, lookEvery), longest)
+	w.until = time.Now().Add(w.length)
+	p.waits[runID] = w
+}
+
+// age is for how long the run has been left alone, over all times; zero when it is not.
+func (p *patience) age(runID string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w, waits := p.waits[runID]; waits {
+		return time.Since(w.since)
+	}
+	return 0
 }
 
 // sweep forgets what nobody has asked for since its time came: it was forgotten elsewhere.

@@ -38,11 +38,16 @@ type Store interface {
 	Told(ctx context.Context, runID string) error
 }
 
+// ErrUnreadable is a teller's answer for a run whose end Temporal has and nobody here can read: for want of a key, or for good.
+var ErrUnreadable = errors.New("its end cannot be read")
+
 // Teller tells runs of the ends of others.
 type Teller interface {
-	// TellParent tells the parent of r, which has ended, of that. It may answer [run.ErrNotKnown] and [run.ErrClosed]. Telling it again
-	// changes nothing.
+	// TellParent tells the parent of r, which has ended, of that. It may answer [run.ErrNotKnown], [run.ErrClosed] and [ErrUnreadable].
+	// Telling it again changes nothing.
 	TellParent(ctx context.Context, r run.Run) error
+	// TellUnreadable tells it that r has ended and that nobody can read how, which is a failure.
+	TellUnreadable(ctx context.Context, r run.Run, why error) error
 }
 
 // Alone runs work that no other process does at the same time; see [store.Store.Exclusive].
@@ -56,6 +61,8 @@ const (
 	wide = 16
 	// lock is what whoever looks holds.
 	lock = "awaited runs"
+	// readWithin is how long an end that cannot be read is tried again, for a key to be put back, before its parent is told that.
+	readWithin = time.Hour
 	// parentEnded is why a run is canceled.
 	parentEnded = "the run that awaited it has ended"
 )
@@ -70,6 +77,8 @@ type Watch struct {
 	alone  Alone
 	// unknown are the links of which this process's Temporal does not know the parent that is to be told, or the run that is to be canceled.
 	unknown patience
+	// unread are the runs whose ends cannot be read.
+	unread patience
 
 	mu    sync.Mutex
 	ended []string
@@ -81,7 +90,10 @@ type Watch struct {
 
 // NewWatch returns a watch that does nothing yet.
 func NewWatch(store Store, rows Rows, runs Runs, teller Teller, alone Alone) *Watch {
-	return &Watch{store: store, rows: rows, runs: runs, teller: teller, alone: alone, unknown: patience{waits: map[string]wait{}}, wake: make(chan struct{}, 1)}
+	return &Watch{
+		store: store, rows: rows, runs: runs, teller: teller, alone: alone, wake: make(chan struct{}, 1),
+		unknown: patience{waits: map[string]wait{}}, unread: patience{waits: map[string]wait{}},
+	}
 }
 
 // Start begins to watch.
@@ -156,6 +168,7 @@ func (w *Watch) heard(ctx context.Context, ids []string) error {
 // look goes through all that is due. Mostly that is nothing, for which no lock is taken.
 func (w *Watch) look(ctx context.Context) error {
 	w.unknown.sweep()
+	w.unread.sweep()
 	links, err := w.store.Due(ctx, "", 1)
 	if err != nil || len(links) == 0 {
 		return err
@@ -226,9 +239,9 @@ func (w *Watch) orphan(ctx context.Context, l Link) error {
 }
 
 // tell tells the parent. One that Temporal does not know may be in another place than where this process looks, or not be known there
-// yet: its own row decides, and until that has ended it is told again.
+// yet: its own row decides, and until that has ended it is told again. An end that cannot be read here is tried again for an hour.
 func (w *Watch) tell(ctx context.Context, l Link) error {
-	if !w.unknown.over(l.RunID) {
+	if !w.unknown.over(l.RunID) || !w.unread.over(l.RunID) {
 		return nil
 	}
 	key, awaited, err := w.store.Key(ctx, l.RunID)
@@ -241,6 +254,13 @@ func (w *Watch) tell(ctx context.Context, l Link) error {
 	}
 	r.Parent.Key = key
 	err = w.teller.TellParent(ctx, r)
+	if errors.Is(err, ErrUnreadable) {
+		if w.unread.age(l.RunID) < readWithin {
+			w.unread.more(l.RunID)
+			return fmt.Errorf("run %s cannot be told of run %s: %w", l.Parent, l.RunID, err)
+		}
+		err = w.teller.TellUnreadable(ctx, r, err)
+	}
 	if errors.Is(err, run.ErrNotKnown) {
 		w.unknown.more(l.RunID)
 		return fmt.Errorf("temporal does not know run %s, which awaits run %s: %w", l.Parent, l.RunID, err)
