@@ -95,8 +95,8 @@ chaos: setup build ## Break everything at random for CHAOS_MINUTES (30), from SE
 
 # One package and one test at a time: the figures are to be those of a machine that does nothing else.
 .PHONY: prove
-prove: setup build ## Run every promise (RUN=regexp: some) at full length and write docs/promises.md; takes hours
-	@mkdir -p .build && rm -f .build/promises.jsonl
+prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
+	@mkdir -p .build $(if $(RUN),,&& rm -f .build/promises.jsonl)
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
 		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./chaos

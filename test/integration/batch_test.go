@@ -119,10 +119,14 @@ func TestReplayOfManyRunsSurvivesAKill(t *testing.T) {
 	s.Kill()
 	s = platform.StartServer(t, options)
 	b = awaitBatch(t, s, b.GetId(), 5*time.Minute, batchEnded)
-	t.Logf("%d runs were replayed in %s, a kill and a restart included", n, promise.Round(time.Since(begun)))
+	took := promise.Round(time.Since(begun))
 	require.EqualValues(t, n, b.GetSucceeded(), b.String())
 	require.EqualValues(t, n, b.GetTotal(), "what it makes itself is not meant")
 	requireReplayedOnce(t, s, name, b.GetId(), originals)
+	promise.Record(t, promise.Figure{
+		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, the only server killed and started again: each once; until all had succeeded", n),
+		Trials: n, Figure: took.String(),
+	})
 }
 
 func TestAnotherServerGoesOnWithABatch(t *testing.T) {
@@ -140,10 +144,14 @@ func TestAnotherServerGoesOnWithABatch(t *testing.T) {
 	first.Kill() // it heard of the batch first, so it is at it
 	killed, was := time.Now(), awaitBatch(t, second, b.GetId(), soon, func(*signalboxv1.Batch) bool { return true }).GetSucceeded()
 	awaitBatch(t, second, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return b.GetSucceeded() > was })
-	t.Logf("another server went on after %s", promise.Round(time.Since(killed)))
+	resumed := promise.Round(time.Since(killed))
 	b = awaitBatch(t, second, b.GetId(), 5*time.Minute, batchEnded)
 	require.EqualValues(t, n, b.GetSucceeded(), b.String())
 	requireReplayedOnce(t, second, name, b.GetId(), originals)
+	promise.Record(t, promise.Figure{
+		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, one of two servers killed at it: each once; until the other went on", n),
+		Trials: n, Figure: resumed.String(),
+	})
 }
 
 func TestBatchesOfTheCommandLine(t *testing.T) {

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 const (
@@ -236,7 +238,10 @@ func TestCancelThatRacesCompletion(t *testing.T) {
 			require.True(t, r.GetCancelRequested() || r.GetStatus() == "completed", id)
 			won[r.GetStatus()]++
 		}
-		t.Logf("%d races: %v", races, won)
+		promise.Record(t, promise.Figure{
+			Promise: "E3", What: "cancels that race completion: runs whose status is Temporal's; won by completion, by the cancel", Aim: "all", Trials: races,
+			Figure: fmt.Sprintf("%d; %d, %d", len(ids), won["completed"], won["canceled"]),
+		})
 	})
 }
 

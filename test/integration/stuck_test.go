@@ -111,7 +111,9 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 	came := time.Now()
 	s.Await(t, r.GetId(), 5*time.Second, "completed")
 	require.Nil(t, s.Run(t, r.GetId()).GetStuck())
-	require.Less(t, time.Since(came), 5*time.Second)
+	gone := time.Since(came)
+	require.Less(t, gone, 5*time.Second)
+	promise.Record(t, promise.Figure{Promise: "E7", What: "a worker is there: until the run has ended and its verdict is gone", Aim: "5 s", Trials: 1, Figure: promise.Round(gone).String()})
 	platform.Eventually(t, stuckWithin, func() string {
 		if types := verdictEvents(t, s, r.GetId()); len(types) == 2 && types[0] == "io.signalbox.run.stuck" && types[1] == "io.signalbox.run.unstuck" {
 			return ""
@@ -129,8 +131,10 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 func deadWorker(t *testing.T, s, w *platform.Server, workflow string) {
 	t.Helper()
 	w.Kill()
+	killed := time.Now()
 	r := s.Start(t, workflow, "")
 	v := awaitStuck(t, s, r.GetId(), "POLLER_STALE", 90*time.Second)
+	promise.Record(t, promise.Figure{Promise: "E7", What: "the only worker killed: until its polls, which Temporal still lists, count no more", Aim: "90 s", Trials: 1, Figure: promise.Round(time.Since(killed)).String()})
 	require.Contains(t, v.GetDetail(), "nobody polls task queue signalbox-default any more")
 }
 
@@ -148,7 +152,9 @@ func TestTheTimeIsAMinute(t *testing.T) {
 	since := r.GetCreateTime().AsTime()
 	require.Never(t, func() bool { return s.Run(t, r.GetId()).GetStuck() != nil }, 59*time.Second-time.Since(since), time.Second)
 	awaitStuck(t, s, r.GetId(), noPoller, 10*time.Second)
-	require.GreaterOrEqual(t, time.Since(since), 60*time.Second)
+	after := time.Since(since)
+	require.GreaterOrEqual(t, after, 60*time.Second)
+	promise.Record(t, promise.Figure{Promise: "E7", What: "a run that no worker takes: no verdict at 59 s; until NO_POLLER is shown", Aim: "61 s", Trials: 1, Figure: promise.Round(after).String()})
 }
 
 func TestWhatWaitsIsNotStuck(t *testing.T) {
