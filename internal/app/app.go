@@ -181,7 +181,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	waiting := queue.New(runs.Service, rows, starter, changes, options)
 	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint, safe)
 	compare := reconciler.New(rows, inspecting{starter, a.engine}, reconciler.Options{
-		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes,
+		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes, Imports: a.store,
 	})
 	manager.OnConnect("queue and reconciler", wake(waiting, compare))
 	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{

@@ -43,6 +43,7 @@ const (
 	RunReopened         = "run.reopened_in_temporal"
 	RunAdopt            = "run.adopt"
 	RunImport           = "run.import"
+	RunEngineGone       = "run.engine_gone"
 	EventRedeliver      = "event.redeliver"
 	BatchStart          = "batch.start"
 	BatchPause          = "batch.pause"

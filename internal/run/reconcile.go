@@ -37,6 +37,8 @@ const (
 	CorrectionReopened CorrectionKind = "reopened_in_temporal"
 	// CorrectionAdopted: an execution had no row, and got one.
 	CorrectionAdopted CorrectionKind = "adopted"
+	// CorrectionEngineGone: an imported run was open on an engine that is gone, and was canceled.
+	CorrectionEngineGone CorrectionKind = "engine_gone"
 	// CorrectionForeign: an execution has no row and names nothing that is known here. Nothing is changed.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
@@ -45,7 +47,7 @@ const (
 func CorrectionKinds() []CorrectionKind {
 	return []CorrectionKind{
 		CorrectionHandedOver, CorrectionNotStarted, CorrectionFinished, CorrectionCaughtUp, CorrectionExecutionMissing,
-		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForeign,
+		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForeign, CorrectionEngineGone,
 	}
 }
 

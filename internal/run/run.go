@@ -135,9 +135,8 @@ type Run struct {
 	StepsTotal int64
 	StepsDone  int64
 	// Input and Output are JSON; nil where a list leaves them out or there is none yet.
-	Input  json.RawMessage
-	Output json.RawMessage
-	Error  *Problem
+	Input, Output json.RawMessage
+	Error         *Problem
 	// Sequence grows with every change of the run or its steps.
 	Sequence int64
 	// Position is how far of Temporal's history the row shows (see [Update]).
@@ -214,15 +213,14 @@ type Step struct {
 	Task    string
 	Kind    string
 	// Status is running, waiting, completed, failed, skipped or canceled.
-	Status      string
-	WaitingKind string
-	WaitUntil   time.Time
-	StartedAt   time.Time
-	EndedAt     time.Time
-	Input       json.RawMessage
-	Output      json.RawMessage
-	Error       *Problem
-	Attempts    []Attempt
+	Status        string
+	WaitingKind   string
+	WaitUntil     time.Time
+	StartedAt     time.Time
+	EndedAt       time.Time
+	Input, Output json.RawMessage
+	Error         *Problem
+	Attempts      []Attempt
 	// Sequence is the run's sequence at which the step last changed.
 	Sequence int64
 	// Position is the place in Temporal's history that it was last written from.

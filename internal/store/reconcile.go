@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/store/stranded"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -22,6 +23,21 @@ func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []r
 		return err
 	})
 	return list, err
+}
+
+// OpenImports implements [cutover.Rows].
+func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list []run.Run, err error) {
+	err = s.db.Read(ctx, "list open imported runs", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+ours+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+			[]any{after}, scanHead)
+		return err
+	})
+	return list, err
+}
+
+// SettleImports implements [cutover.Rows].
+func (s *Store) SettleImports(ctx context.Context, list []run.Run, at time.Time) ([]string, error) {
+	return stranded.Settle(ctx, s.db, list, at)
 }
 
 // StartingRuns implements [run.ReconcileStore].

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -62,6 +63,7 @@ type Store struct {
 var (
 	_ run.Store          = (*Store)(nil)
 	_ run.ReconcileStore = (*Store)(nil)
+	_ cutover.Rows       = (*Store)(nil)
 	_ workflow.Store     = (*Store)(nil)
 	_ worker.Store       = (*Store)(nil)
 	_ project.Store      = (*Store)(nil)

@@ -1267,8 +1267,8 @@ func (x *ReconcileResponse) GetWithheldBecause() string {
 // Correction is one difference between a run's row and Temporal.
 type Correction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handed_over, not_started, finished, caught_up, execution_missing, reset_followed, reopened_in_temporal, adopted or
-	// foreign_execution.
+	// handed_over, not_started, finished, caught_up, execution_missing, reset_followed, reopened_in_temporal, adopted,
+	// foreign_execution or engine_gone.
 	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	RunId   string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`

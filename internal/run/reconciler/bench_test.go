@@ -166,6 +166,7 @@ func (m *tally) Count(_ context.Context, projectName, status string) {
 type bench struct {
 	*reconciler.Reconciler
 	ctx     context.Context
+	file    string
 	store   *store.Store
 	engine  *temporal
 	metrics *tally
@@ -176,17 +177,17 @@ type bench struct {
 func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 	t.Helper()
 	t.Parallel()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "signalbox.db")
 	synctest.Test(t, func(t *testing.T) {
 		kept, err := store.Open(t.Context(), store.Options{
-			Driver: store.SQLite, DSN: filepath.Join(dir, "signalbox.db"), AutoMigrate: true, CallTimeout: time.Hour,
+			Driver: store.SQLite, DSN: file, AutoMigrate: true, CallTimeout: time.Hour,
 		})
 		require.NoError(t, err)
 		ctx := t.Context()
 		t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
 		require.NoError(t, kept.Start(ctx))
 		b := &bench{
-			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, metrics: &tally{kinds: map[string]int{}},
+			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), file: file, store: kept, metrics: &tally{kinds: map[string]int{}},
 			changes: notice.NewBoard(), engine: &temporal{
 				place: run.Place{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"},
 				known: map[string]run.Execution{}, rebuilt: map[string]run.Update{}, origins: map[string]run.Origin{},
@@ -203,7 +204,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 // another replaces the reconciler by a new one, as a restart would.
 func (b *bench) another() {
 	b.Reconciler = reconciler.New(b.store, b.engine, reconciler.Options{
-		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes,
+		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: b.store,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pause"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/home"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/pace"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler/verdict"
 )
 
@@ -30,6 +31,8 @@ const (
 	maxListed = 200_000
 	// closedWithin is how long ago an execution may have ended to be looked for a row: two passes and some.
 	closedWithin = 2*passEvery + time.Minute
+	// importPages is how many pages of open imported runs one pass looks at.
+	importPages = 10
 	// secondLookAfter is how long a run that Temporal did not know is left before it is asked again.
 	secondLookAfter = 5 * time.Second
 	// maxCorrections bounds a report's list.
@@ -42,7 +45,7 @@ type pass struct {
 	dry    bool
 	enough func() bool
 	// fast and slow are the paces of looks and walks.
-	fast, slow pace
+	fast, slow pace.Pace
 
 	// view is what this Temporal is to the runs.
 	view home.View
@@ -68,7 +71,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	}
 	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Home.NamespaceID, !p.dry)
 	// Executions before rows: a row is written before its execution is started, so what is listed has one.
-	for _, part := range []func(context.Context) error{p.recognise, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.settleIn} {
+	for _, part := range []func(context.Context) error{p.recognise, p.imports, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.settleIn} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -249,7 +252,7 @@ func (p *pass) round(ctx context.Context) error {
 }
 
 // examine asks Temporal about runs, of which it may not have known some before, and does what is to be done.
-func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace, missed int) error {
+func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace.Pace, missed int) error {
 	for part := range slices.Chunk(ids, chunk) {
 		rows, err := p.r.store.FindRuns(ctx, part)
 		if err != nil {
@@ -272,13 +275,13 @@ func (p *pass) examine(ctx context.Context, ids []string, chunk int, at *pace, m
 
 // each calls do for every value, a few at a time and at the given pace. A failure is noted and does not hold up the
 // others, unless Temporal is away: that ends it.
-func each[V any](ctx context.Context, p *pass, list []V, at *pace, id func(V) string, do func(context.Context, V) error) error {
+func each[V any](ctx context.Context, p *pass, list []V, at *pace.Pace, id func(V) string, do func(context.Context, V) error) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	slots := make(chan struct{}, width)
 	var group sync.WaitGroup
 	for _, v := range list {
-		if at.wait(ctx) != nil {
+		if at.Wait(ctx) != nil {
 			break
 		}
 		slots <- struct{}{}

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/home"
+	"github.com/signalbox-dev/signalbox/internal/run/reconciler/pace"
 )
 
 const (
@@ -46,6 +48,8 @@ type Options struct {
 	Now func() time.Time
 	// Metrics is told of corrections.
 	Metrics run.ReconcileMetrics
+	// Imports has the runs that other engines ran.
+	Imports cutover.Rows
 	// Changes is told of runs that were corrected.
 	Changes *notice.Board
 }
@@ -63,6 +67,8 @@ type Reconciler struct {
 	waiting atomic.Int32
 
 	memory memory
+	// imports is the open imported run at which the last pass ended; the pass that is under way has it for itself.
+	imports string
 
 	mu     sync.Mutex
 	last   run.Report
@@ -220,7 +226,7 @@ func (r *Reconciler) settle(ctx context.Context) error {
 // pass makes one whole pass and keeps its report.
 func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (*pass, error) {
 	begun := time.Now()
-	p := &pass{r: r, dry: dryRun, enough: enough, slow: pace{every: time.Second / walksPerSecond}, fast: pace{every: time.Second / looksPerSecond}}
+	p := &pass{r: r, dry: dryRun, enough: enough, slow: pace.Pace{Every: time.Second / walksPerSecond}, fast: pace.Pace{Every: time.Second / looksPerSecond}}
 	err := p.run(ctx)
 	p.report.DryRun, p.report.Took = dryRun, time.Since(begun)
 	if !dryRun {

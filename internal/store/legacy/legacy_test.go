@@ -30,6 +30,8 @@ type old struct {
 	*sql.DB
 	driver sqldb.Driver
 	dsn    string
+	// into is where its runs go.
+	into string
 }
 
 // tables are docs/migration.md's.
@@ -52,24 +54,34 @@ func onBoth(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, open(t, sqldb.Postgres, storetest.Postgres(t)), target(t, store.Postgres, storetest.Postgres(t)))
+		from, into := open(t, sqldb.Postgres, storetest.Postgres(t)), storetest.Postgres(t)
+		from.into = into
+		test(t, from, target(t, store.Postgres, into))
 	})
 }
 
 func onSQLite(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
 	t.Helper()
-	test(t, open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")), target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db")))
+	from, into := open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")), filepath.Join(t.TempDir(), "signalbox.db")
+	from.into = into
+	test(t, from, target(t, store.SQLite, into))
 }
 
 func open(t *testing.T, driver sqldb.Driver, dsn string) old {
+	t.Helper()
+	o := connect(t, driver, dsn)
+	o.exec(t, tables)
+	return o
+}
+
+// connect opens any database behind the back of who else uses it.
+func connect(t *testing.T, driver sqldb.Driver, dsn string) old {
 	t.Helper()
 	name := map[sqldb.Driver]string{sqldb.SQLite: "sqlite", sqldb.Postgres: "pgx"}[driver]
 	db, err := sql.Open(name, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	o := old{db, driver, dsn}
-	o.exec(t, tables)
-	return o
+	return old{DB: db, driver: driver, dsn: dsn}
 }
 
 func (o old) exec(t *testing.T, statement string) {

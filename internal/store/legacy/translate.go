@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
@@ -19,7 +20,7 @@ import (
 )
 
 // temporalEngine is the engine whose runs are left as they are.
-const temporalEngine = "temporal"
+const temporalEngine = cutover.Temporal
 
 // statuses are ours for each of theirs.
 func statuses() map[string]run.Status {
@@ -97,7 +98,7 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 	if out.open {
 		was := status
 		out.Status, out.EndedAt = run.Canceled, now
-		out.Error = settledProblem(out.engine, was)
+		out.Error = cutover.EngineGone(out.engine, was)
 	} else if status.Terminal() && status != run.Completed && out.Error == nil {
 		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine told no reason", status), Instance: "/"}
 	}
@@ -175,22 +176,8 @@ func (t translator) workflowOf(name string) string {
 	return t.namespace + "/" + name
 }
 
-// The types of the problems of imported runs.
-const (
-	errorType       = "https://signalbox.dev/errors/legacy"
-	errorTypeNobody = "https://signalbox.dev/errors/engine_gone"
-)
-
-// settledProblem says why a run that was open was canceled.
-func settledProblem(engine string, was run.Status) *run.Problem {
-	if engine == "" {
-		engine = "unnamed"
-	}
-	return &run.Problem{
-		Type: errorTypeNobody, Status: 500, Title: "Engine gone", Instance: "/",
-		Detail: fmt.Sprintf("the run was %s on the engine %q, which Signalbox does not have: nobody would ever have gone on with it, so it was canceled when it was imported", was, engine),
-	}
-}
+// errorType is that of problems that came with imported runs.
+const errorType = "https://signalbox.dev/errors/legacy"
 
 // stepsOf puts the steps into the order in which they began. Those of a run that is settled end with it.
 func (t translator) stepsOf(rows []source.Record, settle bool, now time.Time) []run.Step {
@@ -241,7 +228,7 @@ func stepStatus(text string) string {
 // waitingKind is what an open run waits for: ours, where the kind of its first open wait is known.
 func waitingKind(waits []source.Record) string {
 	for _, w := range waits {
-		if !openWait(w) {
+		if !source.OpenWait(w) {
 			continue
 		}
 		if kind := strings.ToLower(source.Text(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
@@ -251,18 +238,13 @@ func waitingKind(waits []source.Record) string {
 	return run.WaitingEvent
 }
 
-// openWait tells of a wait that nothing has resolved.
-func openWait(w source.Record) bool {
-	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(source.Text(w["status"])))
-}
-
 // originalOf is what is kept of the source: all of it, with the waits of a settled run resolved.
 func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, int, error) {
 	settled := 0
 	waits := make([]source.Record, len(from.waits))
 	for i, w := range from.waits {
 		waits[i] = w
-		if settle && openWait(w) {
+		if settle && source.OpenWait(w) {
 			settled++
 			waits[i] = maps.Clone(w)
 			waits[i]["status"], waits[i]["resolved_at"] = "canceled", now.UTC().Format(time.RFC3339Nano)

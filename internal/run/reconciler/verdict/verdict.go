@@ -3,6 +3,7 @@ package verdict
 import (
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
@@ -81,6 +82,7 @@ const (
 	ReadOrigin         // find out what started it
 	Adopt              // make a row
 	Foreign            // report that it is none of ours
+	Settle             // cancel it: its engine is gone
 )
 
 // Of is the reconciler's judgement.
@@ -88,6 +90,8 @@ func Of(f Facts) Verdict {
 	switch {
 	case f.Row == nil:
 		return decideRowless(f)
+	case f.Row.Trigger == run.TriggerImport:
+		return decideImported(f)
 	case f.Row.Status.Terminal():
 		return decideEnded(f)
 	case f.Row.Status == run.Queued && f.Row.QueuedReason == run.QueuedStarting:
@@ -125,6 +129,14 @@ func decideEnded(f Facts) Verdict {
 	default:
 		return Leave
 	}
+}
+
+// decideImported judges a run that another engine ran. Temporal's may go on somewhere, and are not compared with the one that is here.
+func decideImported(f Facts) Verdict {
+	if f.Row.Status.Terminal() || f.Row.LegacyEngine == cutover.Temporal {
+		return Leave
+	}
+	return Settle
 }
 
 // decideStarting judges a run whose start has no known outcome.

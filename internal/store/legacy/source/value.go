@@ -3,7 +3,9 @@ package source
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -99,4 +101,9 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 	err := json.Unmarshal(text, &in)
 	k.Value = in.back()
 	return err
+}
+
+// OpenWait tells of a wait that nothing has resolved.
+func OpenWait(w Record) bool {
+	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(Text(w["status"])))
 }
