@@ -1,5 +1,6 @@
-// Package pages checks the repository's documentation: that relative links lead to a file and a heading, and that the
-// commands which pages tell people to type exist, with their flags.
+// Package pages checks the repository's documentation: that relative links lead to a file and a heading, that the
+// commands which pages tell people to type exist, with their flags, and that the workflows which they show are valid.
 //
-// Like package hygiene, whose findings it returns, it is for tests only. It does not judge what pages say.
+// Like package hygiene, whose findings it returns, it is for tests only. It does not judge what pages say, and
+// what a workflow is, its callers tell it.
 package pages

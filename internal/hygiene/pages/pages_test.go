@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
 )
@@ -69,6 +70,42 @@ func TestCommands(t *testing.T) {
 page.md:7: runs "./bin/signalbox walk", which the reference does not have
 page.md:8: gives --inp to "run start", which the reference does not have
 `, render(findings))
+}
+
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	folder := plant(t, "-- page.md --\n"+
+		"```yaml\nencryption: {keys: {}}\n```\n"+
+		"- a list:\n\n  ```yaml\n  # whole\n  document: x\n  do: []\n  ```\n"+
+		"```yml\ndo:\n  - part\n```\n"+
+		"```json\ndo: no YAML\n```\n")
+	var seen []string
+	findings, err := pages.Workflows(folder, func(source string) []string {
+		seen = append(seen, source)
+		return []string{"bad"}
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"# whole\ndocument: x\ndo: []\n",
+		"document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\ndo:\n  - part\n",
+	}, seen)
+	require.Equal(t, "page.md:6: shows a workflow with a problem: bad\npage.md:11: shows a workflow with a problem: bad\n", render(findings))
+}
+
+func TestWorkflowsInPagesAreValid(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	findings, err := pages.Workflows(root, func(source string) (wrong []string) {
+		seen++
+		_, problems := dsl.Parse([]byte(source))
+		for _, p := range problems {
+			wrong = append(wrong, p.String())
+		}
+		return wrong
+	})
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+	require.GreaterOrEqual(t, seen, 9, "they are found")
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {

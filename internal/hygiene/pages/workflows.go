@@ -1,0 +1,82 @@
+package pages
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
+)
+
+// head completes examples that show a part of a workflow, on one line.
+const head = "document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\n"
+
+// Workflows finds examples of workflows in the pages below root with which check finds something wrong. An example is a block of YAML with
+// `document` or `do` at its top; check is given a whole document and returns what is wrong with it.
+func Workflows(root string, check func(source string) []string) ([]hygiene.Finding, error) {
+	pages, err := markdown(root)
+	if err != nil {
+		return nil, err
+	}
+	var findings []hygiene.Finding
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return nil, fmt.Errorf("read a page: %w", err)
+		}
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			return nil, fmt.Errorf("name a page: %w", err)
+		}
+		for _, example := range examples(string(text)) {
+			for _, problem := range check(example.source) {
+				findings = append(findings, hygiene.Finding{
+					Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), example.line), What: "shows a workflow with a problem: " + problem,
+				})
+			}
+		}
+	}
+	return findings, nil
+}
+
+// example is a workflow in a page, from a line on.
+type example struct {
+	line   int
+	source string
+}
+
+// examples are those of a page. Blocks may be indented, as in lists.
+func examples(text string) (found []example) {
+	var block strings.Builder
+	begun, indent := 0, ""
+	for i, line := range strings.Split(text, "\n") {
+		fence := strings.TrimSpace(line)
+		switch {
+		case begun == 0 && (fence == "```yaml" || fence == "```yml"):
+			begun, indent = i+1, line[:strings.Index(line, "`")]
+			block.Reset()
+		case begun > 0 && strings.HasPrefix(fence, "```"):
+			if source, is := workflow(block.String()); is {
+				found = append(found, example{begun, source})
+			}
+			begun = 0
+		case begun > 0:
+			block.WriteString(strings.TrimPrefix(line, indent) + "\n")
+		}
+	}
+	return found
+}
+
+// workflow makes a whole document of a block that is one, or a part of one.
+func workflow(block string) (source string, is bool) {
+	top := "\n" + block
+	switch {
+	case strings.Contains(top, "\ndocument:"):
+		return block, true
+	case strings.Contains(top, "\ndo:"):
+		return head + block, true
+	default:
+		return "", false
+	}
+}
