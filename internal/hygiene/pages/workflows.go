@@ -54,7 +54,8 @@ func examples(text string) (found []example) {
 		fence := strings.TrimSpace(line)
 		switch {
 		case begun == 0 && (fence == "```yaml" || fence == "```yml"):
-			begun, indent = i+1, line[:strings.Index(line, "`")]
+			begun = i + 1
+			indent, _, _ = strings.Cut(line, "`")
 			block.Reset()
 		case begun > 0 && strings.HasPrefix(fence, "```"):
 			if source, is := workflow(block.String()); is {

@@ -1,0 +1,113 @@
+package integration_test
+
+import (
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// TestControlsOfRunsThatAreHeld tries the controls of runs that wait for something outside of themselves: a child, their project's steps
+// or places, or Temporal's confirmation of their start.
+func TestControlsOfRunsThatAreHeld(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		temporal := platform.StartTemporal(t)
+		f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
+		w := &world{
+			Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store, temporal: temporal,
+			client: platform.DialTemporal(t, temporal.Address),
+		}
+		forever := w.Publish(t, platform.Document("long", long))
+		w.controlsOfParents(t, w.Publish(t, platform.Document("parent", subflow(forever, ""))))
+
+		limitSteps(t, w.Server, "--steps", "5", "--period", "720h")
+		w.controls(t, "waiting: quota", func() string {
+			id := w.Start(t, w.Publish(t, platform.Document("steps", tasks(50))), "").GetId()
+			w.awaitHeld(t, id, "quota")
+			return id
+		})
+		limitSteps(t, w.Server, "--steps", "none")
+
+		limitRuns(t, w.Server, "1")
+		first := w.Start(t, forever, "").GetId()
+		w.awaitHeld(t, first, "timer")
+		w.controls(t, "queued: admission", func() string {
+			id := w.Start(t, forever, "").GetId()
+			require.Equal(t, "admission", w.Run(t, id).GetQueuedReason())
+			return id
+		})
+		cancel(t, w.Server, first)
+		limitRuns(t, w.Server, "none")
+
+		w.controlsOfStarts(t, f, forever)
+	})
+}
+
+// controls tries those of runs in a state, each of which begin brings into it.
+func (w *world) controls(t *testing.T, state string, begin func() string) {
+	t.Helper()
+	row := platform.ReadControls(t)[state]
+	require.NotEmpty(t, row, state)
+	for _, control := range []string{"pause", "unpause", "cancel", "terminate"} {
+		id := begin()
+		requireOffered(t, row, w.Run(t, id))
+		if row[control] == "yes" {
+			requireMoved(t, w.Server, control, id)
+			continue
+		}
+		requireUnmoved(t, w.Server, control, id, row[control])
+		requireMoved(t, w.Server, "terminate", id)
+	}
+}
+
+// controlsOfParents has runs wait for others, which end with them.
+func (w *world) controlsOfParents(t *testing.T, parent string) {
+	t.Helper()
+	var children []string
+	w.controls(t, "waiting: child", func() string {
+		id := w.Start(t, parent, "").GetId()
+		w.awaitHeld(t, id, "child")
+		children = append(children, child(t, w.Server, id).GetId())
+		return id
+	})
+	for _, id := range children {
+		w.Await(t, id, soon, "canceled")
+	}
+}
+
+// controlsOfStarts has Temporal not take the starts of runs, which may yet arrive there.
+func (w *world) controlsOfStarts(t *testing.T, f *conntest.Frontend, workflow string) {
+	t.Helper()
+	row := platform.ReadControls(t)["queued: starting"]
+	f.Fail("StartWorkflowExecution", serviceerror.NewUnavailable("the history service is away"))
+	id := w.Start(t, workflow, "").GetId()
+	before := w.Run(t, id)
+	require.Equal(t, "starting", before.GetQueuedReason())
+	requireOffered(t, row, before)
+	for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
+		_, err := w.Control(t.Context(), control, id, "too soon")
+		reason, code := platform.Reason(err)
+		require.Equal(t, []any{"RUN_STARTING", connect.CodeFailedPrecondition}, []any{reason, code}, control)
+	}
+	require.Equal(t, []any{"queued", "starting", false}, []any{w.Run(t, id).GetStatus(), w.Run(t, id).GetQueuedReason(), w.Run(t, id).GetCancelRequested()})
+	f.Clear("StartWorkflowExecution")
+	w.awaitHeld(t, id, "timer")
+	requireMoved(t, w.Server, "pause", id)
+}
+
+// awaitHeld waits until a run waits for something.
+func (w *world) awaitHeld(t *testing.T, id, kind string) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		if r := w.Run(t, id); r.GetStatus() != "waiting" || r.GetWaitingKind() != kind {
+			return "run " + id + " is " + r.GetStatus() + " " + r.GetQueuedReason() + r.GetWaitingKind() + ", not waiting for " + kind
+		}
+		return ""
+	})
+}
