@@ -15,38 +15,35 @@ import (
 // or places, or Temporal's confirmation of their start.
 func TestControlsOfRunsThatAreHeld(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store platform.Store) {
-		t.Parallel()
-		temporal := platform.StartTemporal(t)
-		f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-		w := &world{
-			Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store, temporal: temporal,
-			client: platform.DialTemporal(t, temporal.Address),
-		}
-		forever := w.Publish(t, platform.Document("long", long))
-		w.controlsOfParents(t, w.Publish(t, platform.Document("parent", subflow(forever, ""))))
+	store, temporal := platform.SQLite(t), platform.StartTemporal(t)
+	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
+	w := &world{
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store, temporal: temporal,
+	}
+	forever := w.Publish(t, platform.Document("long", long))
+	w.controlsOfParents(t, w.Publish(t, platform.Document("parent", subflow(forever, ""))))
 
-		limitSteps(t, w.Server, "--steps", "5", "--period", "720h")
-		w.controls(t, "waiting: quota", func() string {
-			id := w.Start(t, w.Publish(t, platform.Document("steps", tasks(50))), "").GetId()
-			w.awaitHeld(t, id, "quota")
-			return id
-		})
-		limitSteps(t, w.Server, "--steps", "none")
-
-		limitRuns(t, w.Server, "1")
-		first := w.Start(t, forever, "").GetId()
-		w.awaitHeld(t, first, "timer")
-		w.controls(t, "queued: admission", func() string {
-			id := w.Start(t, forever, "").GetId()
-			require.Equal(t, "admission", w.Run(t, id).GetQueuedReason())
-			return id
-		})
-		cancel(t, w.Server, first)
-		limitRuns(t, w.Server, "none")
-
-		w.controlsOfStarts(t, f, forever)
+	limitSteps(t, w.Server, "--steps", "5", "--period", "720h")
+	steps := w.Publish(t, platform.Document("steps", tasks(50)))
+	w.controls(t, "waiting: quota", func() string {
+		id := w.Start(t, steps, "").GetId()
+		w.awaitHeld(t, id, "quota")
+		return id
 	})
+	limitSteps(t, w.Server, "--steps", "none")
+
+	limitRuns(t, w.Server, "1")
+	first := w.Start(t, forever, "").GetId()
+	w.awaitHeld(t, first, "timer")
+	w.controls(t, "queued: admission", func() string {
+		id := w.Start(t, forever, "").GetId()
+		require.Equal(t, "admission", w.Run(t, id).GetQueuedReason())
+		return id
+	})
+	cancel(t, w.Server, first)
+	limitRuns(t, w.Server, "none")
+
+	w.controlsOfStarts(t, f, forever)
 }
 
 // controls tries those of runs in a state, each of which begin brings into it.
