@@ -75,7 +75,11 @@ func (b *bench) use(c control.Control, id string) (run.Run, error) {
 	case control.ResumeQuota:
 		return b.ResumeQuota(b.ctx, here, id, "why")
 	case control.Replay:
-		r, _, err := b.Replay(b.ctx, control.ReplayRequest{Project: here, RunID: id, Reason: "why"})
+		req := control.ReplayRequest{Project: here, RunID: id, Reason: "why"}
+		if r, err := b.store.GetRun(b.ctx, here, id); err != nil || r.Trigger == run.TriggerImport {
+			req.Version = control.Latest // what it ran is not here
+		}
+		r, _, err := b.Replay(b.ctx, req)
 		return r, err
 	default:
 		return b.Get(b.ctx, here, id)

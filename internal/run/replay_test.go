@@ -115,7 +115,6 @@ func TestRefusedReplayQuotesNothingThatIsHidden(t *testing.T) {
 	t.Parallel()
 	b, _, first := secretive(t)
 	hidden := sealed{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
-	first.Redacted = true
 	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
 		"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
 	require.NoError(t, err)
@@ -272,4 +271,73 @@ func TestReplayInTheQueue(t *testing.T) {
 	require.True(t, created)
 	require.Equal(t, []string{run.QueuedEngine, first.ID}, []string{r.QueuedReason, b.row(t, r.ID).ReplayOf})
 	require.Contains(t, b.audited(t), "run.replay once more")
+}
+
+// imported makes a run that another engine ran, with an input.
+func (b *bench) imported(t *testing.T, id, input string) run.Run {
+	t.Helper()
+	r := run.Run{
+		ID: id, Project: here, Workflow: "examples/hello", Version: "7", Status: run.Queued, QueuedReason: run.QueuedWorker,
+		StatusAt: b.clock(), CreatedAt: b.clock(), RequestID: id, Trigger: run.TriggerImport, Input: json.RawMessage(input),
+	}
+	_, made, err := b.store.InsertRun(b.ctx, r, entry(b, id))
+	require.NoError(t, err)
+	require.True(t, made)
+	b.bring(t, id, 3, run.Canceled)
+	return r
+}
+
+func TestReplayOfAnImportedRun(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.imported(t, "old", `{"name":"Ada"}`)
+		named := func(id, version string) control.ReplayRequest {
+			req := replay(id)
+			req.Version = version
+			return req
+		}
+		_, _, err := b.Replay(b.ctx, named("old", control.Latest))
+		requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, "examples/hello")
+		b.publish(t, "examples/hello", "1.0.0")
+		before := len(b.rows(t))
+		_, _, err = b.Replay(b.ctx, replay("old"))
+		requireFault(t, err, fault.Refused, fault.RunImported, "name the version of examples/hello")
+		_, _, err = b.Replay(b.ctx, named("old", "7"))
+		requireFault(t, err, fault.NotFound, fault.VersionNotFound, "7")
+		require.Len(t, b.rows(t), before)
+
+		r, created, err := b.Replay(b.ctx, named("old", control.Latest))
+		require.NoError(t, err)
+		require.True(t, created)
+		require.Equal(t, []string{"1.0.0", "old", run.TriggerReplay, `{"name":"Ada"}`}, []string{r.Version, r.ReplayOf, r.Trigger, string(r.Input)})
+		require.Equal(t, []string{r.ID}, b.row(t, "old").Replays)
+		req := named("old", "1.0.0")
+		req.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)
+		r, _, err = b.Replay(b.ctx, req)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"name":"Bob"}`, string(r.Input))
+
+		// A mark never becomes input.
+		b.imported(t, "hidden", redactedInput)
+		before = len(b.rows(t))
+		req = named("hidden", control.Latest)
+		_, _, err = b.Replay(b.ctx, req)
+		requireFault(t, err, fault.Refused, fault.RunImported, "were not kept")
+		req.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)
+		_, _, err = b.Replay(b.ctx, req)
+		requireFault(t, err, fault.Refused, fault.RunImported, "replaces each mark")
+		require.Len(t, b.rows(t), before)
+		req.Patch = json.RawMessage(`[{"op":"replace","path":"/password","value":"once-more"}]`)
+		r, _, err = b.Replay(b.ctx, req)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"name":"Ada","password":"once-more"}`, string(r.Input))
+
+		b.imported(t, "bare", "")
+		req = named("bare", control.Latest)
+		_, _, err = b.Replay(b.ctx, req)
+		requireFault(t, err, fault.Refused, fault.RunImported, "its input is not here")
+		req.Input = json.RawMessage(`{"name":"Eve"}`)
+		_, _, err = b.Replay(b.ctx, req)
+		require.NoError(t, err)
+	})
 }

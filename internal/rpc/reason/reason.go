@@ -74,7 +74,7 @@ func callers() []Reason {
 		{fault.RunStarting, only(refused), "The run is still being handed over to Temporal.", "Try again in a moment."},
 		{fault.RunNotStarted, only(refused), "The run is queued and has not begun, so there is nothing to pause.", "Wait until it has begun, or cancel it."},
 		{fault.RunCanceling, only(refused), "The run's cancellation was asked for; it is about to end.", "Wait for its end, or terminate it to end it at once."},
-		{fault.RunImported, only(refused), "The run was imported from another engine. It can be read and exported.", "Start a new run of a workflow that is published here."},
+		{fault.RunImported, only(refused), "The run was imported from another engine. It can be read and exported, and replayed with a version that is published here.", "Name a version, or latest, and give what the message says is missing of the input."},
 		{fault.RunTooOld, only(refused), "The run was started by a release whose runs could not be paused yet.", "Let it end, cancel it or terminate it; its replay can be paused."},
 		{fault.ExecutionMissing, only(refused), "Temporal does not know the run; nothing was changed.", "Cancel it to end it; otherwise the reconciler ends it in a while."},
 		{fault.RunElsewhere, only(refused), "Temporal, as this server is connected, does not know the run, which is in another Temporal or may be; nothing was changed. The message and the metadata (`home`, `connected`) name both.", "Operators: point `temporal.address` and `temporal.namespace` back to where the runs are, then try again. A run that is left behind for good is ended by terminating it."},

@@ -152,6 +152,8 @@ func Of(c Control, s State) Answer {
 	switch {
 	case c == Export:
 		return Answer{Effect: Done}
+	case s.Imported && c == Replay:
+		return Answer{Effect: Done, May: fault.RunImported}
 	case s.Imported:
 		return refused(fault.RunImported)
 	case c == Replay:
@@ -237,7 +239,7 @@ func because(c Control, r run.Run, reason string) string {
 	case fault.RunCanceling:
 		return "is about to end, as its cancellation was asked for; terminate it to end it at once"
 	case fault.RunImported:
-		return "was imported: it can be read and exported, and nothing else"
+		return "was imported: it can be read, exported and replayed, and nothing else"
 	case fault.RunTooOld:
 		return "was started by an earlier release, whose runs could not be paused; it can be cancelled and terminated"
 	case fault.ExecutionMissing:

@@ -63,8 +63,9 @@ func TestRules(t *testing.T) {
 		switch {
 		case s.Imported:
 			for _, c := range control.Controls() {
-				require.Equal(t, c != control.Export, is(c).Reason == fault.RunImported, "%s of %s", c, s)
+				require.Equal(t, c != control.Export && c != control.Replay, is(c).Reason == fault.RunImported, "%s of %s", c, s)
 			}
+			require.Equal(t, control.Answer{Effect: control.Done, May: fault.RunImported}, is(control.Replay))
 			continue
 		case s.Status.Terminal():
 			for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -57,6 +58,11 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	if start.Input, err = s.replayInput(ctx, r, req); err != nil {
 		return run.Run{}, false, err
 	}
+	if r.Trigger == run.TriggerImport {
+		if err := checkImported(r, req, start.Input); err != nil {
+			return run.Run{}, false, err
+		}
+	}
 	return s.Start(ctx, start)
 }
 
@@ -74,6 +80,24 @@ func (s *Service) replayInput(ctx context.Context, r run.Run, req ReplayRequest)
 		return original, err
 	}
 	return edit.Patched(orNull(original), orNull(r.Input), req.Patch, run.RedactionMark, s.opts.MaxInputBytes)
+}
+
+// checkImported refuses the replay of an imported run where what it ran, or what it began with, is not here.
+func checkImported(r run.Run, req ReplayRequest, input json.RawMessage) error {
+	lacking := func(what string) error {
+		return fault.New(fault.Refused, fault.RunImported, "run %s was imported, and %s", r.ID, what)
+	}
+	switch {
+	case req.Version == "":
+		return lacking(fmt.Sprintf("what it ran is not here: name the version of %s that is to run, or %s", r.Workflow, Latest))
+	case req.Input != nil: // it was checked already
+		return nil
+	case len(r.Input) == 0:
+		return lacking("its input is not here: give one")
+	case edit.Whole(input, run.RedactionMark) != nil:
+		return lacking("sensitive values of its input were not kept: give the whole input, or a patch that replaces each mark")
+	}
+	return nil
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {

@@ -99,3 +99,24 @@ func TestWithoutTheKeyErrorsAreHidden(t *testing.T) {
 		&run.Problem{Type: "urn:t", Title: "t", Detail: "planted-card"})
 	require.Equal(t, run.Problem{Type: "urn:t", Title: redact.Mark, Detail: redact.Mark}, *step.Error)
 }
+
+func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
+	t.Parallel()
+	kept := newStore(t)
+	v := vault.New(seal.Random("k1"), kept.Originals(), versions{})
+	_, made, err := kept.InsertRun(t.Context(), run.Run{
+		ID: "old", Project: here, Workflow: "a/b", Input: json.RawMessage(`{"n":1,"password":"` + redact.Mark + `"}`),
+		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: at, CreatedAt: at, RequestID: "old", Trigger: run.TriggerImport,
+	}, audit.NewEntry(t.Context(), at, audit.RunImport, here, "old", ""))
+	require.NoError(t, err)
+	require.True(t, made)
+	insert(t, v, kept, "new", "sha256:bb", "old", `{"n":1,"password":"planted-word"}`)
+	r, err := kept.GetRun(t.Context(), here, "new")
+	require.NoError(t, err)
+	require.Equal(t, `{"n":1,"password":"`+redact.Mark+`"}`, string(r.Input), "and nothing else")
+	plain, err := v.Input(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, `{"n":1,"password":"planted-word"}`, string(plain))
+	step := write(t, v, kept, "new", "x", 1, `{"said":"planted-word","n":2}`, nil)
+	require.Equal(t, `{"said":"`+redact.Mark+`","n":2}`, string(step.Output))
+}

@@ -66,8 +66,12 @@ func New(keys *seal.Ring, sealed run.SealedStore, documents run.Documents) *Vaul
 	return &Vault{keys: keys, sealed: sealed, documents: documents, policies: map[string]*redact.Policy{}, known: map[string]*secrecy{}}
 }
 
-// policy returns that of a document. Of a document that is not there, everything is sensitive.
+// policy returns that of a document. Of a document that is not there, everything is sensitive; of an imported run, which never had one
+// here, what usually is.
 func (v *Vault) policy(ctx context.Context, hash string) (*redact.Policy, error) {
+	if hash == "" {
+		return &redact.Policy{}, nil
+	}
 	v.mu.Lock()
 	p := v.policies[hash]
 	v.mu.Unlock()
