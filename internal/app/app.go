@@ -251,7 +251,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		options.Unredacted, options.Codec = s.unredacted, a.codec()
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
-		options.Clock, options.Batches = s.clock, s.batches
+		options.Touched, options.Clock, options.Batches = s.events, s.clock, s.batches
 		options.Quotas = s.quotas
 	}
 	return options
