@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -65,7 +64,7 @@ func TestWakeAnswers(t *testing.T) {
 				f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}
 			}
 			e, _ := connect(t, f.address, nil, nil)
-			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), patience(tt.name == "away"))
 			defer stop()
 			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`))
 			require.Equal(t, "signal r1 signalbox.event", f.called()[0])

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,8 +53,13 @@ func TestConformanceSQLite(t *testing.T) {
 
 func TestConformancePostgres(t *testing.T) {
 	t.Parallel()
+	template := postgres(t)
+	s, err := store.Open(t.Context(), template)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(s.Start(t.Context()), s.Stop(t.Context())))
 	storetest.Run(t, func(t testing.TB) storetest.Opener {
-		o := postgres(t)
+		o := template
+		o.DSN = storetest.PostgresLike(t, template.DSN)
 		return func(t testing.TB) storetest.Store { return start(t, o) }
 	})
 }

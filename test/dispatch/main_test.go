@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 var shared *platform.Shared[*platform.Temporal]
 
 const (
-	soon     = 30 * time.Second
+	soon     = time.Minute
 	patience = 2 * time.Minute // until everything has healed that was broken
 
 	// dispatcherID is that of the project default, on every host (P-D1).

@@ -82,14 +82,19 @@ func TestFrontendInFrontOfTemporal(t *testing.T) {
 
 	// A start whose answer is lost has happened all the same.
 	f.Blackhole(conntest.ToClient)
-	lost, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, err := through.ExecuteWorkflow(lost, client.StartWorkflowOptions{ID: "unknown outcome", TaskQueue: "orders"}, "order", "unknown")
-	require.Error(t, err)
+	patient, lose := context.WithCancel(ctx)
+	defer lose()
+	lost := make(chan error, 1)
+	go func() {
+		_, err := through.ExecuteWorkflow(patient, client.StartWorkflowOptions{ID: "unknown outcome", TaskQueue: "orders"}, "order", "unknown")
+		lost <- err
+	}()
 	require.Eventually(t, func() bool {
 		_, err := direct.DescribeWorkflowExecution(ctx, "unknown outcome", "")
 		return err == nil
 	}, soon, 10*time.Millisecond)
+	lose()
+	require.Error(t, <-lost)
 	f.Restore()
 	var greeting string
 	require.NoError(t, through.GetWorkflow(ctx, "unknown outcome", "").Get(ctx, &greeting))

@@ -14,7 +14,7 @@ import (
 )
 
 // soon bounds what takes milliseconds on an idle machine.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 // Servers that tests share when they do no harm to them, one per database.
 var sqliteServer, postgresServer *platform.Shared[*platform.Server]

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-const soon = 30 * time.Second
+const soon = time.Minute
 
 // stack is a server with its Temporal.
 type stack struct {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon     = 30 * time.Second
+	soon     = time.Minute
 	patience = 2 * time.Minute // until everything has healed that was broken
 
 	hello = "  - greet:\n      set:\n        message: hello\n"

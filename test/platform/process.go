@@ -12,7 +12,7 @@ import (
 )
 
 // stopBudget is how long a process may take to stop by itself before the kit kills it.
-const stopBudget = 15 * time.Second
+const stopBudget = time.Minute
 
 // Log is what a process has written, safe to read while it writes.
 type Log struct {

@@ -121,14 +121,14 @@ func Read(text string) ([]Figure, error) {
 }
 
 // Limit is how long something may take that is to take no longer than aim. On a machine that runs other tests at the same
-// time everything takes longer: only at full length, where tests run one by one, the aim itself counts, otherwise five times
-// as much.
+// time everything takes longer, and now and then it stands still: only at full length, where tests run one by one, the aim
+// itself counts, otherwise five times as much, and some seconds at least.
 func Limit(aim time.Duration) time.Duration {
-	const crowded = 5
+	const crowded, still = 5, 5 * time.Second
 	if Full() {
 		return aim
 	}
-	return crowded * aim
+	return max(crowded*aim, still)
 }
 
 // Within fails the test when a figure is over the [Limit] of its aim.

@@ -13,7 +13,7 @@ import (
 // previousVariable names the server of the release before this one.
 const previousVariable = "SIGNALBOX_PREVIOUS_BIN"
 
-const soon = 30 * time.Second
+const soon = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(platform.Main(m, func(*platform.Suite) {}))
