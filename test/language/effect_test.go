@@ -73,7 +73,7 @@ func TestTimersAreExactEnough(t *testing.T) {
 	t.Parallel()
 	s := newStack(t) // of its own: the others' load is not what is measured
 	branches := "  - all:\n      fork:\n        branches:\n"
-	for n := range 12 {
+	for n := range 25 { // one after the other they would take 20 s
 		branches += fmt.Sprintf("          - rest%d: {wait: {milliseconds: 800}}\n", n)
 	}
 	name := s.Publish(t, platform.Document("timers", branches))

@@ -124,7 +124,7 @@ func Read(text string) ([]Figure, error) {
 // time everything takes longer, and now and then it stands still: only at full length, where tests run one by one, the aim
 // itself counts, otherwise five times as much, and some seconds at least.
 func Limit(aim time.Duration) time.Duration {
-	const crowded, still = 5, 5 * time.Second
+	const crowded, still = 5, 15 * time.Second
 	if Full() {
 		return aim
 	}
