@@ -1,0 +1,99 @@
+package integration_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // to set times of SQLite back
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// setBack makes rows older by two hours: nothing goes that is younger than one.
+func setBack(t *testing.T, store platform.Store, statements ...string) {
+	t.Helper()
+	driver := map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[store.Driver]
+	db, err := sql.Open(driver, store.DSN)
+	require.NoError(t, err)
+	for _, statement := range statements {
+		_, err := db.ExecContext(t.Context(), strings.ReplaceAll(statement, "2h", "7200000000"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+}
+
+// TestWhatIsOverGoes has runs, events and audit entries go that are older, or more, than is to be kept, while what is open stays.
+func TestWhatIsOverGoes(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		s := platform.StartServer(t, options)
+		heard := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: old.news}}}}\n"))
+		sendTogether(t, s, "old.news", 5)
+		for _, r := range runsBy(t, s, heard, 5) {
+			s.Await(t, r.GetId(), soon, "completed")
+		}
+		kid := s.Publish(t, platform.Document("kid", hello))
+		parents := s.Publish(t, platform.Document("parents", subflowVersion(kid, "latest", "Ada", "")))
+		goes := s.Start(t, parents, "{}").GetId()
+		s.Await(t, goes, soon, "completed")
+		open := s.Start(t, s.Publish(t, platform.Document("open", subflowVersion(kid, "latest", "Ada", "")+waits(600))), "{}").GetId()
+		awaitWaiting(t, s, open, "timer")
+		stays := s.Run(t, open).GetChildren()[0]
+		again, err := s.Control(t.Context(), "replay", goes, "once more")
+		require.NoError(t, err)
+		young := s.Await(t, again.GetId(), soon, "completed")
+		s.Terminate()
+		_, ended := s.WaitFor(soon)
+		require.True(t, ended)
+
+		setBack(t, store,
+			`UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE id NOT IN ('`+young.GetId()+`', '`+young.GetChildren()[0]+`')`,
+			`UPDATE events SET received_at = received_at - 2h WHERE id <> 'old.news-4'`)
+		options.Env = []string{
+			"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h", "SIGNALBOX_RETENTION_EVENTS_MAX_AGE=1h", "SIGNALBOX_RETENTION_AUDIT_MAX_COUNT=3",
+		}
+		s = platform.StartServer(t, options)
+		platform.Eventually(t, soon, func() string {
+			if left := len(s.AllRuns(t, "", 100)); left != 4 {
+				return fmt.Sprintf("%d runs are left", left)
+			}
+			return ""
+		})
+		for _, id := range []string{open, stays, young.GetId(), young.GetChildren()[0]} {
+			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "show", id).Code, "what is open, in use or young stays")
+		}
+		require.Equal(t, "waiting", s.Run(t, open).GetStatus())
+		// What names it goes on to do so.
+		require.Equal(t, goes, s.Run(t, young.GetId()).GetReplayOf())
+		require.Equal(t, goes, exported(t, s, young.GetId()).Run.ReplayOf)
+		for _, args := range [][]string{{"show"}, {"steps"}, {"export"}, {"watch"}, {"cancel", "--reason", "x"}, {"replay", "--reason", "x"}} {
+			requireOneLine(t, s.CLI(t, append([]string{"run", args[0], goes}, args[1:]...)...), platform.ExitNotFound, "RUN_NOT_FOUND")
+		}
+		platform.Eventually(t, soon, func() string {
+			listed := s.CLI(t, "event", "list", "-o", "json").Stdout
+			if n := strings.Count(listed, `"id": "old.news-`); n != 1 || !strings.Contains(listed, "old.news-4") {
+				return fmt.Sprintf("%d events are left: %s", n, listed)
+			}
+			return ""
+		})
+		require.Equal(t, platform.ExitOK, s.CLI(t, "event", "show", "old.news-4").Code, "also where the run that it started is gone")
+		platform.Eventually(t, soon, func() string {
+			entries := s.CLI(t, "audit", "list", "-o", "json").Stdout
+			if n := strings.Count(entries, `"action"`); n > 4 || !strings.Contains(entries, "retention.delete") {
+				return fmt.Sprintf("%d entries are left: %s", n, entries)
+			}
+			return ""
+		})
+		_, metrics, err := s.Get(t.Context(), "/metrics")
+		require.NoError(t, err)
+		require.Contains(t, metrics, `signalbox_retention_deleted_total{kind="runs"} 7`)
+		// What is gone is forgotten, and what is there goes on.
+		sendTogether(t, s, "old.news", 1)
+		runsBy(t, s, heard, 1)
+	})
+}
