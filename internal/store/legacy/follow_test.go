@@ -89,17 +89,34 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 }
 
 // TestMoreThanOnePassReads has more runs than one pass reads, and followers that come and go.
-func TestMoreThanOnePassReads(t *testing.T) {
+// TestTimesTellOfWhatIsNew has the round stand behind what is added.
+func TestTimesTellOfWhatIsNew(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *store.Store) {
-		const runs = 5_200
-		series := fmt.Sprintf("generate_series(1, %d) AS s(value)", runs)
-		id := "lpad(CAST(value AS TEXT), 8, '0')"
-		if from.driver == sqldb.SQLite {
-			series = fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n)", runs)
-			id = "printf('%08d', value)"
+		from.exec(t, `ALTER TABLE workflow_runs ADD COLUMN updated_at TIMESTAMPTZ`)
+		from.add(t, "a", importedAt)
+		require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, importedAt))
+		here := connect(t, from.driver, from.into)
+		later := importedAt
+		for n := range 3 { // the marks move on
+			later = later.Add(3 * time.Minute)
+			id := fmt.Sprintf("b%d", n)
+			from.add(t, id, later)
+			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
+			require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, later))
+			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`, later.Format("2006-01-02 15:04:05-07:00")))
+			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
+			require.Equal(t, cutover.Pass{Changed: 1, Settled: 1}, from.pass(t, to, later), "updated_at tells of what has changed")
 		}
-		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT `+id+`, 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
+	})
+}
+
+func TestMoreThanOnePassReads(t *testing.T) {
+	t.Parallel()
+	onSQLite(t, func(t *testing.T, from old, to *store.Store) {
+		const runs = 5_200
+		series := fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n)", runs)
+		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT printf('%08d', value), 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
 		from.exec(t, `UPDATE workflow_runs SET created_at = '2026-03-01 12:00:01+00:00' WHERE id = '00005200'`)
 		at := importedAt
 		require.Equal(t, cutover.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
