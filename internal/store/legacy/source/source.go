@@ -162,6 +162,10 @@ func (s *Source) News(ctx context.Context, marks map[string]any, after any, limi
 		args       []any
 	)
 	for _, column := range slices.Sorted(maps.Keys(marks)) {
+		if marks[column] == nil { // there was no value yet
+			conditions = append(conditions, column+" IS NOT NULL")
+			continue
+		}
 		args = append(args, marks[column])
 		conditions = append(conditions, column+" >= "+s.mark(len(args)))
 	}
@@ -173,7 +177,7 @@ func (s *Source) News(ctx context.Context, marks map[string]any, after any, limi
 	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d", Runs, condition, limit), args) //nolint:unqueryvet // every column is kept
 }
 
-// Newest returns the latest values of the columns of times that tell of new and changed runs; of an empty table none.
+// Newest returns the latest values of the columns of times that tell of new and changed runs; nil where there is none.
 func (s *Source) Newest(ctx context.Context) (map[string]any, error) {
 	out := map[string]any{}
 	for _, names := range []string{"created_at", "updated_at|modified_at"} {
@@ -185,7 +189,8 @@ func (s *Source) Newest(ctx context.Context) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(list) > 0 && list[0]["newest"] != nil {
+		out[column] = nil
+		if len(list) > 0 {
 			out[column] = list[0]["newest"]
 		}
 	}
