@@ -125,11 +125,11 @@ func (s *step) record() StepRecord {
 	}
 	var cut bool
 	if r.Input, cut = payload.Preview(s.input, MaxRecordedPayload); cut {
-		r.Truncated = append(r.Truncated, "input")
+		r.Truncated, r.wholeInput = append(r.Truncated, "input"), s.input
 	}
 	if s.hasOutput {
 		if r.Output, cut = payload.Preview(s.output, MaxRecordedPayload); cut {
-			r.Truncated = append(r.Truncated, "output")
+			r.Truncated, r.wholeOutput = append(r.Truncated, "output"), s.output
 		}
 	}
 	return r

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 )
 
 // Status of a step or a run, as operators see it.
@@ -65,9 +66,21 @@ type StepRecord struct {
 	// Truncated names the payloads ("input", "output") that were over MaxRecordedPayload.
 	Truncated []string   `json:"truncated,omitempty"`
 	Error     *dsl.Error `json:"error,omitempty"`
+	// InputShown and OutputShown are what may be shown in place of truncated payloads, where that is less than they hold. Whoever runs
+	// the machine sets them.
+	InputShown  json.RawMessage `json:"-"`
+	OutputShown json.RawMessage `json:"-"`
 	// Attempts are the real tries of a call or a try task, the latest 50.
 	Attempts []AttemptRecord `json:"attempts,omitempty"`
+
+	wholeInput, wholeOutput any
 }
+
+// Whole returns the payloads that are truncated in the record, as they are; nil for those that are not. They are not to be changed.
+func (r *StepRecord) Whole() (input, output any) { return r.wholeInput, r.wholeOutput }
+
+// Preview is how a payload is recorded that is over MaxRecordedPayload.
+func Preview(v any) json.RawMessage { return payload.Beginning(v) }
 
 // AttemptRecord is one real try.
 type AttemptRecord struct {

@@ -152,7 +152,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
-		ServerID: serverID, Keys: a.keys, Limits: flowLimits(cfg), Log: a.log, Now: now,
+		ServerID: serverID, Keys: a.keys, Sensitive: safe.Sensitive, Limits: flowLimits(cfg), Log: a.log, Now: now,
 	}, rows, documents, tap)
 	starter := safe.Engine(a.engine)
 	a.then(step{writer, false}, step{manager, false})

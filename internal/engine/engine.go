@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,8 @@ type Options struct {
 	ServerID string
 	// Keys seal what Temporal keeps.
 	Keys *seal.Ring
+	// Sensitive returns the texts that are to be hidden in values of a run; nil: there are none.
+	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
 	// Limits of the interpreter: workers and repairs must have the same.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -84,7 +87,9 @@ func New(opts Options, store projection.Store, documents *Documents, tap *projec
 	e.Requests = steer.New(steer.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
 	})
-	e.Teller = kin.New(kin.Options{Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit})
+	e.Teller = kin.New(kin.Options{
+		Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit, Sensitive: opts.Sensitive,
+	})
 	return e
 }
 
@@ -147,6 +152,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered,
+		Sensitive: r.Secrecy,
 	})
 	if err == nil {
 		return handle.GetRunID(), nil

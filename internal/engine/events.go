@@ -36,16 +36,19 @@ type Events interface {
 // run goes on in another execution when its worker gets to it.
 const signalLimit = "limit for signal events"
 
-// Wake hands an event, in its CloudEvents JSON form, to a run that listens. Handing it over again changes nothing. The
+// Wake hands an event, in its CloudEvents JSON form, to a run that listens, with the texts that are sensitive in it. Handing it over
+// again changes nothing. The
 // errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that are not there to be woken, and faults: Refused for an event that
 // Temporal will never take, Unavailable for what may succeed later.
-func (e *Engine) Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage) error {
+func (e *Engine) Wake(
+	ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string,
+) error {
 	c, err := e.temporal()
 	if err != nil {
 		return err
 	}
 	err = c.SignalWorkflow(ctx, contract.WorkflowID(runID), "", contract.WakeSignal,
-		flow.Wake{Listener: listener, Position: position, Event: cloudEvent})
+		flow.Wake{Listener: listener, Position: position, Event: cloudEvent, Sensitive: sensitive})
 	if err == nil {
 		return nil
 	}
@@ -103,7 +106,7 @@ func (w eventWork) emit(ctx context.Context, r flow.EmitRequest) error {
 	if err != nil {
 		return refused(err)
 	}
-	parsed.RunID = r.RunID
+	parsed.RunID, parsed.Sensitive = r.RunID, r.Sensitive
 	giver := auth.Actor{Kind: auth.KindSystem, Name: "run " + r.RunID}
 	_, err = w.events.Publish(auth.WithActor(ctx, giver), r.Project, []event.Event{parsed})
 	return refused(err)

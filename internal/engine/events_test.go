@@ -66,7 +66,7 @@ func TestWakeAnswers(t *testing.T) {
 			e, _ := connect(t, f.address, nil, nil)
 			ctx, stop := context.WithTimeout(t.Context(), patience(tt.name == "away"))
 			defer stop()
-			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`))
+			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`), nil)
 			require.Equal(t, "signal r1 signalbox.event", f.called()[0])
 			require.Equal(t, flow.Wake{Listener: "l1", Position: 7, Event: json.RawMessage(`{"id":"1"}`)}, got)
 			switch {
@@ -84,7 +84,7 @@ func TestWakeAnswers(t *testing.T) {
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil, nil)
-	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil), fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
 }
 
 // inbox stands in for the service that keeps events.

@@ -47,6 +47,9 @@ type Event struct {
 	Reason string
 	// Original is what the marks in Subject, Extensions and Data stand for; nil where there are none. Who shows events does not read it.
 	Original *Original
+	// Sensitive are the texts that are to be hidden in it wherever they come up: given with an event that a run emits, and told with one
+	// that was opened, for those who get it. They are kept in Original alone.
+	Sensitive []string
 	// Opened tells that there were marks, and that what they stand for is in their place again: it must not get into what is shown.
 	Opened bool
 }

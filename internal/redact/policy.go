@@ -68,6 +68,15 @@ type Policy struct {
 	room     int               // how many parts of schemas may still be looked at
 }
 
+// Inherited is what is sensitive in a run beside what its own document says.
+type Inherited struct {
+	// Texts are hidden wherever they come up. In a continued execution, what was found so far is among them.
+	Texts []string `json:"texts,omitempty"`
+	// Documents are the hashes of those whose places count too, All tells that everything is sensitive.
+	Documents []string `json:"documents,omitempty"`
+	All       bool     `json:"all,omitempty"`
+}
+
 // Everything is the policy for runs of which nothing is known: all of it is sensitive.
 func Everything() *Policy { return &Policy{all: true} }
 

@@ -1,8 +1,10 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -53,17 +55,13 @@ func (t *Taint) Texts() []string { return slices.Sorted(maps.Keys(t.values)) }
 
 // build makes the replacer. A longer text goes before one that it contains.
 func (t *Taint) build() {
-	variants := map[string]bool{}
+	all := map[string]bool{}
 	for value := range t.values {
-		quoted := quote(value)
-		for _, v := range []string{
-			value, url.QueryEscape(value), url.PathEscape(value), quoted[1 : len(quoted)-1],
-			base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
-		} {
-			variants[v] = true
+		for _, v := range variants(value) {
+			all[v] = true
 		}
 	}
-	ordered := slices.SortedFunc(maps.Keys(variants), func(a, b string) int {
+	ordered := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
 	pairs := make([]string, 0, 2*len(ordered))
@@ -73,6 +71,15 @@ func (t *Taint) build() {
 	t.replacer = strings.NewReplacer(pairs...)
 }
 
+// variants are the forms in which a text is looked for.
+func variants(value string) []string {
+	quoted := quote(value)
+	return []string{
+		value, url.QueryEscape(value), url.PathEscape(value), quoted[1 : len(quoted)-1],
+		base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+	}
+}
+
 // Text puts marks into a text, and tells whether it had to.
 func (t *Taint) Text(text string) (string, bool) {
 	if !t.Any() || len(text) < shortest {
@@ -80,6 +87,41 @@ func (t *Taint) Text(text string) (string, bool) {
 	}
 	clean := t.replacer.Replace(text)
 	return clean, clean != text
+}
+
+// In returns those of the texts that come up in JSON values, sorted: what somebody must know who gets the values and nothing else.
+func (t *Taint) In(values ...json.RawMessage) []string {
+	if !t.Any() {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, value := range values {
+		decoder := json.NewDecoder(bytes.NewReader(value))
+		decoder.UseNumber()
+		for token, err := decoder.Token(); err == nil; token, err = decoder.Token() {
+			switch token := token.(type) {
+			case string:
+				t.find(token, found)
+			case json.Number:
+				if t.values[token.String()] {
+					found[token.String()] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// find notes which texts come up in another one.
+func (t *Taint) find(text string, found map[string]bool) {
+	if _, known := t.Text(text); !known {
+		return
+	}
+	for value := range t.values {
+		if !found[value] && slices.ContainsFunc(variants(value), func(v string) bool { return strings.Contains(text, v) }) {
+			found[value] = true
+		}
+	}
 }
 
 // maxName is the longest name whose beginning matters; of longer ones only the end is looked at.

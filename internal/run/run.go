@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // Status is where a run is in its life.
@@ -131,9 +132,8 @@ type Run struct {
 	// StartedAt is when it was first executed; zero before.
 	StartedAt time.Time
 	// EndedAt is zero while it is open.
-	EndedAt    time.Time
-	StepsTotal int64
-	StepsDone  int64
+	EndedAt               time.Time
+	StepsTotal, StepsDone int64
 	// Input and Output are JSON; nil where a list leaves them out or there is none yet.
 	Input, Output json.RawMessage
 	Error         *Problem
@@ -156,6 +156,8 @@ type Run struct {
 	Redacted bool
 	// Originals are to be kept with a run that is inserted; empty in what is read.
 	Originals []Original
+	// Secrecy is given with a run that is inserted or started, and never read from its row.
+	Secrecy redact.Inherited
 
 	// LegacyEngine is the engine that an imported run ran on; empty for every other run, and where the source named none.
 	LegacyEngine string
@@ -225,6 +227,9 @@ type Step struct {
 	Sequence int64
 	// Position is the place in Temporal's history that it was last written from.
 	Position int64
+	// InputShown and OutputShown, where they are not nil, may be shown in place of Input and Output: beginnings of what is too large to be
+	// kept, in which nothing could be found any more. They are given, and never read.
+	InputShown, OutputShown json.RawMessage
 	// Original is to be kept with a step that is written; nil in what is read, and where nothing was hidden.
 	Original *Original
 }
@@ -241,6 +246,9 @@ type Update struct {
 	State *State
 	// Steps carry their own positions.
 	Steps []Step
+	// Sensitive are the texts that have stood at sensitive places of the run, as its interpretation has found them so far: the same from
+	// the same history, in whatever process.
+	Sensitive []string
 	// Taint is what was found sensitive, to be kept in any case; nil where nothing new was.
 	Taint *Original
 }
@@ -264,11 +272,10 @@ type State struct {
 	// does not know it.
 	StartedAt time.Time
 	// EndedAt is set with a terminal status.
-	EndedAt    time.Time
-	Output     json.RawMessage
-	Error      *Problem
-	StepsTotal int64
-	StepsDone  int64
+	EndedAt               time.Time
+	Output                json.RawMessage
+	Error                 *Problem
+	StepsTotal, StepsDone int64
 	// Original is to be kept with the state; nil where nothing was hidden.
 	Original *Original
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -30,6 +31,8 @@ type StartRequest struct {
 	InputOf func(*dsl.Document) (json.RawMessage, error)
 	// InputHidden tells that the caller does not see all of the input: no error may quote it.
 	InputHidden bool
+	// Sensitive are texts that are to be hidden in the run wherever they come up, as they are in what its input is from.
+	Sensitive []string
 	// RunID may be empty: the server makes one. Whoever gives one gives it to the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
@@ -259,7 +262,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
-		ReplayOf: req.ReplayOf, Parent: req.Parent,
+		ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
 	if r.RequestID == "" {
 		r.RequestID = r.ID

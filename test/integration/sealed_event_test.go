@@ -14,11 +14,16 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// roused begins with an event that is found by what is sensitive in it, tells of it in another one, and waits for a third.
+// roused begins with an event that is found by what is sensitive in it, tells of it in another one, and waits for a third, by a correlation
+// key whose value is sensitive.
 const roused = `  - tell:
       emit: {event: {with: {type: told, source: /roused, data: {note: '${ "it says " + .[0].data.password }'}}}}
   - hear:
-      listen: {to: {one: {with: {type: news, data: '${ (.token | length) == 19 }'}}}}
+      listen:
+        to:
+          one:
+            with: {type: news, data: '${ (.token | length) == 19 }'}
+            correlate: {who: {from: '("it says planted-in-an-" + .data.kind)', expect: '${ .data.note }'}}
   - measure:
       set: {heard: '${ .[0].token | length }', marked: '${ .[0].token | contains("redacted") }'}
 `
@@ -30,7 +35,7 @@ func rouse(t *testing.T, s *platform.Server) string {
 	give(t, s, "rouse", `{"password":"`+plantedEvent+`", "n": 1.0}`)
 	id := runsBy(t, s, name, 1)[0].GetId()
 	s.Await(t, id, soon, "waiting")
-	give(t, s, "news", `{"token":"`+plantedNews+`"}`)
+	give(t, s, "news", `{"token":"`+plantedNews+`", "kind":"event"}`)
 	r := s.Await(t, id, soon, "completed")
 	require.JSONEq(t, `{"heard":19,"marked":false}`, r.GetOutput().GetJson(), "it was given what was sent")
 	return id

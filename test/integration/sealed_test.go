@@ -29,7 +29,34 @@ const (
 	plantedResult = "planted-in-a-result"
 	plantedEvent  = "planted-in-an-event"
 	plantedNews   = "planted-in-the-news"
+	plantedOnce   = "planted-in-a-grant"
+	plantedKid    = "planted-by-a-child"
 )
+
+// granted passes on at once what it gets, in an event and to a child, and has something from the child that its own document says nothing of.
+const granted = `  - ask:
+      call: http
+      with: {method: post, endpoint: '%[1]s/grant'}
+  - tell:
+      emit: {event: {with: {type: granted, data: {note: '${ "it is " + .access_token }'}}}}
+  - kid:
+      run: {workflow: {namespace: %[2]s, name: heir, version: latest, input: {note: '${ "from " + .data.note }'}}}
+  - keep:
+      set: {got: '${ .told }'}
+`
+
+// heir fetches something and gives it back under a name that says nothing.
+const heir = `  - ask:
+      call: http
+      with: {method: post, endpoint: '%[1]s/heirloom'}
+  - give:
+      set: {told: '${ "kid says " + .password }'}
+`
+
+// hearsay begins with what another run has emitted.
+const hearsay = `  - keep:
+      set: {said: '${ "heard: " + .[0].data.note }'}
+`
 
 // secretive passes its secrets on, gets another one, and fails with all of them in the error.
 const secretive = `  - ask:
@@ -54,6 +81,12 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 		})
 		site.Handle("POST /echo", func(c origin.Call) origin.Answer {
 			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Body + " " + plantedName + " " + plantedPlace, Type: "text/plain"}
+		})
+		site.Handle("POST /grant", func(origin.Call) origin.Answer {
+			return origin.Answer{Status: http.StatusOK, Body: `{"access_token":"` + plantedOnce + `"}`}
+		})
+		site.Handle("POST /heirloom", func(origin.Call) origin.Answer {
+			return origin.Answer{Status: http.StatusOK, Body: `{"password":"` + plantedKid + `"}`}
 		})
 		temporal := platform.StartTemporal(t)
 		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
@@ -83,6 +116,10 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 		roused := rouse(t, s)
 		nowhere(t, "answers", answers(t, s, id)+answers(t, s, roused)+told(t, s))
 		nowhere(t, "what Temporal shows", visible(t, temporal.Address, id)+visible(t, temporal.Address, roused))
+		for _, of := range bequeath(t, s, site.URL) {
+			nowhere(t, "what others were given", given(t, s, of)+visible(t, temporal.Address, of))
+		}
+		nowhere(t, "events", s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
 		unredacted(t, s, id, input)
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
@@ -100,15 +137,59 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 func nowhere(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
-	for _, planted := range []string{plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews} {
+	for _, planted := range []string{plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews, plantedOnce, plantedKid} {
 		if at := strings.Index(text, planted); at >= 0 {
 			t.Errorf("%s is in %s: …%q…", planted, where, text[max(0, at-300):min(len(text), at+100)])
 		}
 	}
 }
 
+// bequeath has a run pass on what it has just got, and a batch replay it, and returns all runs that had part in it.
+func bequeath(t *testing.T, s *platform.Server, site string) []string {
+	t.Helper()
+	heirs := s.Publish(t, platform.Document("heir", fmt.Sprintf(heir, site)))
+	hearers := s.Publish(t, platform.Document("hearsay", hearsay, "schedule: {on: {one: {with: {type: granted}}}}\n"))
+	grants := s.Publish(t, platform.Document("granted", fmt.Sprintf(granted, site, strings.TrimSuffix(heirs, "/heir"))))
+	id := s.Start(t, grants, `{}`).GetId()
+	r := s.Await(t, id, soon, "completed")
+	require.JSONEq(t, `{"got":"kid says `+redact.Mark+`"}`, r.GetOutput().GetJson())
+	list, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"got":"kid says `+plantedKid+`"}`, list.Msg.GetRun().GetOutput().GetJson())
+	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", RunIds: []string{id}, Rate: 500})
+	require.Eventually(t, func() bool { return len(s.AllRuns(t, heirs, 9)) == 2 && len(s.AllRuns(t, hearers, 9)) == 2 }, soon, 20*time.Millisecond)
+	nowhere(t, "a batch", s.CLI(t, "batch", "show", b.GetId(), "-o", "json").String())
+	ids := []string{id}
+	for _, name := range []string{heirs, hearers, grants} {
+		for _, one := range s.AllRuns(t, name, 9) {
+			done := s.Await(t, one.GetId(), soon, "completed")
+			require.True(t, done.GetRedacted(), name)
+			if name == hearers {
+				require.JSONEq(t, `{"said":"heard: it is `+redact.Mark+`"}`, done.GetOutput().GetJson())
+				require.Contains(t, done.GetInput().GetJson(), `"it is `+redact.Mark+`"`)
+			}
+			if name == heirs {
+				require.JSONEq(t, `{"note":"from it is `+redact.Mark+`"}`, done.GetInput().GetJson())
+			}
+		}
+		ids = append(ids, s.AllRuns(t, name, 1)[0].GetId())
+	}
+	return ids[1:]
+}
+
 // answers is everything that is shown of a run.
 func answers(t *testing.T, s *platform.Server, id string) string {
+	t.Helper()
+	var all strings.Builder
+	all.WriteString(given(t, s, id))
+	for _, args := range [][]string{{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
+		all.WriteString(s.CLI(t, args...).String())
+	}
+	return all.String()
+}
+
+// given is everything that the API answers with about a run, and about all of them.
+func given(t *testing.T, s *platform.Server, id string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, path := range []string{
@@ -120,9 +201,6 @@ func answers(t *testing.T, s *platform.Server, id string) string {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, status, path+": "+body)
 		all.WriteString(body)
-	}
-	for _, args := range [][]string{{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
-		all.WriteString(s.CLI(t, args...).String())
 	}
 	return all.String()
 }

@@ -56,7 +56,7 @@ func newAlone(t *testing.T, name, tasks string, limits flow.Limits) *alone {
 
 func (a *alone) Document(context.Context, string) (*dsl.Document, error) { return a.doc, nil }
 
-func (a *alone) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord) {}
+func (a *alone) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {}
 
 func (a *alone) listen(_ context.Context, r flow.ListenRequest) error {
 	a.listeners <- r

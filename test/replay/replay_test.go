@@ -45,7 +45,7 @@ type ledger struct {
 	steps map[int64]interp.StepRecord
 }
 
-func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps []interp.StepRecord) {
+func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps []interp.StepRecord, _ []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if run != nil {

@@ -35,6 +35,8 @@ type ChildRequest struct {
 	Input    json.RawMessage `json:"input"`
 	// Awaited tells that the parent is to be told of its end, by ChildEnded.
 	Awaited bool `json:"awaited,omitempty"`
+	// Sensitive are the texts in the input that have stood at sensitive places of the parent.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // ChildStarted answers a ChildRequest.
@@ -57,6 +59,8 @@ type ChildEnded struct {
 	// Output is that of a completed run, Error that of one which failed, timed out or was terminated.
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  *dsl.Error      `json:"error,omitempty"`
+	// Sensitive are the texts that are to be hidden in them.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // terminated is the status of a run that was ended in Temporal, which is none of the interpreter's.
@@ -72,7 +76,7 @@ func (d *driver) startChild(e interp.StartChild) {
 	}
 	future, cancel := d.storeActivity(ChildActivity, ChildRequest{
 		Project: d.in.Project, Parent: d.in.RunID, Path: e.Path, Key: e.Key, Workflow: e.Workflow, Version: e.Version,
-		Input: input, Awaited: e.Awaited,
+		Input: input, Awaited: e.Awaited, Sensitive: d.lookout.In(input),
 	})
 	d.pending = append(d.pending, &effect{kind: childEffect, id: e.ID, future: future, cancel: cancel, child: e.Key})
 }
@@ -150,6 +154,7 @@ func (d *driver) reunite() {
 		d.newTask()
 		d.events += eventsPerSignal
 		d.part(ended.Key)
+		d.lookout.Learn(ended.Sensitive...)
 		d.machine.ChildEnded(ended.Key, ended.result(), workflow.Now(d.ctx))
 	}
 }

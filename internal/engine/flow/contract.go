@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // Documents gives the documents runs are pinned to.
@@ -22,8 +23,8 @@ type Sink interface {
 	// Records is called in a workflow task with what changed. It must not block. Replays call it again with the same
 	// records at the same positions, so a position at or below one already stored is old news. Positions grow within
 	// a run; what a workflow task says counts only once Temporal has accepted that task. run is nil when it did not
-	// change.
-	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord)
+	// change. sensitive are all texts that have stood at sensitive places so far; it only ever grows, and is not to be changed.
+	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string)
 }
 
 // Execution is one Temporal execution of a run.
@@ -55,6 +56,8 @@ type Input struct {
 	Chain int `json:"chain,omitempty"`
 	// Snapshot is the machine's state in a continued execution.
 	Snapshot []byte `json:"snapshot,omitempty"`
+	// Sensitive is what is to be hidden in the run beside what its document says.
+	Sensitive redact.Inherited `json:"sensitive,omitzero"`
 	// Unlisten are listeners that the execution before was about to give up.
 	Unlisten []string `json:"unlisten,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/lookout"
 )
 
 // Events a history grows by.
@@ -35,6 +36,9 @@ type driver struct {
 	wakes     workflow.ReceiveChannel
 	controls  workflow.ReceiveChannel // nil for a run that takes none
 	children  workflow.ReceiveChannel // nil for a run that has none
+	lookout   *lookout.Lookout
+	changed   *interp.RunRecord // records that were looked at and not handed over yet
+	steps     []interp.StepRecord
 
 	pending []*effect // in the order of their start
 	parting []string  // keys of the runs whose ends a canceled run waits for
@@ -88,7 +92,9 @@ func (d *driver) run() (json.RawMessage, error) {
 			d.publish() // what settled since the last Advance is in no later execution
 			return nil, d.continueAsNew(snapshot)
 		}
-		d.perform(d.machine.Advance(workflow.Now(d.ctx)))
+		effects := d.machine.Advance(workflow.Now(d.ctx))
+		d.look() // first: what leaves the run is told with what is sensitive in it
+		d.perform(effects)
 		d.farewell()
 		d.publish()
 		outcome, done := d.machine.Done()
@@ -107,12 +113,23 @@ func (d *driver) run() (json.RawMessage, error) {
 	}
 }
 
+// look takes the records of what changed.
+func (d *driver) look() {
+	run, steps := d.machine.TakeRecords()
+	d.lookout.Look(run, steps)
+	if run != nil {
+		d.changed = run
+	}
+	d.steps = append(d.steps, steps...)
+}
+
 // publish hands over what changed.
 func (d *driver) publish() {
-	run, steps := d.machine.TakeRecords()
-	if run != nil || len(steps) > 0 {
-		d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), run, steps)
+	d.look()
+	if d.changed != nil || len(d.steps) > 0 {
+		d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changed, d.steps, d.lookout.All())
 	}
+	d.changed, d.steps = nil, nil
 }
 
 // await blocks until something happens outside.
@@ -316,6 +333,7 @@ func (d *driver) continueAsNew(snapshot []byte) error {
 	next.Input, next.Snapshot = nil, snapshot
 	next.Chain++
 	next.Unlisten = d.leaving()
+	next.Sensitive = d.lookout.Carried(d.limits.SnapshotBytes - len(snapshot))
 	return workflow.NewContinueAsNewError(d.ctx, d.info.WorkflowType.Name, next)
 }
 

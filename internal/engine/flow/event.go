@@ -44,6 +44,8 @@ type EmitRequest struct {
 	RunID   string `json:"runId"`
 	// Event is its CloudEvents JSON form, with ID, source and time: publishing it again is a duplicate.
 	Event json.RawMessage `json:"event"`
+	// Sensitive are the texts in it that have stood at sensitive places of the run.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // Wake is the payload of the signal that hands an event to a run that listens (contract.WakeSignal).
@@ -51,6 +53,8 @@ type Wake struct {
 	Listener string          `json:"listener"`
 	Position int64           `json:"position"`
 	Event    json.RawMessage `json:"event"` // CloudEvents JSON form
+	// Sensitive are the texts that are to be hidden in it.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 const (
@@ -76,6 +80,7 @@ func (d *driver) hear(all bool) {
 		if err != nil {
 			continue // no event that this run could have asked for
 		}
+		d.lookout.Learn(wake.Sensitive...)
 		d.machine.Deliver(wake.Listener, wake.Position, event, workflow.Now(d.ctx))
 		if spent := d.machine.Spent(); spent-mark >= d.limits.Machine.AdvanceFuel {
 			mark = spent
@@ -128,7 +133,9 @@ func (d *driver) emit(e interp.Emit) {
 	if err != nil {
 		panic(fmt.Sprintf("encode an event: %v", err)) // expressions give only what JSON can hold
 	}
-	future, cancel := d.storeActivity(EmitActivity, EmitRequest{Project: d.in.Project, RunID: d.in.RunID, Event: event})
+	future, cancel := d.storeActivity(EmitActivity, EmitRequest{
+		Project: d.in.Project, RunID: d.in.RunID, Event: event, Sensitive: d.lookout.In(event),
+	})
 	d.pending = append(d.pending, &effect{kind: emitEffect, id: e.ID, future: future, cancel: cancel})
 }
 

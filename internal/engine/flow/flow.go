@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // loadTimeout bounds a document's loading: the workflow's goroutine may not be away for a second.
@@ -24,11 +25,13 @@ type Workflow struct {
 	docs   Documents
 	sink   Sink
 	limits Limits
+
+	policies policies
 }
 
 // New makes the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
 func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflow {
-	return &Workflow{ctx: ctx, docs: docs, sink: sink, limits: limits}
+	return &Workflow{ctx: ctx, docs: docs, sink: sink, limits: limits, policies: policies{known: map[string]*redact.Policy{}}}
 }
 
 // Barrier is the implementation of BarrierActivity.
@@ -41,7 +44,7 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	info := workflow.GetInfo(ctx)
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driver{
-		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, limits: w.limits,
+		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, limits: w.limits, lookout: w.lookout(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 	}
@@ -52,15 +55,19 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	return d.run()
 }
 
+func (w *Workflow) document(hash string) (*dsl.Document, error) {
+	loading, done := context.WithTimeout(w.ctx, loadTimeout)
+	defer done()
+	return w.docs.Document(loading, hash) //nolint:wrapcheck // whoever asks says for whom
+}
+
 // machine makes or restores the machine. What goes wrong here is not the run's fault: a panic fails the workflow task,
 // and Temporal gives it to a worker again.
 func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	if in.Interpreter < 1 || in.Interpreter > interp.Version {
 		panic(fmt.Sprintf("run %q needs interpreter %d, this worker has %d: it is for a newer worker", in.RunID, in.Interpreter, interp.Version))
 	}
-	loading, done := context.WithTimeout(w.ctx, loadTimeout)
-	defer done()
-	doc, err := w.docs.Document(loading, in.DocumentHash)
+	doc, err := w.document(in.DocumentHash)
 	if err != nil {
 		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
 	}

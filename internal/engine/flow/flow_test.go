@@ -48,11 +48,13 @@ type ledger struct {
 	positions []int64
 	runs      []interp.RunRecord
 	steps     map[int64]interp.StepRecord
+	sensitive []string
 }
 
-func (l *ledger) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord) {
+func (l *ledger) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.sensitive = sensitive
 	l.positions = append(l.positions, position)
 	if run != nil {
 		l.runs = append(l.runs, *run)

@@ -49,6 +49,8 @@ type Options struct {
 	Client func() (client.Client, error)
 	// Absent tells why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
 	Absent func(ctx context.Context, runID string) error
+	// Sensitive returns the texts that are to be hidden in values of a run; nil: there are none.
+	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
 	// Address is where Temporal is, and SignalLimit what its refusal of a signal says that another execution will take.
 	Address, SignalLimit string
 }
@@ -71,6 +73,9 @@ func (t *Teller) TellParent(ctx context.Context, r run.Run) error {
 	}
 	ended, err := t.ending(ctx, c, r)
 	if err != nil {
+		return err
+	}
+	if ended.Sensitive, err = t.sensitive(ctx, ended); err != nil {
 		return err
 	}
 	return t.deliver(ctx, c, r, ended)
@@ -161,6 +166,18 @@ func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
 	return ended, nil
 }
 
+// sensitive are the texts that the parent is to hide in what it is told.
+func (t *Teller) sensitive(ctx context.Context, ended flow.ChildEnded) ([]string, error) {
+	if t.opts.Sensitive == nil {
+		return nil, nil
+	}
+	problem, err := json.Marshal(ended.Error)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error of run %s: %w", ended.RunID, err)
+	}
+	return t.opts.Sensitive(ctx, ended.RunID, ended.Output, problem)
+}
+
 func (t *Teller) unanswered(err error) error {
 	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal at %s does not answer: %v", t.opts.Address, err).
 		WithRetry(retryAfter).WithCause(err)
@@ -178,6 +195,7 @@ type childWork struct{ children Children }
 func (w childWork) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
 	started, err := w.children.Start(ctx, child.Request{
 		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version, Input: r.Input, Awaited: r.Awaited,
+		Sensitive: r.Sensitive,
 	})
 	if err != nil {
 		return flow.ChildStarted{}, refusedChild(err)

@@ -18,7 +18,8 @@ import (
 // collector is the sink of a rebuild.
 type collector struct{ update run.Update }
 
-func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord) {
+func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+	c.update.Sensitive = sensitive
 	add(&c.update, position, r, steps)
 }
 

@@ -57,7 +57,7 @@ func (t *Tap) OnFailure(fn func(workflowID string, why *workflowservice.RespondW
 var _ flow.Sink = (*Tap)(nil)
 
 // Records implements [flow.Sink].
-func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord) {
+func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.records[e]
@@ -65,6 +65,7 @@ func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, ste
 		u = &run.Update{RunID: e.WorkflowID, ExecutionID: e.RunID}
 		t.records[e] = u
 	}
+	u.Sensitive = sensitive
 	add(u, position, r, steps)
 }
 

@@ -92,7 +92,7 @@ func (w *wire) poll(t testing.TB, id, token string) {
 }
 
 func (w *wire) record(id string, position int64, steps ...interp.StepRecord) {
-	w.Records(execution(id), position, &interp.RunRecord{Status: interp.StatusRunning, Since: at(0)}, steps)
+	w.Records(execution(id), position, &interp.RunRecord{Status: interp.StatusRunning, Since: at(0)}, steps, nil)
 }
 
 func (w *wire) complete(token string, err error) error {
@@ -134,13 +134,13 @@ func TestTheUpdateSaysWhatTheRecordsSay(t *testing.T) {
 		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: interp.StatusWaiting, WaitKind: interp.WaitRetry,
 			WaitUntil: &until, StartedAt: at(3), Error: problem,
 			Attempts: []interp.AttemptRecord{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}},
-	})
+	}, nil)
 	w.Records(execution("e1"), 5, &interp.RunRecord{
 		Status: interp.StatusFailed, Since: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
-	}, nil)
+	}, nil, []string{"planted-word"})
 	require.NoError(t, w.complete("token", nil))
 	require.Equal(t, []run.Update{{
-		RunID: "run-e1", ExecutionID: "e1", Position: 5,
+		RunID: "run-e1", ExecutionID: "e1", Position: 5, Sensitive: []string{"planted-word"},
 		State: &run.State{
 			Status: run.Failed, Since: at(9), StartedAt: at(2), EndedAt: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
 		},
@@ -165,7 +165,7 @@ func TestOnlyStepsLeaveTheState(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
-	w.Records(execution("e1"), 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)})
+	w.Records(execution("e1"), 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil)
 	require.NoError(t, w.complete("token", nil))
 	require.Nil(t, w.accepted[0].State)
 	require.Len(t, w.accepted[0].Steps, 1)
@@ -304,8 +304,8 @@ func TestExecutionsOfOneRunAreApart(t *testing.T) {
 			TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
 		}, nil))
 	}
-	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)})
-	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)})
+	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil)
+	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)}, nil)
 	require.NoError(t, w.complete("two", nil))
 	require.NoError(t, w.complete("one", nil))
 	require.Equal(t, []string{"e2@4294967296: 2 running", "e1@3: 1 running"}, w.taken())

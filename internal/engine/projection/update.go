@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
@@ -33,6 +34,17 @@ func merge(u *run.Update, later run.Update) {
 		}
 	}
 	u.Steps = append(u.Steps, later.Steps...)
+	u.Sensitive = union(u.Sensitive, later.Sensitive)
+}
+
+// union is all that is in either of two lists of texts. The later one of an execution begins with the earlier one.
+func union(earlier, later []string) []string {
+	if len(earlier) == 0 || len(earlier) <= len(later) && slices.Equal(earlier, later[:len(earlier)]) {
+		return later
+	}
+	both := slices.Concat(earlier, later)
+	slices.Sort(both)
+	return slices.Compact(both)
 }
 
 // compact keeps the newest entry of every step, in order of number of first mention.
@@ -82,6 +94,7 @@ func step(r *interp.StepRecord, position int64) run.Step {
 		Number: r.Number, Path: r.Path, Pointer: r.Pointer, Task: r.Task, Kind: r.Kind, Status: string(r.Status),
 		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
 		Input: r.Input, Output: r.Output, Error: r.Error, Position: position,
+		InputShown: r.InputShown, OutputShown: r.OutputShown,
 	}
 	for _, a := range r.Attempts {
 		s.Attempts = append(s.Attempts, run.Attempt{Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error})

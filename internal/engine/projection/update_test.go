@@ -131,7 +131,7 @@ func (k workflowTask) accept(id string) []run.Update {
 		panic(err)
 	}
 	for i := range k.records {
-		tap.Records(e, k.position, k.records[i], k.steps[i])
+		tap.Records(e, k.position, k.records[i], k.steps[i], nil)
 	}
 	if err := w.complete("token", nil); err != nil {
 		panic(err)

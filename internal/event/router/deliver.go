@@ -54,6 +54,9 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID, Trigger: run.TriggerEvent,
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },
 	}
+	for _, e := range d.Events {
+		req.Sensitive = append(req.Sensitive, e.Sensitive...)
+	}
 	if e := d.Events[0]; e.Type == event.ScheduleFired && e.Source == event.TimerSource(d.Project, d.Workflow) {
 		req.Trigger, req.InputOf = run.TriggerSchedule, nil
 	}
@@ -65,7 +68,7 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 
 func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	for _, e := range d.Events {
-		err := r.opts.Waker.Wake(ctx, d.RunID, d.Listener, e.Position, cloudevents.JSON(e))
+		err := r.opts.Waker.Wake(ctx, d.RunID, d.Listener, e.Position, cloudevents.JSON(e), e.Sensitive)
 		switch {
 		case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
 			return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}

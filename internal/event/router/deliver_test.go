@@ -34,7 +34,7 @@ func (g *targets) Start(ctx context.Context, req run.StartRequest) (run.Run, boo
 	return run.Run{ID: req.RunID}, true, g.answer
 }
 
-func (g *targets) Wake(_ context.Context, runID, listener string, position int64, cloudEvent json.RawMessage) error {
+func (g *targets) Wake(_ context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, _ []string) error {
 	g.woken = append(g.woken, fmt.Sprint(runID, " ", listener, " ", position, " ", string(cloudEvent)))
 	return g.answer
 }

@@ -38,9 +38,9 @@ type Runs interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 }
 
-// Waker hands an event, in the JSON form of CloudEvents, to a run that listens. It may answer [run.ErrNotKnown] and [run.ErrClosed].
+// Waker hands an event, in the JSON form of CloudEvents, to a run that listens, with the texts that are to be hidden in it. It may answer [run.ErrNotKnown] and [run.ErrClosed].
 type Waker interface {
-	Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage) error
+	Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string) error
 }
 
 // Options are what a router works with.

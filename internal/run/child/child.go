@@ -40,6 +40,8 @@ type Request struct {
 	Input             json.RawMessage
 	// Awaited tells that the parent waits for its end.
 	Awaited bool
+	// Sensitive are the texts in the input that are to be hidden.
+	Sensitive []string
 }
 
 // Runs starts and cancels runs.
@@ -84,8 +86,8 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	actor := auth.Actor{Kind: auth.KindSystem, Name: "run " + req.Parent}
 	r, _, err := s.runs.Start(auth.WithActor(ctx, actor), run.StartRequest{
 		Project: req.Project, Workflow: req.Workflow, Version: req.Version, Input: req.Input, RequestID: requestID(req.Key),
-		Trigger: run.TriggerParent,
-		Parent:  run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
+		Trigger: run.TriggerParent, Sensitive: req.Sensitive,
+		Parent: run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
 	})
 	return r, err
 }

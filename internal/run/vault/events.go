@@ -37,6 +37,9 @@ func (s *Events) Publish(ctx context.Context, project string, list []event.Event
 func (s *Events) Unrouted(ctx context.Context, project string, limit int) (event.Batch, error) {
 	b, err := s.Store.Unrouted(ctx, project, limit)
 	s.vault.openEvents(b.Events)
+	for i := range b.Listeners {
+		s.vault.openExpected(&b.Listeners[i])
+	}
 	return b, err
 }
 
@@ -51,11 +54,14 @@ func (s *Events) Due(
 	return due, err
 }
 
-// sealedEvent is what an [event.Original] holds. Bytes stay as they are, which JSON in JSON would not.
+// sealedEvent is what an [event.Original] holds. Bytes stay as they are, which JSON in JSON would not. Sensitive are the texts that the
+// marks stand for, which those who get the event are to hide.
 type sealedEvent struct {
 	Subject    string `json:"subject,omitempty"`
 	Extensions []byte `json:"extensions,omitempty"`
 	Data       []byte `json:"data,omitempty"`
+
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // aboutEvent is what an original is authenticated with: it has no position yet when it is sealed.
@@ -87,10 +93,12 @@ func (v *Vault) hideEvents(ctx context.Context, project string, list []event.Eve
 		if s == nil {
 			s = &secrecy{policy: &redact.Policy{}}
 		}
-		original := sealedEvent{Subject: list[i].Subject, Extensions: list[i].Extensions, Data: list[i].Data}
-		if !s.event(&hidden[i]) {
+		found, marked := s.event(&hidden[i])
+		hidden[i].Sensitive = nil
+		if !marked {
 			continue
 		}
+		original := sealedEvent{Subject: list[i].Subject, Extensions: list[i].Extensions, Data: list[i].Data, Sensitive: found}
 		plain, err := json.Marshal(original)
 		if err != nil {
 			return nil, fmt.Errorf("sealing event %q: %w", hidden[i].ID, err)
@@ -104,26 +112,29 @@ func (v *Vault) hideEvents(ctx context.Context, project string, list []event.Eve
 	return hidden, nil
 }
 
-// event puts marks into an event, and tells whether it had to.
-func (s *secrecy) event(e *event.Event) (hidden bool) {
+// event puts marks into an event, and returns the texts that they stand for and whether it had to.
+func (s *secrecy) event(e *event.Event) (found []string, hidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data := dataOf(*e)
+	s.unsaved = append(s.unsaved, s.taint.Add(e.Sensitive...)...)
 	for _, value := range []json.RawMessage{e.Extensions, data.value} {
 		shown, found := s.policy.Value(emitted, value, nil)
 		hidden = hidden || changed(shown, value)
 		s.unsaved = append(s.unsaved, s.taint.Add(found...)...)
 	}
 	if !hidden && !s.taint.Any() {
-		return false
+		return nil, false
 	}
+	quoted, _ := json.Marshal(e.Subject) //nolint:errchkjson // a string always encodes
+	found = s.taint.In(quoted, e.Extensions, data.value)
 	var subject, extensions, payload bool
 	e.Subject, subject = s.taint.Text(e.Subject)
 	e.Extensions, extensions = s.value(emitted, e.Extensions)
 	if data.value, payload = s.value(emitted, data.value); payload {
 		e.Data = data.encode()
 	}
-	return subject || extensions || payload
+	return found, subject || extensions || payload
 }
 
 // payload is the data of an event as JSON in which something can be found: where it is bytes, the JSON that they are, or a string of them.
@@ -176,5 +187,6 @@ func (v *Vault) openEvents(list []event.Event) {
 			continue
 		}
 		e.Subject, e.Extensions, e.Data, e.Original, e.Opened = original.Subject, original.Extensions, original.Data, nil, true
+		e.Sensitive = original.Sensitive
 	}
 }

@@ -143,3 +143,92 @@ func TestWhatARunEmitsHasNothingThatIsSensitiveInIt(t *testing.T) {
 	require.Equal(t, "planted-card", batch.Events[0].Subject)
 	require.Equal(t, string(e.Data), string(batch.Events[0].Data))
 }
+
+// What is sensitive in an event is so in the run that it starts, whatever that run's document says; what is told with an event that a run
+// emits is hidden before there is a row of it.
+func TestWhatIsHiddenInAnEventIsHiddenInWhatItStarts(t *testing.T) {
+	t.Parallel()
+	kept, ctx := newStore(t), t.Context()
+	keys := seal.Random("k1")
+	v := over(kept, keys)
+	insert(t, v, kept, "r1", hash, "", `{}`)
+	e := newEvent("1", `{"note":"it is planted-at-once"}`)
+	e.RunID, e.Sensitive = "r1", []string{"planted-at-once", "not-in-the-event"}
+	_, _, err := over(kept, keys).Events(kept.Events()).Publish(ctx, here, []event.Event{e}) // by another process
+	require.NoError(t, err)
+	got, err := kept.Events().GetEvent(ctx, here, 1)
+	require.NoError(t, err)
+	require.Equal(t, `{"note":"it is `+redact.Mark+`"}`, string(got.Data))
+	batch, err := v.Events(kept.Events()).Unrouted(ctx, here, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"planted-at-once"}, batch.Events[0].Sensitive)
+
+	_, _, err = v.Rows(kept).InsertRun(ctx, run.Run{
+		ID: "r2", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: batch.Events[0].Data,
+		Secrecy: redact.Inherited{Texts: []string{"planted-at-once", "not-in-the-input"}},
+		Status:  run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r2", Trigger: run.TriggerEvent,
+	}, audit.NewEntry(ctx, at, audit.RunStart, here, "r2", ""))
+	require.NoError(t, err)
+	r, err := kept.GetRun(ctx, here, "r2")
+	require.NoError(t, err)
+	require.Equal(t, string(got.Data), string(r.Input))
+	seen := &starts{}
+	_, err = over(kept, keys).Engine(seen).Start(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, `{"note":"it is planted-at-once"}`, string(seen.run.Input))
+	require.Equal(t, redact.Inherited{Texts: []string{"planted-at-once"}}, seen.run.Secrecy)
+	found, err := over(kept, keys).Sensitive(ctx, "r2", json.RawMessage(`["planted-at-once"]`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"planted-at-once"}, found)
+}
+
+// starts is an engine that keeps what it is to start.
+type starts struct {
+	run.Engine
+
+	run run.Run
+}
+
+func (s *starts) Start(_ context.Context, r run.Run) (string, error) {
+	s.run = r
+	return "e1", nil
+}
+
+func TestWhatListenersExpectIsSealed(t *testing.T) {
+	t.Parallel()
+	kept, ctx := newStore(t), t.Context()
+	old, next := make([]byte, seal.KeySize), append(make([]byte, seal.KeySize-1), 1)
+	before, err := seal.New("k1", map[string][]byte{"k1": old})
+	require.NoError(t, err)
+	rotated, err := seal.New("k2", map[string][]byte{"k1": old, "k2": next})
+	require.NoError(t, err)
+	gone, err := seal.New("k2", map[string][]byte{"k2": next})
+	require.NoError(t, err)
+	v := over(kept, before)
+	insert(t, v, kept, "r1", hash, "", `{}`)
+	given := event.Listener{ID: "l1", Project: here, RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
+		Correlate: map[string]event.Key{"who": {From: ".data.who", Expect: json.RawMessage(`"ada@example.com"`)}, "any": {From: ".data.n"}},
+	}}}}
+	require.NoError(t, v.Events(kept.Events()).Listen(ctx, given))
+	require.JSONEq(t, `"ada@example.com"`, string(given.Spec.Filters[0].Correlate["who"].Expect), "what was given stays as it is")
+	l, found, err := kept.Events().GetListener(ctx, here, "l1")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.NotContains(t, string(l.Spec.Filters[0].Correlate["who"].Expect), "ada")
+	_, _, err = v.Events(kept.Events()).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com"}`)})
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		keys *seal.Ring
+		open bool
+	}{{before, true}, {rotated, true}, {before.Opening(), true}, {gone, false}} {
+		reader := over(kept, tt.keys)
+		for range 2 {
+			batch, err := reader.Events(kept.Events()).Unrouted(ctx, here, 10)
+			require.NoError(t, err)
+			require.Len(t, batch.Listeners, 1)
+			keys := batch.Listeners[0].Spec.Filters[0].Correlate
+			require.Equal(t, tt.open, string(keys["who"].Expect) == `"ada@example.com"`)
+			require.Nil(t, keys["any"].Expect)
+		}
+	}
+}

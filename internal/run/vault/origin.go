@@ -38,7 +38,7 @@ func (v *Vault) inherit(ctx context.Context, s *secrecy, replayed string) error 
 	if own.Any() {
 		also.Documents = append(also.Documents, first.hash)
 	}
-	s.unsaved = s.taint.Add(texts...)
+	s.unsaved = append(s.unsaved, s.taint.Add(texts...)...)
 	return v.follow(ctx, s, also)
 }
 
@@ -57,6 +57,56 @@ func (v *Vault) follow(ctx context.Context, s *secrecy, also origin) error {
 		}
 		s.policy = s.policy.With(p)
 		s.origin.Documents = append(s.origin.Documents, hash)
+	}
+	return nil
+}
+
+// inherited is what is sensitive in a run beside what its document says.
+func (v *Vault) inherited(ctx context.Context, id string) (redact.Inherited, error) {
+	found, err := v.secrecies(ctx, []string{id})
+	if err != nil || found[id] == nil {
+		return redact.Inherited{}, err
+	}
+	s := found[id]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return redact.Inherited{Texts: s.taint.Texts(), Documents: slices.Clone(s.origin.Documents), All: s.policy.All()}, nil
+}
+
+// Sensitive returns the texts that are to be hidden in values of a run, by what the store knows of it now.
+func (v *Vault) Sensitive(ctx context.Context, id string, values ...json.RawMessage) ([]string, error) {
+	s, err := v.reread(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taint.In(values...), nil
+}
+
+// reread returns the secrecy of a run with what other processes have found since; an empty one for a run that is not there.
+func (v *Vault) reread(ctx context.Context, id string) (*secrecy, error) {
+	found, err := v.secrecies(ctx, []string{id})
+	if err != nil || found[id] == nil {
+		return &secrecy{policy: &redact.Policy{}}, err
+	}
+	return found[id], v.relearn(ctx, found, []string{id})
+}
+
+// relearn reads the taint of runs again.
+func (v *Vault) relearn(ctx context.Context, known map[string]*secrecy, ids []string) error {
+	stored, err := v.sealed.Secrecies(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, one := range stored {
+		s := known[one.RunID]
+		s.mu.Lock()
+		err := v.learn(ctx, s, one)
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -97,18 +147,5 @@ func (v *Vault) refresh(ctx context.Context, known map[string]*secrecy, updates 
 	if len(stale) == 0 {
 		return nil
 	}
-	stored, err := v.sealed.Secrecies(ctx, stale)
-	if err != nil {
-		return err
-	}
-	for _, one := range stored {
-		s := known[one.RunID]
-		s.mu.Lock()
-		err := v.learn(ctx, s, one)
-		s.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.relearn(ctx, known, stale)
 }

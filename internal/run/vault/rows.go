@@ -99,6 +99,9 @@ func (v *Vault) hideRun(ctx context.Context, r run.Run) (run.Run, *secrecy, erro
 		return r, nil, err
 	}
 	known := &secrecy{policy: policy, hash: r.DocumentHash}
+	var given redact.Taint
+	given.Add(r.Secrecy.Texts...)
+	known.unsaved = known.taint.Add(given.In(r.Input)...)
 	if r.ReplayOf != "" {
 		if err := v.inherit(ctx, known, r.ReplayOf); err != nil {
 			return r, nil, err
@@ -183,6 +186,7 @@ func (v *Vault) hide(ctx context.Context, updates []run.Update) (hidden []run.Up
 
 // hideUpdate leaves the update as it is: whoever wrote it may write it again.
 func (v *Vault) hideUpdate(u run.Update, s *secrecy) (run.Update, error) {
+	s.unsaved = append(s.unsaved, s.taint.Add(u.Sensitive...)...)
 	if !s.lookAll(u) && !s.taint.Any() && !s.policy.All() {
 		return u, nil
 	}
@@ -238,6 +242,7 @@ func (s *secrecy) lookAll(u run.Update) bool {
 	for _, step := range u.Steps {
 		look(redact.Place{Pointer: step.Pointer, Task: step.Task}, step.Input)
 		look(redact.Place{Pointer: step.Pointer, Task: step.Task, Output: true}, step.Output)
+		hide = hide || step.InputShown != nil || step.OutputShown != nil
 	}
 	if u.State != nil {
 		look(redact.Place{Output: true}, u.State.Output)
@@ -257,6 +262,13 @@ func (s *secrecy) value(at redact.Place, value json.RawMessage) (json.RawMessage
 
 func (s *secrecy) step(step run.Step) (run.Step, bool) {
 	var changed, hidden bool
+	if step.InputShown != nil {
+		step.Input, hidden = step.InputShown, true
+	}
+	if step.OutputShown != nil {
+		step.Output, hidden = step.OutputShown, true
+	}
+	step.InputShown, step.OutputShown = nil, nil
 	step.Input, changed = s.value(redact.Place{Pointer: step.Pointer, Task: step.Task}, step.Input)
 	hidden = hidden || changed
 	step.Output, changed = s.value(redact.Place{Pointer: step.Pointer, Task: step.Task, Output: true}, step.Output)

@@ -120,3 +120,69 @@ func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
 	step := write(t, v, kept, "new", "x", 1, `{"said":"planted-word","n":2}`, nil)
 	require.Equal(t, `{"said":"`+redact.Mark+`","n":2}`, string(step.Output))
 }
+
+// A run that goes on in a process in which it was before knows what another one has found meanwhile, before that is in the rows: its
+// interpretation has found it again.
+func TestWhatAnInterpretationFoundIsHiddenByWhoeverWrites(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), seal.Random("k1")
+	first, second := over(kept, keys), over(kept, keys)
+	insert(t, first, kept, "r1", hash, "", `{}`)
+	write(t, first, kept, "r1", "x", 1, `{"n":1}`, nil)
+	_, err := first.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{
+		RunID: "r1", ExecutionID: "x", Position: 3 << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at}, Sensitive: []string{"planted-word"},
+		Steps: []run.Step{{Number: 3, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at, Position: 3 << 32,
+			Input: json.RawMessage(`"{\"pin\":\"12\""`), InputShown: json.RawMessage(`"{\"pin\":\"⟦redacted⟧\""`), Output: json.RawMessage(`{"said":"planted-word"}`)}},
+	}})
+	require.NoError(t, err)
+	steps, err := kept.ListSteps(t.Context(), here, "r1", 2, 1)
+	require.NoError(t, err)
+	require.Equal(t, `{"said":"`+redact.Mark+`"}`, string(steps[0].Output))
+	require.Equal(t, `"{\"pin\":\"`+redact.Mark+`\""`, string(steps[0].Input))
+	opened, err := second.OpenSteps(t.Context(), "r1", steps)
+	require.NoError(t, err)
+	require.Equal(t, `"{\"pin\":\"12\""`, string(opened[0].Input))
+	text, err := second.Text(t.Context(), "r1", "it said planted-word")
+	require.NoError(t, err)
+	require.Equal(t, "it said "+redact.Mark, text)
+}
+
+// The key may rotate while a run goes on: what was sealed before and after opens with both, and what is sensitive is known all along. A
+// replay of a replay keeps what is sealed.
+func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
+	t.Parallel()
+	kept := newStore(t)
+	old, next := make([]byte, seal.KeySize), append(make([]byte, seal.KeySize-1), 1)
+	ring := func(active string) *vault.Vault {
+		keys, err := seal.New(active, map[string][]byte{"k1": old, "k2": next})
+		require.NoError(t, err)
+		return vault.New(keys, kept.Originals(), versions{})
+	}
+	insert(t, ring("k1"), kept, "r1", hash, "", `{"card":"planted-card"}`)
+	write(t, ring("k1"), kept, "r1", "x", 1, `{"password":"planted-first"}`, nil)
+	write(t, ring("k2"), kept, "r1", "x", 2, `{"password":"planted-second"}`, nil)
+	step := write(t, ring("k1"), kept, "r1", "x", 3, `{"said":"planted-card planted-first planted-second"}`, nil)
+	mark := redact.Mark
+	require.Equal(t, `{"said":"`+mark+` `+mark+` `+mark+`"}`, string(step.Output))
+	steps, err := kept.ListSteps(t.Context(), here, "r1", 0, 9)
+	require.NoError(t, err)
+	steps, err = ring("k2").OpenSteps(t.Context(), "r1", steps)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"password":"planted-first"}`, string(steps[0].Output))
+	require.JSONEq(t, `{"password":"planted-second"}`, string(steps[1].Output))
+
+	insert(t, ring("k2"), kept, "r2", hash, "r1", `{"card":"planted-card"}`)
+	insert(t, ring("k2"), kept, "r3", hash, "r2", `{"card":"planted-card","said":"planted-first planted-second"}`)
+	r, err := kept.GetRun(t.Context(), here, "r3")
+	require.NoError(t, err)
+	require.Equal(t, `{"card":"`+mark+`","said":"`+mark+` `+mark+`"}`, string(r.Input))
+	plain, err := ring("k1").Input(t.Context(), r)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"card":"planted-card","said":"planted-first planted-second"}`, string(plain))
+
+	// Without the old key, what it sealed cannot be known: the rest of the run is hidden as a whole.
+	gone, err := seal.New("k2", map[string][]byte{"k2": next})
+	require.NoError(t, err)
+	step = write(t, vault.New(gone, kept.Originals(), versions{}), kept, "r1", "y", 4, `{"said":"planted-first"}`, nil)
+	require.Equal(t, `"`+mark+`"`, string(step.Output))
+}

@@ -12,7 +12,6 @@
 package vault
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -43,6 +42,7 @@ type Vault struct {
 	mu       sync.Mutex
 	policies map[string]*redact.Policy
 	known    map[string]*secrecy
+	opened   map[string]json.RawMessage // what listeners expect, by what is kept
 }
 
 // secrecy is what decides how the values of a run are shown.
@@ -63,7 +63,8 @@ var _ run.Originals = (*Vault)(nil)
 
 // New returns a vault over a store of originals.
 func New(keys *seal.Ring, sealed run.SealedStore, documents run.Documents) *Vault {
-	return &Vault{keys: keys, sealed: sealed, documents: documents, policies: map[string]*redact.Policy{}, known: map[string]*secrecy{}}
+	return &Vault{keys: keys, sealed: sealed, documents: documents, policies: map[string]*redact.Policy{}, known: map[string]*secrecy{},
+		opened: map[string]json.RawMessage{}}
 }
 
 // policy returns that of a document. Of a document that is not there, everything is sensitive; of an imported run, which never had one
@@ -288,11 +289,10 @@ func (v *Vault) Text(ctx context.Context, id, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	found, err := v.secrecies(ctx, []string{id})
+	s, err := v.reread(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	s := cmp.Or(found[id], &secrecy{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clean, _ := s.taint.Text(text)

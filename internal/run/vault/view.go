@@ -10,21 +10,26 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Starter is an engine that starts a run with its original input, whatever its row shows.
+// Starter is an engine that starts a run with its original input, whatever its row shows, and with what it has to hide.
 type Starter struct {
 	run.Engine
 
-	originals run.Originals
+	vault *Vault
 }
 
 // Engine returns the engine with original inputs in what is started through it.
-func (v *Vault) Engine(below run.Engine) *Starter { return &Starter{Engine: below, originals: v} }
+func (v *Vault) Engine(below run.Engine) *Starter { return &Starter{Engine: below, vault: v} }
 
 // Start implements [run.Engine]. Without the original nothing is started.
 func (s *Starter) Start(ctx context.Context, r run.Run) (string, error) {
-	input, err := s.originals.Input(ctx, r)
+	input, err := s.vault.Input(ctx, r)
 	if err != nil {
 		return "", err
+	}
+	if r.Redacted {
+		if r.Secrecy, err = s.vault.inherited(ctx, r.ID); err != nil {
+			return "", err
+		}
 	}
 	r.Input, r.Redacted = input, false
 	return s.Engine.Start(ctx, r)

@@ -23,13 +23,18 @@ func Encode(v any) json.RawMessage {
 // Preview is Encode for a value that may be large: one over limit bytes becomes a string with the beginning of its JSON. It tells
 // whether that was so. The work is bounded by the limit, however large the value is.
 func Preview(v any, limit int) (json.RawMessage, bool) {
-	const beginning = 1 << 10
 	if Size(v, limit) <= limit {
 		if data := Encode(v); len(data) <= limit {
 			return data, false
 		}
 	}
-	return Encode(string(begin(nil, v, beginning))), true
+	return Beginning(v), true
+}
+
+// Beginning is a string with the beginning of a value's JSON.
+func Beginning(v any) json.RawMessage {
+	const beginning = 1 << 10
+	return Encode(string(begin(nil, v, beginning)))
 }
 
 // Size estimates the bytes of a value's JSON from below. It stops counting over the limit.
