@@ -210,10 +210,9 @@ type Step struct {
 	// Number is the order of entry in the run, from 1.
 	Number int64
 	// Path is the entry's path with loop indices, Pointer the task's place in the document.
-	Path    string
-	Pointer string
-	Task    string
-	Kind    string
+	Path       string
+	Pointer    string
+	Task, Kind string
 	// Status is running, waiting, completed, failed, skipped or canceled.
 	Status        string
 	WaitingKind   string
