@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// repairTimeout bounds one repair, the reading of the history included.
+	// repairTimeout bounds each thing that a repair asks of Temporal: what the run is, and all of its history. How long it takes
+	// to interpret that is the machine's affair: a run that takes long would never be repaired.
 	repairTimeout = 10 * time.Second
 	// maxVerified is how many open runs are remembered as compared.
 	maxVerified = 10_000
@@ -44,8 +45,6 @@ type verified struct {
 // compared, interprets the history again and writes what it says. It changes nothing for a run that Temporal does not
 // know.
 func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
-	defer cancel()
 	info, err := e.describe(ctx, r.ID)
 	if err != nil || info == nil {
 		return false, err
@@ -75,6 +74,8 @@ func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
 
 // describe returns what Temporal has of a run's newest execution, nil when it does not know it.
 func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
+	defer cancel()
 	c, err := e.temporal()
 	if err != nil {
 		return nil, err
@@ -93,15 +94,9 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 
 // rebuild interprets the histories of all executions of a run again, oldest first.
 func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.WorkflowExecutionInfo) (run.Update, error) {
-	var chain []*historypb.History
-	var ids []string
-	for id := info.GetExecution().GetRunId(); id != "" && len(chain) < maxChain; {
-		history, err := e.history(ctx, runID, id)
-		if err != nil {
-			return run.Update{}, err
-		}
-		chain, ids = append(chain, history), append(ids, id)
-		id = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+	chain, ids, err := e.chain(ctx, runID, info)
+	if err != nil {
+		return run.Update{}, err
 	}
 	var whole run.Update
 	for i, history := range slices.Backward(chain) {
@@ -115,6 +110,21 @@ func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.Wor
 		whole = projection.Close(whole, *state)
 	}
 	return whole, nil
+}
+
+// chain reads the histories of all executions of a run, the newest first, and their IDs.
+func (e *Engine) chain(ctx context.Context, runID string, info *workflowpb.WorkflowExecutionInfo) (chain []*historypb.History, ids []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
+	defer cancel()
+	for id := info.GetExecution().GetRunId(); id != "" && len(chain) < maxChain; {
+		history, err := e.history(ctx, runID, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		chain, ids = append(chain, history), append(ids, id)
+		id = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+	}
+	return chain, ids, nil
 }
 
 func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History) (run.Update, error) {
