@@ -37,7 +37,7 @@ func TestTasksThatCannotBeDone(t *testing.T) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour, TaskQueue: "nobody's"})
 		return workflow.ExecuteActivity(ctx, "nothing").Get(ctx, nil)
 	})
-	other := s.Start(t, s.Publish(t, platform.Document("long", waits(1))), "").GetId()
+	other := s.Start(t, s.Publish(t, platform.Document("long", waits(600))), "").GetId()
 	platform.Eventually(t, soon, func() string {
 		if len(platform.History(t, c, other).GetEvents()) < 5 {
 			return "nobody calls yet"

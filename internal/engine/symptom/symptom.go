@@ -9,6 +9,7 @@
 package symptom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ const (
 	listPage, listPages = 1000, 20
 	// tail is how many events from the end of a history the reason of a failing task is looked for in.
 	tail = 20
+	// noAnswer is why a workflow task failed of which nobody has told.
+	noAnswer = "the worker did not answer in time"
 	// reportedProblems is the search attribute in which newer servers keep what is wrong with executions.
 	reportedProblems = "TemporalReportedProblems"
 )
@@ -179,7 +182,7 @@ func (s *Symptoms) Execution(ctx context.Context, runID string) (verdict.Executi
 			ScheduledAt: first(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
 		}
 		if t.GetAttempt() > 1 {
-			x.Failure = s.whyFailed(ctx, c, info.GetExecution())
+			x.Failure, x.FailedAt = s.whyFailed(ctx, c, info.GetExecution())
 		}
 	}
 	for _, a := range answer.GetPendingActivities() {
@@ -192,24 +195,25 @@ func (s *Symptoms) Execution(ctx context.Context, runID string) (verdict.Executi
 	return x, nil
 }
 
-// whyFailed reads the reason from the history: the first failure in a row is an event there. That it cannot be read takes nothing
-// from what is known.
-func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution) string {
+// whyFailed reads the reason from the history, and when it was: the first failure in a row is an event there. That it cannot be read
+// takes nothing from what is known.
+func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution) (why string, at time.Time) {
 	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: s.opts.Namespace, Execution: execution, MaximumPageSize: tail,
 	})
 	if err != nil {
-		return ""
+		return "", time.Time{}
 	}
 	for _, e := range history.GetHistory().GetEvents() {
-		if failed := e.GetWorkflowTaskFailedEventAttributes(); failed != nil {
-			if text := Text(s.opts.Failures, failed.GetFailure()); text != "" {
-				return text
-			}
-			return failed.GetCause().String()
+		switch at := first(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others tell of no failure
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+			failed := e.GetWorkflowTaskFailedEventAttributes()
+			return cmp.Or(Text(s.opts.Failures, failed.GetFailure()), failed.GetCause().String()), at
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+			return noAnswer, at
 		}
 	}
-	return "the worker did not answer in time"
+	return noAnswer, time.Time{}
 }
 
 // first is the first time that is there.

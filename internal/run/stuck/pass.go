@@ -23,6 +23,9 @@ const (
 	// listEvery is how often Temporal's list of problems is read, forgetEvery how often failures of runs that have ended are
 	// forgotten.
 	listEvery, forgetEvery = 10 * time.Second, time.Minute
+	// failedFor is for how long a failure makes a run that waits worth a question: Temporal has a task that fails tried again within
+	// ten minutes.
+	failedFor = 15 * time.Minute
 	// knownFor is how long a worker without signs of life is remembered, maxWorkers how many there may be.
 	knownFor   = 10 * time.Minute
 	maxWorkers = 1000
@@ -116,6 +119,15 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	for _, c := range list {
 		add(c)
 	}
+	if list, err = p.suspects(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		if !seen[c.ID] {
+			seen[c.ID] = true
+			due = append(due, c)
+		}
+	}
 	for after := (Cursor{}); len(due) < mostCandidates; {
 		list, err := p.w.store.Overdue(ctx, before, after, page)
 		if err != nil {
@@ -133,10 +145,20 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	return due, nil
 }
 
+// suspects are the runs that may wait for as long as it takes, and of which something tells that they do not take note of what they should.
+func (p *pass) suspects(ctx context.Context) ([]Candidate, error) {
+	list, err := p.w.store.Suspects(ctx, p.now.Add(-failedFor), mostCandidates)
+	if err != nil || len(p.w.problems) == 0 {
+		return list, err
+	}
+	reported, err := p.w.store.Waiting(ctx, slices.Sorted(maps.Keys(p.w.problems)))
+	return append(list, reported...), err
+}
+
 // ask asks Temporal what answers for many runs at once.
 func (p *pass) ask(ctx context.Context, candidates []Candidate) {
 	w := p.w
-	if !p.connection.Usable || len(candidates) == 0 {
+	if !p.connection.Usable {
 		return
 	}
 	p.remember()

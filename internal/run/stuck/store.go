@@ -72,6 +72,10 @@ type Store interface {
 	// OverdueWaits returns up to limit waiting runs that a timer was to wake before the given time; those that were due first
 	// come first.
 	OverdueWaits(ctx context.Context, before time.Time, limit int) ([]Candidate, error)
+	// Suspects returns up to limit waiting runs that somebody has asked to be canceled, or at which a workflow task failed since then.
+	Suspects(ctx context.Context, since time.Time, limit int) ([]Candidate, error)
+	// Waiting returns those of the runs that wait.
+	Waiting(ctx context.Context, ids []string) ([]Candidate, error)
 	// Verdicts returns up to limit verdicts of runs with IDs above after, in order.
 	Verdicts(ctx context.Context, after string, limit int) ([]Given, error)
 	// ChangeVerdicts makes changes of one project, all in one transaction; those that come too late are passed over. A run whose

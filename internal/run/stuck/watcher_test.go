@@ -286,6 +286,42 @@ func TestWorkersTellWhyTasksFail(t *testing.T) {
 	require.Empty(t, w.engine.described)
 }
 
+// TestARunThatWaitsDoesNotTakeNote has runs that may wait for as long as it takes, and at which workers fail, or that are to be canceled.
+func TestARunThatWaitsDoesNotTakeNote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.polled()
+	for _, id := range []string{"failing", "reported", "canceled", "sound"} {
+		w.start(t, id)
+		w.move(t, id, 1, run.Waiting)
+	}
+	require.NoError(t, w.store.Verdicts().NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "failing", At: w.now, Text: "panic"}}))
+	w.engine.problems = map[string]string{"reported": "NonDeterministicError"}
+	_, err := w.store.MarkCancelRequested(t.Context(), here, "canceled", "why", audit.Entry{Time: w.now, Action: audit.RunCancel, Project: here, Subject: "canceled"})
+	require.NoError(t, err)
+	require.Empty(t, w.after(t, 0, "failing"), "Temporal is asked what it reports")
+	w.engine.executions = map[string]verdict.Execution{
+		"failing":  {Task: &verdict.Task{Attempt: 3, ScheduledAt: w.now.Add(time.Minute)}, FailedAt: w.now, Failure: "panic"},
+		"reported": {Task: &verdict.Task{Attempt: 9, ScheduledAt: w.now}},
+		"canceled": {Task: &verdict.Task{Attempt: 1, ScheduledAt: w.now}},
+	}
+	require.Equal(t, problem.TaskFailing, w.after(t, 61*time.Second, "failing"))
+	require.Equal(t, problem.TaskFailing, w.after(t, 0, "reported"))
+	require.Equal(t, problem.Backlog, w.after(t, 0, "canceled"))
+	require.Empty(t, w.after(t, 0, "sound"))
+	require.NotContains(t, w.engine.described, "sound")
+
+	w.engine.executions["failing"] = verdict.Execution{}
+	require.Empty(t, w.after(t, 20*time.Second, "failing"))
+	asked := len(w.engine.described)
+	w.engine.problems = nil
+	w.move(t, "canceled", 2, run.Canceled)
+	require.Empty(t, w.after(t, 20*time.Minute, "canceled"))
+	w.engine.described = w.engine.described[:asked]
+	require.Empty(t, w.after(t, time.Minute, "failing"))
+	require.Len(t, w.engine.described, asked, "a failure of long ago is no reason to ask")
+}
+
 // TestOneLooksAtATime starts two watchers on one store; the other one takes over.
 func TestOneLooksAtATime(t *testing.T) {
 	t.Parallel()

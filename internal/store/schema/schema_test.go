@@ -257,6 +257,15 @@ func fixtures() map[int64]fixture {
 			},
 			want: map[string]string{`SELECT name FROM legacy_sources WHERE rounds = 1`: "db/legacy", `SELECT run_id FROM legacy_removed`: "old"},
 		},
+		21: {
+			insert: []string{
+				`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+				cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence,
+				position, state_position, interpreter, execution_id, input) VALUES ('r21', 'shop', 'a/order', '1.0.0', 'sha256:aa',
+				'waiting', '', 'event', 5, TRUE, '', 'q21', 'api', 'ada', 5, 1, 0, 2, 3, 3, 1, 'x', '{}')`,
+			},
+			want: map[string]string{`SELECT id FROM runs WHERE status = 'waiting' AND cancel_requested`: "r21"},
+		},
 	}
 }
 

@@ -168,6 +168,7 @@ func eventCases() []test {
 		{"verdicts", testVerdicts},
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},
+		{"runs that wait and should take note", testSuspects},
 		{"failed tasks", testFailures},
 		{"delete runs", testDeleteRuns},
 		{"delete runs by count", testDeleteRunsByCount},

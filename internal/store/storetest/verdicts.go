@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -219,6 +220,41 @@ func testOverdue(t *testing.T, open Opener) {
 	waits, err = v.OverdueWaits(t.Context(), at(7), 100)
 	require.NoError(t, err)
 	require.Empty(t, waits)
+}
+
+func testSuspects(t *testing.T, open Opener) {
+	s := open(t)
+	v := s.Verdicts()
+	for i, id := range []string{"asked", "both", "failed", "long ago", "quiet"} {
+		insert(t, s, newRun(id, i))
+		apply(t, s, state(id, 5, run.Waiting))
+	}
+	insert(t, s, newRun("running", 9))
+	apply(t, s, state("running", 5, run.Running))
+	for _, id := range []string{"asked", "both", "running"} {
+		_, err := s.MarkCancelRequested(t.Context(), here, id, "why", entry(audit.RunCancel, here, id))
+		require.NoError(t, err)
+	}
+	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{
+		{RunID: "both", At: at(6), Text: "panic"}, {RunID: "failed", At: at(6), Text: "panic"}, {RunID: "running", At: at(6), Text: "panic"},
+		{RunID: "long ago", At: at(3), Text: "panic"},
+	}))
+	list, err := v.Suspects(t.Context(), at(5), 10)
+	require.NoError(t, err)
+	var ids []string
+	for _, c := range list {
+		ids = append(ids, c.ID)
+		require.Equal(t, c.ID != "failed", c.CancelRequested, c.ID)
+		require.Equal(t, c.ID != "asked", c.Failure != nil, c.ID)
+	}
+	require.Equal(t, []string{"asked", "both", "failed"}, ids)
+	list, err = v.Suspects(t.Context(), at(5), 1)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	list, err = v.Waiting(t.Context(), []string{"quiet", "running", "none"})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, verdict.Row{ID: "quiet", Project: here, Status: run.Waiting, WaitingKind: list[0].WaitingKind, StatusAt: at(5), Sequence: 2}, list[0].Row)
 }
 
 func testFailures(t *testing.T, open Opener) {

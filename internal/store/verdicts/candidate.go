@@ -11,7 +11,7 @@ import (
 )
 
 // candidate are the columns of runs r and failures f that every candidate has.
-const candidate = `r.id, r.project, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind, r.status_at, r.sequence, f.at, COALESCE(f.message, '')`
+const candidate = `r.id, r.project, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind, r.status_at, r.sequence, r.cancel_requested, f.at, COALESCE(f.message, '')`
 
 // Overdue implements [stuck.Store]. The condition on the status is that of the index, word for word.
 func (s *Store) Overdue(ctx context.Context, before time.Time, after stuck.Cursor, limit int) (list []stuck.Candidate, err error) {
@@ -38,10 +38,37 @@ ORDER BY t.wait_until, t.run_id`+sqlrow.Limit(limit), []any{before.UnixMicro()},
 	return list, err
 }
 
+// Suspects implements [stuck.Store]. The condition on the cancellation is that of the index, word for word.
+func (s *Store) Suspects(ctx context.Context, since time.Time, limit int) (list []stuck.Candidate, err error) {
+	err = s.db.Read(ctx, "list runs that should take note of something", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, NULL, NULL
+FROM task_failures f JOIN runs r ON r.id = f.run_id WHERE f.at >= $1 AND r.status = 'waiting'
+UNION
+SELECT `+candidate+`, NULL, NULL
+FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id WHERE r.status = 'waiting' AND r.cancel_requested
+ORDER BY 1`+sqlrow.Limit(limit), []any{since.UnixMicro()}, scanCandidate)
+		return err
+	})
+	return list, err
+}
+
+// Waiting implements [stuck.Store].
+func (s *Store) Waiting(ctx context.Context, ids []string) (list []stuck.Candidate, err error) {
+	err = s.db.Read(ctx, "list runs that wait", func(ctx context.Context, c sqldb.Conn) error {
+		return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT `+candidate+`, NULL, NULL
+FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id WHERE r.status = 'waiting' AND r.id IN `+marks, args, scanCandidate)
+			list = append(list, found...)
+			return err
+		})
+	})
+	return list, err
+}
+
 func scanCandidate(row sqlrow.Scanner) (k stuck.Candidate, err error) {
 	var failure verdict.Failure
 	err = row.Scan(&k.ID, &k.Project, &k.Workflow, &k.Version, &k.Status, &k.QueuedReason, &k.WaitingKind, sqlrow.TimeInto(&k.StatusAt),
-		&k.Sequence, sqlrow.TimeInto(&failure.At), &failure.Text, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil))
+		&k.Sequence, &k.CancelRequested, sqlrow.TimeInto(&failure.At), &failure.Text, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil))
 	if !failure.At.IsZero() {
 		k.Failure = &failure
 	}

@@ -17,6 +17,8 @@ type Row struct {
 	QueuedReason, WaitingKind string
 	// StatusAt is since when it has its status, MovedAt when one of its steps last began or ended; zero where there is none.
 	StatusAt, MovedAt time.Time
+	// CancelRequested tells that somebody has asked for its cancellation.
+	CancelRequested bool
 	// WaitUntil is when the step is due that it waits for and that is overdue for longest; zero where none is.
 	WaitUntil time.Time
 	// Sequence is the run's.
@@ -70,8 +72,10 @@ type Execution struct {
 	Task *Task
 	// Activities are those that are pending.
 	Activities []Activity
-	// Failure is why the newest workflow task failed that did, where that is known.
-	Failure string
+	// Failure is why the newest workflow task failed that did, where that is known, and FailedAt when that was: the first of
+	// several in a row.
+	Failure  string
+	FailedAt time.Time
 }
 
 // Task is a pending workflow task.

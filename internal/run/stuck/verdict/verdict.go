@@ -35,7 +35,7 @@ type Decision struct {
 }
 
 // Due tells whether progress is overdue, and since when there is none. A run that waits for what has not come, or that
-// somebody or a quota holds, is never overdue, however long it takes.
+// somebody or a quota holds, is never overdue, however long it takes; what it has to take note of meanwhile is another matter: see [Of].
 func Due(r Row, now time.Time, after time.Duration) (since time.Time, due bool) {
 	switch r.Status { //nolint:exhaustive // the others have ended
 	case run.Queued:
@@ -62,7 +62,7 @@ func Due(r Row, now time.Time, after time.Duration) (since time.Time, due bool) 
 func Of(f Facts) Decision {
 	since, due := Due(f.Row, f.Now, f.After)
 	if !due {
-		return Decision{}
+		return awake(f)
 	}
 	j := judge{f, since}
 	switch {
@@ -80,6 +80,37 @@ func Of(f Facts) Decision {
 		return j.execution(*f.Execution)
 	}
 	return j.cheap()
+}
+
+// awake judges a run that waits for what may take any time. It has to take note of events, cancellations and other signals all the
+// same: of that Temporal alone knows, which is asked where something tells of trouble.
+func awake(f Facts) Decision {
+	switch {
+	case f.Row.Status != run.Waiting, f.Failure == nil && f.Reported == "" && !f.Row.CancelRequested:
+		return Decision{}
+	case !f.Connection.Usable, f.Queue == nil:
+		return Decision{Action: Keep}
+	case f.Execution == nil:
+		return Decision{Action: Ask}
+	case f.Execution.Task == nil:
+		return Decision{}
+	}
+	j := judge{f, f.Execution.Task.ScheduledAt}
+	fails := f.Execution.Task.Attempt > 1
+	if at := f.Execution.FailedAt; fails && !at.IsZero() && at.Before(j.since) {
+		j.since = at // each attempt is scheduled anew
+	}
+	switch {
+	case f.Now.Sub(j.since) <= f.After:
+		return Decision{}
+	case f.Queue.Workflow.Alive == 0:
+		return j.nobody(f.Queue.Workflow)
+	case fails:
+		return j.failing(j.why(*f.Execution))
+	case f.Execution.Task.Started:
+		return Decision{}
+	}
+	return j.say(problem.Backlog)
 }
 
 // judge is one judgement.

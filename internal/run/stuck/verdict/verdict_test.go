@@ -133,6 +133,8 @@ func TestEverySituationOfEveryRow(t *testing.T) {
 			want := s.want
 			disconnected := strings.HasPrefix(situation, "disconnected")
 			switch {
+			case row.Status == run.Waiting && row.WaitingKind != "timer" && row.WaitingKind != "retry" && (f.Failure != nil || f.Reported != ""):
+				want = "ask" // it may wait, and has to take note of something all the same
 			case row.Status.Terminal(), name == "queued admission",
 				row.Status == run.Waiting && row.WaitingKind != "timer" && row.WaitingKind != "retry":
 				want = "clear"
@@ -162,6 +164,58 @@ func TestEverySituationOfEveryRow(t *testing.T) {
 	}
 	for _, code := range problem.Codes() {
 		require.True(t, given[code], "no situation leads to %s", code)
+	}
+}
+
+// TestRunsThatWaitAreJudgedByWhatTheyShouldTakeNoteOf has runs in waits that are not over.
+func TestRunsThatWaitAreJudgedByWhatTheyShouldTakeNoteOf(t *testing.T) {
+	t.Parallel()
+	task := func(attempt int, scheduled time.Duration) *verdict.Execution {
+		return &verdict.Execution{Task: &verdict.Task{Attempt: attempt, ScheduledAt: ago(scheduled)}}
+	}
+	failed := func(first, last time.Duration) *verdict.Execution {
+		x := task(4, last)
+		x.Failure, x.FailedAt = "non-determinism", ago(first)
+		return x
+	}
+	for name, tt := range map[string]struct {
+		execution *verdict.Execution
+		nobody    bool
+		want      string
+		since     time.Time
+	}{
+		"not asked":                   {want: "ask"},
+		"nothing is pending":          {execution: &verdict.Execution{}, want: "clear"},
+		"its task has just failed":    {execution: failed(59*time.Second, time.Second), want: "clear"},
+		"its task fails":              {execution: failed(61*time.Second, time.Second), want: "TASK_FAILING", since: ago(61 * time.Second)},
+		"its task times out":          {execution: task(3, 2*time.Minute), want: "TASK_FAILING", since: ago(2 * time.Minute)},
+		"its task waits":              {execution: task(1, 2*time.Minute), want: "BACKLOG", since: ago(2 * time.Minute)},
+		"its task has come":           {execution: task(1, time.Second), want: "clear"},
+		"its task is for nobody":      {execution: task(1, 2*time.Minute), nobody: true, want: "NO_POLLER", since: ago(2 * time.Minute)},
+		"a worker is at it":           {execution: &verdict.Execution{Task: &verdict.Task{Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}}, want: "clear"},
+		"it has ended, or is missing": {execution: &verdict.Execution{Missing: true}, want: "clear"},
+	} {
+		for _, kind := range []string{run.WaitingEvent, run.WaitingTimer, run.WaitingPaused, "quota", "child"} {
+			row := verdict.Row{ID: "r1", Project: "shop", Status: run.Waiting, WaitingKind: kind, StatusAt: ago(time.Hour), WaitUntil: now.Add(time.Hour)}
+			require.Equal(t, "clear", outcome(verdict.Of(facts(row))), "nothing tells of trouble")
+			for _, trouble := range []func(*verdict.Facts){
+				func(f *verdict.Facts) { f.Row.CancelRequested = true },
+				func(f *verdict.Facts) { f.Failure = &verdict.Failure{At: ago(time.Minute), Text: "panic"} },
+				func(f *verdict.Facts) { f.Reported = "NonDeterministicError" },
+			} {
+				f := facts(row)
+				trouble(&f)
+				f.Execution = tt.execution
+				if tt.nobody {
+					f.Queue.Workflow = verdict.Pollers{}
+				}
+				d := verdict.Of(f)
+				require.Equal(t, tt.want, outcome(d), "%s, %s", name, kind)
+				require.Equal(t, tt.since, d.Verdict.Since, "%s, %s", name, kind)
+				f.Queue = nil
+				require.Equal(t, "keep", outcome(verdict.Of(f)))
+			}
+		}
 	}
 }
 
