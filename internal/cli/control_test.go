@@ -80,6 +80,7 @@ func TestExportCommand(t *testing.T) {
 	require.Equal(t, []any{0, "{\n\"format\":\"signalbox.run/1\"\n}\n", ""}, []any{c.code, c.out.String(), c.err.String()})
 	requireRefusal(t, shell.run(t, "run", "export", "none"), exit.NotFound, `export run "none"`, "[RUN_NOT_FOUND]")
 	requireRefusal(t, shell.run(t, "run", "export"), exit.Usage, "nothing to export", "--all")
+	requireRefusal(t, shell.run(t, "run", "export", "--all", "--status", "failed"), exit.Usage, "--all", "--status")
 	requireRefusal(t, shell.run(t, "run", "export", "run-1", "--status", "failed"), exit.Usage, "--status chooses among runs")
 	requireRefusal(t, shell.run(t, "run", "export", "--format", "xml"), exit.Usage, `"xml" is neither csv nor json`)
 	requireRefusal(t, shell.run(t, "run", "export", "--status", "odd"), exit.Usage, "odd")

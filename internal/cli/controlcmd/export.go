@@ -83,8 +83,11 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 		stream, err := s.Runs().ExportRun(patience, connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
 		return save(s, stream, err, flags.file, fmt.Sprintf("export run %q", args[0]))
 	}
-	if choice == "" {
+	switch {
+	case choice == "":
 		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
+	case flags.all && choice != "--all" && choice != "--format":
+		return exit.Usagef("--all: every run is meant, and yet %s selects some; leave out one of them", choice)
 	}
 	request, err := exportRequest(s, flags)
 	if err != nil {

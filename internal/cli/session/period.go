@@ -3,6 +3,8 @@ package session
 import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
 // Period is the pair of flags --since and --until of a command that chooses by time.
@@ -23,5 +25,8 @@ func (p *Period) Bounds(s *Session) (since, until *timestamppb.Timestamp, err er
 		return nil, nil, err
 	}
 	to, err := s.Time("until", p.until)
+	if err == nil && !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		err = exit.Usagef("--since %s is not before --until %s: nothing is between them", p.since, p.until)
+	}
 	return Timestamp(from), Timestamp(to), err
 }
