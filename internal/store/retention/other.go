@@ -4,18 +4,21 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // audit deletes entries in the order of their IDs, which is that of their times but for the clocks of several processes: it ends with
-// the first page of which nothing goes.
+// the first page of which nothing goes. Among the newest, those that tell of deletions do not count: each pass that made room for its own
+// entry would take away one of somebody's.
 func (s *Store) audit(ctx context.Context, p *page) error {
 	end := int64(0)
 	if p.at.End != nil {
 		end = p.at.End.At
 	} else if p.cut.Keep > 0 {
 		var err error
-		end, err = p.first(ctx, `SELECT id FROM audit WHERE project = $1 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(p.cut.Keep), p.cut.Project)
+		end, err = p.first(ctx, `SELECT id FROM audit WHERE project = $1 AND action <> $2 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(p.cut.Keep),
+			p.cut.Project, audit.RetentionDelete)
 		if err != nil {
 			return err
 		}

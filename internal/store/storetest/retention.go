@@ -219,6 +219,12 @@ func testDeleteHistory(t *testing.T, open Opener) {
 	}
 	require.Equal(t, map[string]int64{"audit": 4}, deleteAll(t, s, retention.Audit, retention.Cut{Before: at(4)}, 3))
 	require.Equal(t, map[string]int64{"audit": 1}, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3))
+	for n := range 3 {
+		told := entry(audit.RetentionDelete, here, here)
+		told.Time = at(10 + n)
+		require.NoError(t, s.WriteAudit(ctx, told))
+	}
+	require.Empty(t, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3), "what is told of deletions takes nobody's place")
 	require.Equal(t, 5, entries(here))
 	require.Equal(t, 10, entries(""))
 	page, err := s.DeletePage(ctx, retention.Audit, retention.Cut{Before: at(400)}, "", 100)
