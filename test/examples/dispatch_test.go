@@ -73,10 +73,16 @@ func TestDispatch(t *testing.T) {
 	require.Greater(t, third.Epoch, second.Epoch)
 	back.send(t, "late")
 	requireDelivered(t, data, "late")
-	delivered := anna.Output() + ben.Output() + back.Output()
+	delivered := func() string { return anna.Output() + ben.Output() + back.Output() }
 	for _, letter := range []string{"early", "orphaned", "late"} {
-		put := regexp.MustCompile("letter="+letter+" to=ada attempt=[0-9]+ again=false").FindAllString(delivered, -1)
-		require.Len(t, put, 1, delivered)
+		put := regexp.MustCompile("letter=" + letter + " to=ada attempt=[0-9]+ again=false")
+		platform.Eventually(t, time.Minute, func() string { // it is told a moment after it is done
+			if put.MatchString(delivered()) {
+				return ""
+			}
+			return "nobody tells of the letter " + letter
+		})
+		require.Len(t, put.FindAllString(delivered(), -1), 1, delivered())
 	}
 }
 

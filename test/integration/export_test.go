@@ -162,7 +162,7 @@ func TestExportOfLists(t *testing.T) {
 func wrongExports(t *testing.T, s *platform.Server, id string) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "none")
-	const failed, usage, missing = platform.ExitFailed, platform.ExitUsage, platform.ExitNotFound
+	const usage, missing = platform.ExitUsage, platform.ExitNotFound
 	for _, tt := range []struct {
 		code int
 		says string
@@ -175,8 +175,10 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 		{usage, `"xml"`, []string{"--all", "--format", "xml"}},
 		{usage, `"yesterday"`, []string{"--since", "yesterday"}},
 		{usage, "cannot be written", []string{"--all", "--file", filepath.Join(folder, "none", "x")}},
-		{failed, `"odd"`, []string{"--problem", "odd", "--file", file}},
-		{failed, `"odd"`, []string{"--trigger", "odd", "--file", file}},
+		{usage, `"ODD"`, []string{"--problem", "odd", "--file", file}},
+		{usage, `"odd"`, []string{"--trigger", "odd", "--file", file}},
+		{usage, "not before", []string{"--since", "1h", "--until", "2h", "--file", file}},
+		{usage, "--all: every run is meant", []string{"--all", "--status", "failed", "--file", file}},
 		{missing, "RUN_NOT_FOUND", []string{"no-such-run", "--file", file}},
 		{missing, "PROJECT_NOT_FOUND", []string{"--all", "--project", "nowhere", "--file", file}},
 	} {

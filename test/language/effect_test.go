@@ -148,8 +148,9 @@ func TestTwentySafeCallsAreQuick(t *testing.T) {
 	o.Answer("GET /item", 200, `{}`)
 	id := s.Start(t, s.Publish(t, platform.Document("twenty", loop(40, call("get", o.URL+"/item")))), "{}").GetId()
 	s.Await(t, id, soon, "completed")
-	// A marker each and a handful of events around them; activities would leave six each.
-	require.LessOrEqual(t, events(t, s, id), 40)
+	// A marker each and a handful of events around them, and three more each time that a busy machine needs another workflow task;
+	// activities would leave six each, and more than a hundred in all.
+	require.LessOrEqual(t, events(t, s, id), 60)
 	for _, c := range o.Calls("GET /item") {
 		require.Empty(t, c.IdempotencyKey)
 	}

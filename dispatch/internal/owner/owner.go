@@ -84,7 +84,8 @@ const (
 	// resignTimeout bounds giving up the lease, which runs out by itself.
 	resignTimeout = 3 * time.Second
 	// finishTimeout is for how long who is told to stop goes on with taking the dispatcher that it has begun to take.
-	finishTimeout = 3 * time.Second
+	// It is longer than a workflow task of the dispatcher can be lost for.
+	finishTimeout = 5 * time.Second
 	// storeTimeout bounds questions to the store of leases and to the inbox.
 	storeTimeout = 5 * time.Second
 )

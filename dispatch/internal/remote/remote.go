@@ -38,6 +38,8 @@ var (
 const (
 	// callTimeout bounds requests that the server answers by itself.
 	callTimeout = 5 * time.Second
+	// taskTimeout is how long a workflow task of a dispatcher may take.
+	taskTimeout = 4 * time.Second
 	// answerTimeout bounds those that the workflow answers: five seconds pass before a task that was meant for a process
 	// which is gone goes to another.
 	answerTimeout = 10 * time.Second
@@ -93,6 +95,8 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 		ID: name.DispatcherID(), TaskQueue: name.TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		// Its tasks take milliseconds. One that was on its way to a worker that died is given to another after this time.
+		WorkflowTaskTimeout: taskTimeout,
 		// Without it the SDK returns the run that is open as if it had been started.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     contract.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: contract.Interpreter}.Fields(),
