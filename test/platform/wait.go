@@ -33,6 +33,27 @@ func Eventually(t T, limit time.Duration, cond func() string) {
 	}
 }
 
+// Throughout looks again and again for that long, and fails as soon as cond says something.
+func Throughout(t T, length time.Duration, cond func() string) {
+	t.Helper()
+	end := time.NewTimer(length)
+	defer end.Stop()
+	ticker := time.NewTicker(10 * tick)
+	defer ticker.Stop()
+	for {
+		if wrong := cond(); wrong != "" {
+			t.Fatalf("%s", wrong)
+		}
+		select {
+		case <-ticker.C:
+		case <-end.C:
+			return
+		case <-t.Context().Done():
+			t.Fatalf("stopped while looking")
+		}
+	}
+}
+
 // FreePort returns a loopback port that nobody listens on, below those that outgoing connections take.
 func FreePort(t T) int {
 	t.Helper()
