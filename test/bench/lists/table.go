@@ -51,7 +51,7 @@ position, state_position, interpreter, execution_id, input, output)
 SELECT substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7' || substr(md5(i::text), 1, 3) || '-8' || substr(md5(i::text), 4, 3) || '-' || substr(md5(i::text), 7, 12),
 'default', 'bench/w' || i % 20, '1.0.0', 'sha256:aa', status, CASE status WHEN 'queued' THEN 'worker' ELSE '' END, CASE status WHEN 'waiting' THEN 'event' ELSE '' END,
 at, FALSE, '', 'order-' || i % 1000 || '-' || i, CASE WHEN i % 100 = 3 THEN 'replay' WHEN i % 5 = 0 THEN 'event' WHEN i % 7 = 0 THEN 'schedule' ELSE 'api' END,
-'ada', at, at, CASE WHEN status IN ('queued', 'running', 'waiting') THEN NULL ELSE at + 1500000 END, 3, 3, 4, 9, 9, 2, md5(i::text),
+'ada', at, at::bigint, CASE WHEN status IN ('queued', 'running', 'waiting') THEN NULL ELSE at + 1500000 END, 3, 3, 4, 9, 9, 2, md5(i::text),
 '{"customer":"ada","items":[1,2,3],"note":"' || md5(i::text) || '"}', '{"ok":true}'
 FROM (SELECT i, $3::bigint + i * $4::bigint AS at, lpad(to_hex(($3::bigint + i * $4::bigint) / 1000), 12, '0') AS h,
 CASE WHEN i % 50 = 11 THEN 'failed' WHEN i % 100 = 21 THEN 'canceled' WHEN i % 400 = 31 THEN 'queued' WHEN i % 800 = 32 THEN 'running'
