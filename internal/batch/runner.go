@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/routine"
 )
 
 const (
@@ -31,9 +32,7 @@ type Runner struct {
 	// efforts are what is known of the batches that this process is at. Nothing depends on it.
 	efforts map[string]*effort
 
-	stop   context.CancelFunc
-	abort  context.CancelFunc
-	joined sync.WaitGroup
+	routine routine.Routine
 }
 
 // NewRunner returns a runner. Nothing is done before Start.
@@ -43,21 +42,13 @@ func NewRunner(store WorkStore, controls Controls, now func() time.Time) *Runner
 
 // Start begins to look for batches.
 func (r *Runner) Start(ctx context.Context) error {
-	ctx = auth.WithActor(context.WithoutCancel(ctx), auth.System())
-	// What has begun is not cut off by the stop, but by its budget.
-	work, abort := context.WithCancel(ctx)
-	loop, stop := context.WithCancel(ctx)
-	r.stop, r.abort = stop, abort
-	r.joined.Go(func() { r.loop(loop, work) })
+	r.routine.Start(auth.WithActor(ctx, auth.System()), r.loop)
 	return nil
 }
 
 // Stop ends it and joins it: items in flight are let through, and told of, until ctx ends. What is not told by then is done again.
 func (r *Runner) Stop(ctx context.Context) error {
-	r.stop()
-	defer context.AfterFunc(ctx, r.abort)()
-	r.joined.Wait()
-	r.abort()
+	r.routine.Stop(ctx)
 	return nil
 }
 

@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/cutover", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/config", "internal/notice", "internal/pause"}
+	ambient := []string{"internal/logger", "internal/config", "internal/notice", "internal/pause", "internal/routine"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
 		{"dsl/internal", nil, "values and trees know nothing of the language"},
@@ -45,6 +45,7 @@ func Arrows() []Rule {
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/notice", nil, "names are all that it knows"},
 		{"internal/pause", nil, "waits, and knows nothing of what for"},
+		{"internal/routine", nil, "starts and stops a loop, whatever it does"},
 		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "settings of Redis, as the store of leases takes them"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/seal"}), "the keys that settings name"},

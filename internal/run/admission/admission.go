@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/routine"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -57,9 +58,7 @@ type Admission struct {
 	// handing has a value for each run that is being handed over.
 	handing chan struct{}
 
-	stop   context.CancelFunc
-	abort  context.CancelFunc
-	joined sync.WaitGroup
+	routine routine.Routine
 }
 
 // New returns the admission of the service's runs. What follows the store is what the service was made with.
@@ -72,21 +71,13 @@ func New(service *run.Service, store Store, engine run.Engine, changes *notice.B
 
 // Start begins to look.
 func (a *Admission) Start(ctx context.Context) error {
-	ctx = auth.WithActor(context.WithoutCancel(ctx), auth.System())
-	// A hand-over that has begun is not cut off by the stop, but by its budget.
-	handOver, abort := context.WithCancel(ctx)
-	loop, stop := context.WithCancel(ctx)
-	a.stop, a.abort = stop, abort
-	a.joined.Go(func() { a.loop(loop, handOver) })
+	a.routine.Start(auth.WithActor(ctx, auth.System()), a.loop)
 	return nil
 }
 
 // Stop ends it and joins it: the runs that are being handed over are let through until ctx ends. The others wait on.
 func (a *Admission) Stop(ctx context.Context) error {
-	a.stop()
-	defer context.AfterFunc(ctx, a.abort)()
-	a.joined.Wait()
-	a.abort()
+	a.routine.Stop(ctx)
 	return nil
 }
 
@@ -190,7 +181,7 @@ func (a *Admission) admit(ctx, handOver context.Context, project string) error {
 	}
 	for _, id := range ids {
 		a.changes.Notify(id)
-		a.joined.Go(func() {
+		a.routine.Go(func() {
 			defer func() { <-a.handing }()
 			if err := a.handOver(handOver, project, id); err != nil {
 				logger.FromContext(ctx).WarnContext(ctx, "Run that was admitted is not started yet", "run_id", id, "error", err)

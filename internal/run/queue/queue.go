@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -25,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/routine"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -48,9 +48,7 @@ type Queue struct {
 	// next is when the pace lets the next run be started.
 	next time.Time
 
-	stop   context.CancelFunc
-	abort  context.CancelFunc
-	joined sync.WaitGroup
+	routine routine.Routine
 }
 
 // New returns the queue of the service's runs. The rest is what the service was made with.
@@ -60,21 +58,13 @@ func New(service *run.Service, store run.Store, engine run.Engine, changes *noti
 
 // Start begins to look after the queue.
 func (q *Queue) Start(ctx context.Context) error {
-	ctx = auth.WithActor(context.WithoutCancel(ctx), auth.System())
-	// A hand-over that has begun is not cut off by the stop, but by its budget.
-	handOver, abort := context.WithCancel(ctx)
-	loop, stop := context.WithCancel(ctx)
-	q.stop, q.abort = stop, abort
-	q.joined.Go(func() { q.loop(loop, handOver) })
+	q.routine.Start(auth.WithActor(ctx, auth.System()), q.loop)
 	return nil
 }
 
 // Stop ends it and joins it: the run that is being handed over is let through until ctx ends. The others stay queued.
 func (q *Queue) Stop(ctx context.Context) error {
-	q.stop()
-	defer context.AfterFunc(ctx, q.abort)()
-	q.joined.Wait()
-	q.abort()
+	q.routine.Stop(ctx)
 	return nil
 }
 
