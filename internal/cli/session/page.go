@@ -36,13 +36,8 @@ func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, 
 
 // Time reads a flag that is a moment (RFC 3339, or a day) or a time before now ("2h", "7d"). Empty is the zero time.
 func (s *Session) Time(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, is := moment(text); is {
+		return t, nil
 	}
 	ago, err := span(text)
 	if err != nil || ago < 0 {
@@ -53,19 +48,27 @@ func (s *Session) Time(flag, text string) (time.Time, error) {
 
 // Ahead is Time for a moment to come: a duration counts from now on.
 func (s *Session) Ahead(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, is := moment(text); is {
+		return t, nil
 	}
 	ahead, err := span(text)
 	if err != nil || ahead <= 0 {
 		return time.Time{}, exit.Usagef("--%s: %q is no time to come; write in how long (\"12h\", \"90d\") or a moment (2027-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(ahead), nil
+}
+
+// moment reads a moment (RFC 3339, or a day), and tells whether it is one; empty is the zero time.
+func moment(text string) (t time.Time, is bool) {
+	if text == "" {
+		return t, true
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	return t, false
 }
 
 // span reads a duration, also in days.
