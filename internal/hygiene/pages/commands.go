@@ -17,30 +17,16 @@ func Commands(root, reference string) ([]hygiene.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := markdown(root)
-	if err != nil {
-		return nil, err
-	}
-	var findings []hygiene.Finding
-	for _, page := range pages {
+	return each(root, func(page, text string, find func(line int, problem string)) {
 		if page == filepath.Clean(reference) {
-			continue
+			return
 		}
-		text, err := os.ReadFile(page)
-		if err != nil {
-			return nil, fmt.Errorf("read a page: %w", err)
-		}
-		name, err := filepath.Rel(root, page)
-		if err != nil {
-			return nil, fmt.Errorf("name a page: %w", err)
-		}
-		for i, line := range shell(string(text)) {
+		for i, line := range shell(text) {
 			if problem := unknownCommand(line, sections); problem != "" {
-				findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), i+1), What: problem})
+				find(i+1, problem)
 			}
 		}
-	}
-	return findings, nil
+	})
 }
 
 // referenceSections reads the reference: the text under each heading that names a command, by its words.

@@ -14,11 +14,24 @@ import (
 
 // Links finds relative links in Markdown pages below root that lead to no file or, in a page, to no heading.
 func Links(root string) ([]hygiene.Finding, error) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	return each(root, func(page, text string, find func(line int, problem string)) {
+		for i, line := range prose(text) {
+			for _, match := range link.FindAllStringSubmatch(line, -1) {
+				if problem := broken(page, match[1]); problem != "" {
+					find(i+1, problem)
+				}
+			}
+		}
+	})
+}
+
+// each reads the pages below root, and gathers what look finds in them.
+func each(root string, look func(page, text string, find func(line int, problem string))) ([]hygiene.Finding, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
 	}
-	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	var findings []hygiene.Finding
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
@@ -29,13 +42,9 @@ func Links(root string) ([]hygiene.Finding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
-		for i, line := range prose(string(text)) {
-			for _, match := range link.FindAllStringSubmatch(line, -1) {
-				if problem := broken(page, match[1]); problem != "" {
-					findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), i+1), What: problem})
-				}
-			}
-		}
+		look(page, string(text), func(line int, problem string) {
+			findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
+		})
 	}
 	return findings, nil
 }

@@ -1,9 +1,6 @@
 package pages
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
@@ -15,29 +12,13 @@ const head = "document: {dsl: '1.0.3', namespace: example, name: example, versio
 // Workflows finds examples of workflows in the pages below root with which check finds something wrong. An example is a block of YAML with
 // `document` or `do` at its top; check is given a whole document and returns what is wrong with it.
 func Workflows(root string, check func(source string) []string) ([]hygiene.Finding, error) {
-	pages, err := markdown(root)
-	if err != nil {
-		return nil, err
-	}
-	var findings []hygiene.Finding
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			return nil, fmt.Errorf("read a page: %w", err)
-		}
-		name, err := filepath.Rel(root, page)
-		if err != nil {
-			return nil, fmt.Errorf("name a page: %w", err)
-		}
-		for _, example := range examples(string(text)) {
+	return each(root, func(_, text string, find func(line int, problem string)) {
+		for _, example := range examples(text) {
 			for _, problem := range check(example.source) {
-				findings = append(findings, hygiene.Finding{
-					Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), example.line), What: "shows a workflow with a problem: " + problem,
-				})
+				find(example.line, "shows a workflow with a problem: "+problem)
 			}
 		}
-	}
-	return findings, nil
+	})
 }
 
 // example is a workflow in a page, from a line on.
