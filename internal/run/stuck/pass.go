@@ -119,15 +119,6 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	for _, c := range list {
 		add(c)
 	}
-	if list, err = p.suspects(ctx); err != nil {
-		return nil, err
-	}
-	for _, c := range list {
-		if !seen[c.ID] {
-			seen[c.ID] = true
-			due = append(due, c)
-		}
-	}
 	for after := (Cursor{}); len(due) < mostCandidates; {
 		list, err := p.w.store.Overdue(ctx, before, after, page)
 		if err != nil {
@@ -142,16 +133,28 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 		last := list[len(list)-1]
 		after = Cursor{StatusAt: last.StatusAt, ID: last.ID}
 	}
-	return due, nil
+	list, err = p.suspects(ctx, seen)
+	return append(due, list...), err
 }
 
-// suspects are the runs that may wait for as long as it takes, and of which something tells that they do not take note of what they should.
-func (p *pass) suspects(ctx context.Context) ([]Candidate, error) {
+// suspects are those of the other runs that may wait for as long as it takes, and of which something tells that they do not take note of
+// what they should.
+func (p *pass) suspects(ctx context.Context, seen map[string]bool) ([]Candidate, error) {
 	list, err := p.w.store.Suspects(ctx, p.now.Add(-failedFor), mostCandidates)
-	if err != nil || len(p.w.problems) == 0 {
-		return list, err
+	if err != nil {
+		return nil, err
 	}
-	reported, err := p.w.store.Waiting(ctx, slices.Sorted(maps.Keys(p.w.problems)))
+	list = slices.DeleteFunc(list, func(c Candidate) bool { return seen[c.ID] })
+	for _, c := range list {
+		seen[c.ID] = true
+	}
+	var others []string
+	for _, id := range slices.Sorted(maps.Keys(p.w.problems)) {
+		if !seen[id] {
+			others = append(others, id)
+		}
+	}
+	reported, err := p.w.store.Waiting(ctx, others)
 	return append(list, reported...), err
 }
 
