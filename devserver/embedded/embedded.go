@@ -28,6 +28,8 @@ import (
 	"go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
 const (
@@ -66,7 +68,7 @@ func (s *Server) Address() string { return s.address }
 // Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be
 // interrupted: when ctx ends before, Start returns at once and leaves the rest to Stop, which then has to be called.
 func (s *Server) Start(ctx context.Context) error {
-	ports, err := freePorts(ctx, s.opts.Port)
+	ports, release, err := freePorts(ctx, s.opts.Port)
 	if err != nil {
 		return err
 	}
@@ -74,6 +76,7 @@ func (s *Server) Start(ctx context.Context) error {
 	s.begun = make(chan struct{})
 	go func() {
 		defer close(s.begun)
+		defer release()
 		s.server, s.failed = s.begin(ctx, ports)
 	}()
 	select {
@@ -203,27 +206,44 @@ func removeAll(file string) error {
 // portSet is where the services listen.
 type portSet struct{ frontend, history, matching, worker int }
 
-// freePorts finds free ports, and fails when the one asked for is taken: found out later, Temporal would end the process.
-func freePorts(ctx context.Context, frontend int) (portSet, error) {
-	const services = 4
-	found := make([]int, services)
-	for i := range found {
-		port := 0
-		if i == 0 {
-			port = frontend
+// freePorts finds free ports, which stay claimed until release is called, and fails when the one asked for is taken: found out
+// later, Temporal would end the process.
+func freePorts(ctx context.Context, frontend int) (ports portSet, release func(), err error) {
+	var claims []func()
+	release = func() {
+		for _, claim := range claims {
+			claim()
 		}
-		address := net.JoinHostPort(host, strconv.Itoa(port))
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		switch {
-		case errors.Is(err, syscall.EADDRINUSE):
-			return portSet{}, fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
-				"stop it, or choose another port with --temporal-port (--port for `dev temporal`)", address)
-		case err != nil:
-			return portSet{}, fmt.Errorf("finding a port for the embedded Temporal: %w", err)
-		}
-		// Closed when all are found, so that no port is found twice.
-		defer listener.Close()
-		found[i] = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has no other address
 	}
-	return portSet{frontend: found[0], history: found[1], matching: found[2], worker: found[3]}, nil
+	ports.frontend = frontend
+	for _, port := range []*int{&ports.frontend, &ports.history, &ports.matching, &ports.worker} {
+		if *port != 0 {
+			if err := vacant(ctx, *port); err != nil {
+				return portSet{}, nil, err
+			}
+			continue
+		}
+		found, claim, err := freeport.Claim(ctx)
+		if err != nil {
+			release()
+			return portSet{}, nil, fmt.Errorf("finding a port for the embedded Temporal: %w", err)
+		}
+		*port = found
+		claims = append(claims, claim)
+	}
+	return ports, release, nil
+}
+
+// vacant fails when a port is taken.
+func vacant(ctx context.Context, port int) error {
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
+			"stop it, or choose another port with --temporal-port (--port for `dev temporal`)", address)
+	case err != nil:
+		return fmt.Errorf("trying port %d for the embedded Temporal: %w", port, err)
+	}
+	return listener.Close()
 }

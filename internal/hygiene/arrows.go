@@ -43,6 +43,7 @@ func Arrows() []Rule {
 		{"dispatch", []string{"lease", "dispatch/inbox"}, "a dispatcher knows its lease and its inbox"},
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
+		{"internal/freeport", nil, "ports of this machine, for whoever starts servers"},
 		{"internal/notice", nil, "names are all that it knows"},
 		{"internal/pause", nil, "waits, and knows nothing of what for"},
 		{"internal/routine", nil, "starts and stops a loop, whatever it does"},

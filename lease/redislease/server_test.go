@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/freeport"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -64,10 +65,10 @@ func start(t *testing.T, args ...string) *server {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := freeport.Claim(t.Context())
 	require.NoError(t, err)
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	t.Cleanup(release)
+	return strconv.Itoa(port)
 }
 
 func (s *server) run(t *testing.T) {

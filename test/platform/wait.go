@@ -1,11 +1,13 @@
 package platform
 
 import (
+	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
 // tick is how often a condition is looked at.
@@ -54,23 +56,15 @@ func Throughout(t T, length time.Duration, cond func() string) {
 	}
 }
 
-// FreePort returns a loopback port that nobody listens on, below those that outgoing connections take.
+// FreePort returns a loopback port that nobody listens on, which no other test is given before this one has ended.
 func FreePort(t T) int {
 	t.Helper()
-	const first, count, tries = 10000, 20000, 200
-	for range tries {
-		port := first + rand.IntN(count)
-		l, err := net.Listen("tcp", Address(port))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatalf("close port %d: %v", port, err)
-		}
-		return port
+	port, release, err := freeport.Claim(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatalf("%v", err)
 	}
-	t.Fatalf("no free port after %d tries", tries)
-	return 0
+	t.Cleanup(release)
+	return port
 }
 
 // Address is a loopback address.
