@@ -2,6 +2,7 @@ package connection_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,12 @@ func TestActivitiesInFlightFinishOnceOverARebuild(t *testing.T) {
 		for range 5 {
 			held = append(held, s.mustStart(t, order{Hold: 8 * time.Second}))
 		}
-		after(t, time.Second) // the activities are under way
+		platform.Eventually(t, patience, func() string {
+			if i := slices.IndexFunc(held, func(id string) bool { return !s.begun(id) }); i >= 0 {
+				return "the charge of " + held[i] + " is not under way"
+			}
+			return ""
+		})
 		frontend.Stop()
 		after(t, 4*time.Second)
 		require.NoError(t, frontend.Restart())
