@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,12 +29,16 @@ type report struct {
 
 	passed, failed, skipped, packages, broken int
 	skips                                     []string
+	// unsteady are the tests of the top level that failed; certain tells that one of them did in a way that no busy
+	// machine explains.
+	unsteady map[key]bool
+	certain  bool
 }
 
 type key struct{ pkg, test string }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}}
+	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}}
 }
 
 // read takes events until the end of input. A line that is no event, such as a message of make, is passed on.
@@ -101,6 +106,9 @@ func (r *report) endTest(e event) {
 	case "fail":
 		r.failed++
 		r.failures[e.Package]++
+		top, _, _ := strings.Cut(e.Test, "/")
+		r.unsteady[key{e.Package, top}] = true
+		r.certain = r.certain || strings.Contains(text, "DATA RACE") || strings.Contains("\n"+text, "\npanic: ")
 		r.printf("%s", text)
 	}
 }
@@ -128,6 +136,7 @@ func (r *report) endPackage(e event) {
 func (r *report) unfinished(pkg string) {
 	for k := range r.output {
 		if k.pkg == pkg {
+			r.certain = true
 			r.printf("%s", r.take(k))
 		}
 	}
@@ -147,6 +156,23 @@ func (r *report) close(took time.Duration) bool {
 		r.printf("no test ran\n")
 	}
 	return r.failed == 0 && r.broken == 0 && r.passed > 0
+}
+
+// mostAgain is how many tests may run again: more are no coincidence.
+const mostAgain = 3
+
+// again returns the tests that may run a second time, alone, each as "package test": none when anything failed that a busy
+// machine does not explain, such as a data race, a panic, a package that did not build, or many tests.
+func (r *report) again() []string {
+	if r.certain || r.broken > 0 || len(r.unsteady) > mostAgain {
+		return nil
+	}
+	var out []string
+	for k := range r.unsteady {
+		out = append(out, k.pkg+" "+k.test)
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (r *report) printf(format string, args ...any) {

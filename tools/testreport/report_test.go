@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,40 @@ func TestReport(t *testing.T) {
 			}
 			if tt.absent != "" && strings.Contains(out, tt.absent) {
 				t.Errorf("unexpected %q in:\n%s", tt.absent, out)
+			}
+		})
+	}
+}
+
+// A second time is for a few tests that failed by themselves.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	fails := func(test, output string) string {
+		return `{"Action":"output","Package":"p","Test":"` + test + `","Output":"` + output + `\n"}` + "\n" +
+			`{"Action":"fail","Package":"p","Test":"` + test + `"}` + "\n"
+	}
+	const end = `{"Action":"fail","Package":"p"}` + "\n"
+	tests := []struct {
+		name, input string
+		want        []string
+	}{
+		{"what failed, once, by its test of the top level", fails("TestB", "late") + fails("TestA/one", "late") + fails("TestA", "late") + end, []string{"p TestA", "p TestB"}},
+		{"nothing failed", `{"Action":"pass","Package":"p","Test":"TestA"}`, nil},
+		{"a data race", fails("TestA", "WARNING: DATA RACE") + end, nil},
+		{"a panic", fails("TestA", "panic: boom") + end, nil},
+		{"a test that never ended", fails("TestA", "late") + `{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN\n"}` + "\n" + end, nil},
+		{"a package that failed outside its tests", end, nil},
+		{"too many", fails("TestA", "late") + fails("TestB", "late") + fails("TestC", "late") + fails("TestD", "late") + end, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newReport(io.Discard)
+			if err := r.read(strings.NewReader(tt.input)); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.again(); !slices.Equal(got, tt.want) {
+				t.Errorf("again = %q, want %q", got, tt.want)
 			}
 		})
 	}
