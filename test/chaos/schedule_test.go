@@ -61,8 +61,8 @@ type stage struct {
 	unlock   func()
 }
 
-// play runs a schedule and lets the oracle judge it.
-func play(t *testing.T, store platform.Store, schedule []step) string {
+// play runs a schedule under a start each so often and lets the oracle judge it.
+func play(t *testing.T, store platform.Store, schedule []step, every time.Duration) string {
 	t.Helper()
 	var lines []string
 	for _, s := range schedule {
@@ -74,7 +74,7 @@ func play(t *testing.T, store platform.Store, schedule []step) string {
 	x.options = platform.ServerOptions{Temporal: x.frontend.Addr(), Store: store, Port: platform.FreePort(t)}
 	x.server = platform.StartServer(t, x.options)
 	workflow := x.server.Publish(t, platform.Document("chaos", "  - a:\n      set: {n: 1}\n  - b:\n      set: {n: 2}\n"))
-	x.load = load.Start(t, x.server, workflow, 50*time.Millisecond)
+	x.load = load.Start(t, x.server, workflow, every)
 	for _, s := range schedule {
 		x.begin(s.fault)
 		wait(t, s.lasts)
