@@ -31,6 +31,9 @@ type Option func(*parser)
 // WithLimits replaces the default limits.
 func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 
+// Stored reads a document that was published before: what later releases refuse of it does not keep its runs from going on.
+func Stored() Option { return func(p *parser) { p.stored = true } }
+
 // Parse reads and checks a definition in YAML or JSON. It returns all problems at once, by place, none twice. The
 // document is nil when one of them is an error; warnings leave it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
@@ -73,6 +76,7 @@ type parser struct {
 	lines    [][]byte
 	problems Problems
 	loose    bool
+	stored   bool                            // it was published, perhaps by a release that allowed more
 	use      map[string]map[string]*reusable // by section of use, then by name
 	declared []DeclaredSecret
 	secrets  map[string]bool // the declared ones, and whether they are used

@@ -21,7 +21,7 @@ func (p *parser) schedule(v value) *Schedule {
 		}}
 	}
 	ok := p.object(v, "schedule", fields{
-		one("every", func(v value) { out.Every = p.interval(v, "schedule.every", time.Second) }),
+		one("every", func(v value) { out.Every = p.every(v) }),
 		one("cron", func(v value) { out.Cron = p.cron(v) }),
 		one("after", func(v value) { out.After = p.interval(v, "schedule.after", 0) }),
 		one("on", func(v value) { out.On = p.trigger(v) }),
@@ -49,6 +49,19 @@ func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 	d := p.duration(v, nil)
 	if length, _ := d.Fixed(); length < least && len(p.problems) == before {
 		p.report(CodeValue, v, "", "%s must be at least %v", what, least)
+	}
+	return d
+}
+
+// every reads an interval. Temporal counts in whole seconds and drops the rest without a word, so that a fraction would fire too often.
+func (p *parser) every(v value) *Duration {
+	before := len(p.problems)
+	d := p.interval(v, "schedule.every", time.Second)
+	if d == nil || p.stored || len(p.problems) > before {
+		return d
+	}
+	if length, _ := d.Fixed(); length%time.Second != 0 {
+		p.report(CodeValue, v, "round it", "schedule.every must be in whole seconds, got %v", length)
 	}
 	return d
 }

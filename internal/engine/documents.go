@@ -79,7 +79,7 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 	if err != nil {
 		return nil, err
 	}
-	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits))
+	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.Stored())
 	if doc == nil {
 		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, problems)
 	}

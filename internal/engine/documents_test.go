@@ -43,7 +43,7 @@ func (s *shelf) Document(ctx context.Context, hash string) ([]byte, error) {
 
 func (s *shelf) put(t *testing.T, source string) string {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source))
+	doc, problems := dsl.Parse([]byte(source), dsl.Stored())
 	require.Empty(t, problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,4 +189,17 @@ func TestDocumentsOutgrowTheCache(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, hashes[0], doc.Hash())
 	require.Equal(t, 1002, s.asked, "the oldest made room")
+}
+
+// What an earlier release has published goes on, though it could not be published any more.
+func TestDocumentsOfEarlierReleasesAreLoaded(t *testing.T) {
+	t.Parallel()
+	const text = "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\nschedule: {every: PT1.5S}\ndo: []"
+	_, problems := dsl.Parse([]byte(text))
+	require.True(t, problems.HasErrors())
+	s := &shelf{}
+	doc, err := engine.NewDocuments(s, dsl.DefaultLimits()).Document(t.Context(), s.put(t, text))
+	require.NoError(t, err)
+	every, _ := doc.Schedule.Every.Fixed()
+	require.Equal(t, 1500*time.Millisecond, every)
 }
