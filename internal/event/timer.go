@@ -6,7 +6,7 @@ import (
 )
 
 // ScheduleFired is the type of the event that the clock gives for a workflow with a timer. Its source is [TimerSource], its ID the time at which it was due
-// (RFC 3339), its subject the workflow.
+// (RFC 3339 in whole seconds) and, where it follows a run, a slash and that run's ID. Its subject is the workflow.
 const ScheduleFired = "io.signalbox.schedule.fired"
 
 // TimerSource is the source of the events of a workflow's timer; name is "namespace/name".
@@ -14,7 +14,7 @@ func TimerSource(project, name string) string {
 	return "/projects/" + project + "/workflows/" + name + "/schedule"
 }
 
-// TimerSpec is when a workflow is to be started by the clock: exactly one of its fields is set.
+// TimerSpec is when a workflow is to be started by the clock: one of its fields is set, or none, which is no pause after the end of a run.
 type TimerSpec struct {
 	// Cron is an expression in UTC.
 	Cron string `json:"cron,omitempty"`
@@ -23,6 +23,9 @@ type TimerSpec struct {
 	// After is the pause between the end of one run and the start of the next.
 	After time.Duration `json:"after,omitempty"`
 }
+
+// Follows tells whether what counts is the end of a run, and not the clock alone.
+func (s TimerSpec) Follows() bool { return s.Cron == "" && s.Every == 0 }
 
 // Timer is what a published workflow's newest version wants of the clock.
 type Timer struct {

@@ -70,6 +70,19 @@ func TestTheClockStartsRuns(t *testing.T) {
 	})
 }
 
+// Runs that follow one another at once end within one second, and go on following one another.
+func TestRunsFollowAtOnce(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		for _, pause := range []string{"PT0S", "PT0.1S"} {
+			name := s.Publish(t, platform.Document("at-once", hello, fmt.Sprintf("schedule: {after: %s}\n", pause)))
+			shows(t, s, name, " after the end of a run")
+			s.Start(t, name, "")
+			runsBy(t, s, name, 5) // two comparisons a second: among five runs are two that end within one
+			require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
+		}
+	})
+}
+
 func TestTheNextRunFollowsTheEndOfTheLast(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("following", hello, "schedule: {after: {seconds: 1}}\n"))

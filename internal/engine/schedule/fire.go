@@ -31,6 +31,8 @@ type Fire struct {
 	// Following: it was arranged at the end of a run, for later. Nobody arranges it again, so that it waits while the workflow is paused;
 	// it comes to nothing where the workflow does not follow its runs any more.
 	Following bool `json:"following,omitempty"`
+	// Run is the ID of the run that it follows; empty where it follows none, and where an earlier release has arranged it.
+	Run string `json:"run,omitempty"`
 }
 
 // Publisher accepts events.
@@ -80,7 +82,7 @@ func stillWanted(ctx context.Context, timers Timers, f Fire) (bool, error) {
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("reading the timer of %q: %w", f.Workflow, err)
-	case !found || t.Spec.After == 0:
+	case !found || !t.Spec.Follows():
 		return false, nil
 	case t.Paused:
 		return false, fmt.Errorf("workflow %q is paused", f.Workflow)
@@ -88,15 +90,19 @@ func stillWanted(ctx context.Context, timers Timers, f Fire) (bool, error) {
 	return true, nil
 }
 
-// commit publishes the event. The same fire time again is a duplicate.
+// commit publishes the event. The same fire time again is a duplicate, unless it follows another run: those may end within one second.
 func commit(ctx context.Context, events Publisher, f Fire) error {
 	at := f.At.UTC().Format(time.RFC3339)
 	data, err := json.Marshal(map[string]string{"scheduledTime": at, "workflow": f.Workflow, "version": f.Version})
 	if err != nil {
 		return fmt.Errorf("writing what was due: %w", err)
 	}
+	id := at
+	if f.Run != "" {
+		id += "/" + f.Run
+	}
 	_, err = events.Publish(ctx, f.Project, []event.Event{{
-		ID: at, Source: event.TimerSource(f.Project, f.Workflow), Type: event.ScheduleFired, Subject: f.Workflow,
+		ID: id, Source: event.TimerSource(f.Project, f.Workflow), Type: event.ScheduleFired, Subject: f.Workflow,
 		Time: f.At, DataContentType: "application/json", Data: data,
 	}})
 	if found, ok := fault.From(err); ok && (found.Class == fault.NotFound || found.Class == fault.Invalid) {

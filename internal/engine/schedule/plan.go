@@ -67,7 +67,7 @@ func plan(timers []event.Timer, there []found, ours func(project string) bool) [
 		known[f.ID] = f
 	}
 	for _, t := range timers {
-		if t.Spec.After > 0 {
+		if t.Spec.Follows() {
 			continue
 		}
 		id := ID(t.Project, t.Workflow)

@@ -1,7 +1,7 @@
 // Package schedule starts workflows by the clock: it keeps one Temporal Schedule for every published workflow with
 // `schedule.cron` or `schedule.every`, and starts the next run of one with `schedule.after` when the pause after its last is over.
 //
-// What fires does not start the run. It commits an event, whose ID is the time at which it was due, to the inbox; from there it goes
+// What fires does not start the run. It commits an event, whose ID tells the time at which it was due, to the inbox; from there it goes
 // the way of every event. So a fire is accounted for like anything else, a second one of the same time is a duplicate, and a
 // pause of the workflow holds for the clock too.
 //
@@ -166,7 +166,7 @@ func (k *Keeper) compare(ctx context.Context, log *slog.Logger) error {
 	}
 	following := map[string]bool{}
 	for _, t := range timers {
-		if t.Spec.After > 0 {
+		if t.Spec.Follows() {
 			following[t.Project] = true
 			errs = append(errs, k.follow(ctx, c, t))
 		}
@@ -281,7 +281,7 @@ func (k *Keeper) follow(ctx context.Context, c client.Client, t event.Timer) err
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project), StartDelay: max(due.Sub(k.opts.Now()), 0),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
-	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Following: true})
+	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Following: true, Run: last.ID})
 	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return fmt.Errorf("arranging the run after %s of %q: %w", last.ID, t.Workflow, err)
 	}

@@ -42,6 +42,7 @@ func TestPlan(t *testing.T) {
 		"goes on":              {[]event.Timer{cron}, []found{is(paused)}, []act{{update, "signalbox-schedule/shop/orders/cron", cron}}},
 		"a newer version":      {[]event.Timer{newer}, []found{is(cron)}, []act{{update, "signalbox-schedule/shop/orders/cron", newer}}},
 		"not wanted any more":  {nil, []found{is(cron)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
+		"no pause at all":      {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
 		"after instead":        {[]event.Timer{after}, []found{is(after)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
 		"of another's project": {nil, []found{{ID: ID("elsewhere", "orders/cron")}}, nil},
 		"of another program":   {nil, []found{{ID: "nightly"}}, nil},
@@ -119,6 +120,22 @@ func TestFire(t *testing.T) {
 	require.Equal(t, map[string]string{"scheduledTime": "2026-03-01T11:00:07Z", "workflow": "orders/cron", "version": "1.0.0"}, data)
 }
 
+// Runs that are followed after less than a second may end within one: each has a fire of its own, which is a duplicate when it is tried
+// again. One that an earlier release has arranged does not tell its run, and has the ID that this release would have given it.
+func TestFiresWithinOneSecond(t *testing.T) {
+	t.Parallel()
+	i := &inbox{timers: map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{After: time.Millisecond})}}
+	for _, run := range []string{"r1", "r2", "r2", ""} {
+		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Following: true, Run: run}))
+	}
+	var ids []string
+	for _, e := range i.events {
+		ids = append(ids, e.ID)
+		require.JSONEq(t, `{"scheduledTime":"2026-03-01T12:00:07Z","workflow":"orders/w","version":"1.0.0"}`, string(e.Data))
+	}
+	require.Equal(t, []string{"2026-03-01T12:00:07Z/r1", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z"}, ids)
+}
+
 func TestFireOfAProjectThatIsGone(t *testing.T) {
 	t.Parallel()
 	err := fired(t, &inbox{failures: []error{fault.New(fault.NotFound, fault.ProjectNotFound, "no project %q", "shop")}}, Fire{Project: "shop", At: noon()})
@@ -139,6 +156,7 @@ func TestFireAfterARun(t *testing.T) {
 		asked  int
 	}{
 		"as it was":        {map[string]event.Timer{"orders/w": after}, 0, 1, 1},
+		"without a pause":  {map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{})}, 0, 1, 1},
 		"paused meanwhile": {map[string]event.Timer{"orders/w": paused}, 3, 1, 4},
 		"deleted":          {nil, 0, 0, 1},
 		"on another timer": {map[string]event.Timer{"orders/w": every}, 0, 0, 1},

@@ -22,7 +22,7 @@ func (k *Keeper) Timer(ctx context.Context, project, workflow string) (event.Tim
 
 // Fires tells what the clock did for a timer and will do. Temporal knows; with `after` it is the workflow's newest run.
 func (k *Keeper) Fires(ctx context.Context, t event.Timer) (event.Fires, error) {
-	if t.Spec.After > 0 {
+	if t.Spec.Follows() {
 		return k.showAfter(ctx, t)
 	}
 	c, err := k.opts.Client()

@@ -25,7 +25,7 @@ func (h *Workflows) timer(ctx context.Context, project, name string) (*signalbox
 	if t.Spec.Every > 0 {
 		out.Every = durationpb.New(t.Spec.Every)
 	}
-	if t.Spec.After > 0 {
+	if t.Spec.Follows() { // whose pause may be none
 		out.After = durationpb.New(t.Spec.After)
 	}
 	fires, err := h.clock.Fires(ctx, t)
