@@ -62,7 +62,7 @@ func TestRESTErrors(t *testing.T) {
 		"no workflow":              {"POST", runs, `{}`, nil, 400, fault.InvalidArgument, "NAME"},
 		"version":                  {"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, fault.VersionNotFound, "9.9.9"},
 		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, fault.InvalidInput, "name"},
-		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 429, fault.InputTooLarge, "limit"},
+		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 413, fault.InputTooLarge, "limit"},
 		"run":                      {"GET", runs + "/none", ``, nil, 404, fault.RunNotFound, "none"},
 		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, fault.InvalidArgument, "nothing to publish"},
 		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "both"},
@@ -175,8 +175,8 @@ func TestRequestsAreLimitedBeforeAndAfterDecompression(t *testing.T) {
 	require.NoError(t, zip.Close())
 	require.Less(t, packed.Len(), 1000)
 
-	p.do("POST", "/v1/projects", large).fails(429, fault.RequestTooLarge)
-	p.do("POST", "/v1/projects", packed.String(), "Content-Encoding", "gzip").fails(429, fault.RequestTooLarge)
+	p.do("POST", "/v1/projects", large).fails(413, fault.RequestTooLarge)
+	p.do("POST", "/v1/projects", packed.String(), "Content-Encoding", "gzip").fails(413, fault.RequestTooLarge)
 
 	const connectPath = "/signalbox.v1.ProjectService/CreateProject"
 	for _, body := range [][]string{{large}, {packed.String(), "Content-Encoding", "gzip"}} {

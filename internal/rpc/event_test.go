@@ -220,15 +220,15 @@ func TestEventsOverTheLimits(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	big := `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"` + strings.Repeat("x", 300<<10) + `"}`
-	p.do("POST", posts, big, "Content-Type", structured).fails(http.StatusTooManyRequests, fault.EventTooLarge)
+	p.do("POST", posts, big, "Content-Type", structured).fails(http.StatusRequestEntityTooLarge, fault.EventTooLarge)
 	many := "[" + strings.Repeat(`{},`, 1000) + "{}]"
-	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusTooManyRequests, fault.EventTooLarge)
+	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusRequestEntityTooLarge, fault.EventTooLarge)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write(bytes.Repeat([]byte("x"), 2<<20))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding", "gzip").fails(http.StatusTooManyRequests, fault.RequestTooLarge)
+	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding", "gzip").fails(http.StatusRequestEntityTooLarge, fault.RequestTooLarge)
 	require.Empty(t, events.kept)
 }
 

@@ -79,7 +79,7 @@ func (b *binding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		problem = fail.Internal()
 	}
-	fail.WriteREST(w, problem, reason.HTTPStatus(problem.Code()))
+	fail.WriteREST(w, problem, fail.HTTPStatus(problem))
 }
 
 // publish reads the request and calls the method.

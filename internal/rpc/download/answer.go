@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
-	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
 )
 
 const (
@@ -133,6 +132,6 @@ func (a *answer) finish() {
 	case a.begun:
 		panic(http.ErrAbortHandler)
 	default:
-		fail.WriteREST(a.w, problem, reason.HTTPStatus(problem.Code()))
+		fail.WriteREST(a.w, problem, fail.HTTPStatus(problem))
 	}
 }

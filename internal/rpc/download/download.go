@@ -25,7 +25,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
-	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
 
@@ -108,13 +107,13 @@ func (m method) serve(w http.ResponseWriter, r *http.Request, values []string) {
 	}
 	message, problem := read(m.request, query)
 	if problem != nil {
-		fail.WriteREST(w, problem, reason.HTTPStatus(problem.Code()))
+		fail.WriteREST(w, problem, fail.HTTPStatus(problem))
 		return
 	}
 	body, err := proto.Marshal(message)
 	if err != nil {
 		internal := fail.Internal()
-		fail.WriteREST(w, internal, reason.HTTPStatus(internal.Code()))
+		fail.WriteREST(w, internal, fail.HTTPStatus(internal))
 		return
 	}
 	a := &answer{w: w, header: http.Header{}}

@@ -51,6 +51,17 @@ func New(code connect.Code, why, message string, details ...proto.Message) *conn
 	return detailed(code, message, append([]proto.Message{&errdetails.ErrorInfo{Reason: why, Domain: Domain}}, details...))
 }
 
+// HTTPStatus returns the HTTP status of an error where the caller speaks plain HTTP.
+func HTTPStatus(e *connect.Error) int {
+	for _, d := range e.Details() {
+		value, err := d.Value()
+		if info, ok := value.(*errdetails.ErrorInfo); ok && err == nil {
+			return reason.HTTPStatus(e.Code(), info.GetReason())
+		}
+	}
+	return reason.HTTPStatus(e.Code(), "")
+}
+
 func detailed(code connect.Code, message string, details []proto.Message) *connect.Error {
 	e := connect.NewError(code, errors.New(message))
 	for _, d := range details {

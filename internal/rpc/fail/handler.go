@@ -231,5 +231,5 @@ func Write(w http.ResponseWriter, r *http.Request, e *connect.Error) {
 		_ = writer.Write(w, r, e) // the caller hung up
 		return
 	}
-	WriteREST(w, e, reason.HTTPStatus(e.Code()))
+	WriteREST(w, e, HTTPStatus(e))
 }

@@ -136,6 +136,9 @@ Every error has a code, one line for people, and details in the types of ` + "`g
 ` + "`ErrorInfo`" + ` with the reason (domain ` + "`signalbox`" + `), ` + "`BadRequest`" + ` with the fields at fault, and ` + "`RetryInfo`" + ` where
 trying again later may help (over HTTP also ` + "`Retry-After`" + `, in seconds). Programs branch on the reason, never on the line.
 
+HTTP is the status over REST and for posted CloudEvents. What is too large is 413 there, so that nobody sends the same again; Connect
+knows one status for a code, which is 429 for ` + "`RESOURCE_EXHAUSTED`" + `.
+
 | Reason | Code | HTTP | Meaning | What to do |
 |---|---|---|---|---|
 `)
@@ -143,7 +146,7 @@ trying again later may help (over HTTP also ` + "`Retry-After`" + `, in seconds)
 		var codes, statuses []string
 		for _, code := range r.Codes {
 			codes = append(codes, "`"+strings.ToUpper(code.String())+"`")
-			statuses = append(statuses, strconv.Itoa(HTTPStatus(code)))
+			statuses = append(statuses, strconv.Itoa(HTTPStatus(code, r.Name)))
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n",
 			r.Name, strings.Join(codes, " or "), strings.Join(statuses, " or "), r.Meaning, r.Advice)
@@ -151,8 +154,12 @@ trying again later may help (over HTTP also ` + "`Retry-After`" + `, in seconds)
 	return b.String()
 }
 
-// HTTPStatus returns the HTTP status that Connect and REST give a code.
-func HTTPStatus(code connect.Code) int {
+// HTTPStatus returns the HTTP status that REST and the CloudEvents binding give a reason that is answered with a code. Connect's goes by the code alone.
+func HTTPStatus(code connect.Code, name string) int {
+	switch name {
+	case fault.InputTooLarge, fault.DefinitionTooLarge, fault.RequestTooLarge, fault.EventTooLarge:
+		return 413 // producers and proxies take a 429 for something that passes
+	}
 	switch code {
 	case connect.CodeCanceled:
 		return 499

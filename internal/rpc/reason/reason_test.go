@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
 )
 
@@ -130,7 +131,12 @@ func TestHTTPStatuses(t *testing.T) {
 		connect.CodeFailedPrecondition: 400, connect.CodeAborted: 409, connect.CodeOutOfRange: 400, connect.CodeUnimplemented: 501,
 		connect.CodeInternal: 500, connect.CodeUnavailable: 503, connect.CodeDataLoss: 500, connect.CodeUnauthenticated: 401, 99: 500,
 	}
+	for _, r := range reason.All() {
+		if strings.HasSuffix(r.Name, "_TOO_LARGE") {
+			require.Equal(t, 413, reason.HTTPStatus(r.Codes[0], r.Name), r.Name)
+		}
+	}
 	for code, status := range want {
-		require.Equal(t, status, reason.HTTPStatus(code), code)
+		require.Equal(t, status, reason.HTTPStatus(code, fault.RateLimited), code)
 	}
 }

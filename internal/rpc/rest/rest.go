@@ -65,7 +65,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if e := h.prepare(r); e != nil {
-		fail.WriteREST(w, e, reason.HTTPStatus(e.Code()))
+		fail.WriteREST(w, e, fail.HTTPStatus(e))
 		return
 	}
 	a := &answer{ResponseWriter: w}
@@ -154,14 +154,23 @@ func (a *answer) finish(r *http.Request) {
 		return
 	}
 	var s struct {
-		Message string            `json:"message"`
-		Details []json.RawMessage `json:"details"`
+		Code    uint32 `json:"code"`
+		Message string `json:"message"`
+		Details []struct {
+			Reason string `json:"reason"`
+		} `json:"details"`
 	}
 	err := json.Unmarshal(a.body.Bytes(), &s)
 	if err == nil && len(s.Details) > 0 {
 		a.Header().Set("Content-Type", "application/json")
 		a.Header().Del("Content-Length")
-		a.ResponseWriter.WriteHeader(a.status)
+		status := a.status
+		for _, d := range s.Details {
+			if d.Reason != "" && status == http.StatusTooManyRequests { // which is all that Vanguard makes of the code
+				status = reason.HTTPStatus(connect.Code(s.Code), d.Reason)
+			}
+		}
+		a.ResponseWriter.WriteHeader(status)
 		_, _ = a.ResponseWriter.Write(append(a.body.Bytes(), '\n')) // the caller hung up
 		return
 	}
