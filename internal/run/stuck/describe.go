@@ -13,13 +13,16 @@ import (
 )
 
 const (
-	// describesPerPass bounds the questions about single runs to fifty a second: thousands of them at once would saturate Temporal.
-	describesPerPass = 50 * int(lookEvery/time.Second)
+	// describeEvery bounds the questions about single runs to fifty a second: thousands of them at once would saturate Temporal.
+	describeEvery = time.Second / 50
 	// width is how many of them are under way at once.
 	width = 4
 	// lookFor is how long an answer counts.
 	lookFor = 15 * time.Second
 )
+
+// mayAsk is how many questions may be asked in a look that comes so long after the one before.
+func mayAsk(elapsed time.Duration) int { return int(max(0, min(elapsed, lookEvery)) / describeEvery) }
 
 // look is what Temporal said of a run when it was asked.
 type look struct {
@@ -50,7 +53,7 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 		mu    sync.Mutex
 		slots = make(chan struct{}, width)
 	)
-	for _, i := range turn[:min(len(turn), describesPerPass)] {
+	for _, i := range turn[:min(len(turn), p.mayAsk)] {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()

@@ -1,6 +1,6 @@
 // Package stuck finds the runs that make no progress although they should, and says why.
 //
-// Every two seconds one process of all looks: one query finds the runs whose progress is overdue; one answer of Temporal for each
+// Every two seconds, and sooner when a run is about to be overdue, one process of all looks: one query finds the runs whose progress is overdue; one answer of Temporal for each
 // task queue that they wait for, and its list of executions with problems, judge most of them; the rest is described one by
 // one, fifty a second at most. What is found is kept with the run, told as an event of the platform in the transaction that
 // keeps it, and taken back as soon as the run goes on or ends.

@@ -44,14 +44,19 @@ type pass struct {
 	changes map[string][]Change
 	checked []string
 	counts  map[string]int64
+	// mayAsk is how many questions about single runs may be asked.
+	mayAsk int
+	// next is when the next run is overdue.
+	next time.Time
 }
 
 // Look makes one pass now. It is for whoever has seen to it that nobody else does.
 func (w *Watcher) Look(ctx context.Context) error {
 	p := &pass{
 		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*verdict.Queue{}, given: map[string]Given{},
-		changes: map[string][]Change{}, counts: map[string]int64{},
+		changes: map[string][]Change{}, counts: map[string]int64{}, mayAsk: mayAsk(w.opts.Now().Sub(w.lookedAt)),
 	}
+	w.lookedAt, w.nextAt = p.now, time.Time{}
 	for _, code := range problem.Codes() {
 		p.counts[code] = 0
 	}
@@ -62,6 +67,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.nextAt = p.next
 	p.ask(ctx, candidates)
 	p.judge(ctx, candidates)
 	if err := p.write(ctx); err != nil {
@@ -101,9 +107,9 @@ func (p *pass) read(ctx context.Context) (err error) {
 	return err
 }
 
-// candidates are the runs whose progress is overdue.
+// candidates are the runs whose progress is overdue. It sees when the next one will be.
 func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
-	before := p.now.Add(-p.w.opts.After)
+	before := p.now.Add(lookEvery - p.w.opts.After)
 	list, err := p.w.store.OverdueWaits(ctx, before, mostCandidates)
 	if err != nil {
 		return nil, err
@@ -111,9 +117,13 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	seen := make(map[string]bool, len(list))
 	var due []Candidate
 	add := func(c Candidate) {
-		if _, is := verdict.Due(c.Row, p.now, p.w.opts.After); is && !seen[c.ID] {
+		since, is := verdict.Due(c.Row, p.now, p.w.opts.After)
+		switch at := since.Add(p.w.opts.After); {
+		case is && !seen[c.ID]:
 			seen[c.ID] = true
 			due = append(due, c)
+		case !is && !since.IsZero() && (p.next.IsZero() || at.Before(p.next)):
+			p.next = at
 		}
 	}
 	for _, c := range list {

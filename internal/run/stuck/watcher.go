@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// lookEvery is how often runs are looked at, and how soon another process takes over from one that has stopped.
+	// lookEvery is how often runs are looked at at least, and how soon another process takes over from one that has stopped.
 	lookEvery = 2 * time.Second
+	// leastRest is how soon they are looked at again where one is about to be overdue: its verdict is to be there a second after.
+	leastRest = lookEvery / 4
 	// standAside is how long a process without a connection waits instead, so that one that has one comes first.
 	standAside = 3 * lookEvery
 	// exclusively is the name under which one process looks.
@@ -82,6 +84,9 @@ type Watcher struct {
 	problems  map[string]string
 	listedAt  time.Time
 	forgotAt  time.Time
+	lookedAt  time.Time
+	// nextAt is when the next run is overdue, as far as that comes before the next look; zero where none is.
+	nextAt time.Time
 
 	mu     sync.Mutex
 	counts map[string]int64 // nil while another process looks
@@ -142,9 +147,18 @@ func (w *Watcher) act(ctx context.Context) error {
 		if !w.connection().Usable {
 			return nil
 		}
-		pause.For(ctx, lookEvery)
+		pause.For(ctx, w.rest())
 	}
 	return nil
+}
+
+// rest is how long to wait for the next look.
+func (w *Watcher) rest() time.Duration {
+	if w.nextAt.IsZero() {
+		return lookEvery
+	}
+	// A run is overdue after that moment, and clocks may be coarse.
+	return min(lookEvery, max(leastRest, w.nextAt.Sub(w.opts.Now())+time.Millisecond))
 }
 
 // connection is how the connection is now, and since when it is not usable. Attempts that fail in another way do not count anew.
