@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// lookEvery is how often runs are looked at at least, and how soon another process takes over from one that has stopped.
+	// lookEvery is the longest time between two looks at the runs, and how soon another process takes over from one that has stopped.
 	lookEvery = 2 * time.Second
 	// leastRest is how soon they are looked at again where one is about to be overdue: its verdict is to be there a second after.
 	leastRest = lookEvery / 4
