@@ -1,0 +1,260 @@
+package integration_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// older is an older engine's database, as docs/migration.md tells of its tables.
+const older = `
+CREATE TABLE workflow_runs (id TEXT PRIMARY KEY, project TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT, engine TEXT, status TEXT NOT NULL,
+  input JSON, output JSON, error TEXT, created_at TIMESTAMPTZ NOT NULL, started_at TIMESTAMPTZ, completed_at TIMESTAMPTZ, note TEXT);
+CREATE TABLE workflow_run_steps (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT, status TEXT NOT NULL, attempt INTEGER,
+  input JSON, output JSON, error TEXT, started_at TIMESTAMPTZ, completed_at TIMESTAMPTZ);
+CREATE TABLE workflow_run_waits (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, kind TEXT NOT NULL, status TEXT NOT NULL, created_at TIMESTAMPTZ, resolved_at TIMESTAMPTZ);
+CREATE TABLE workflow_run_snapshots (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, snapshot JSON NOT NULL, created_at TIMESTAMPTZ);`
+
+// olderRun is a run of an older engine: with a step that has ended, a step and a wait that have not, and a snapshot.
+func olderRun(engine, status string) (id string, statements []string) {
+	id = engine + "-" + strings.ToLower(status)
+	column, completed, output := "'"+engine+"'", "NULL", "NULL"
+	if engine == "null" {
+		column = "NULL"
+	}
+	if status == "COMPLETED" {
+		completed, output = "'2026-03-01 12:00:09+00:00'", `'{"ok": true}'`
+	}
+	return id, []string{
+		fmt.Sprintf(`INSERT INTO workflow_runs VALUES ('%s', 'shop', 'order', '1.2.0', %s, '%s', '{"n": 1, "password": "planted-4711"}', %s, NULL,
+'2026-03-01 12:00:00+00:00', '2026-03-01 12:00:01+00:00', %s, 'kept')`, id, column, status, output, completed),
+		fmt.Sprintf(`INSERT INTO workflow_run_steps VALUES
+('%[1]s-a', '%[1]s', 'check', 'set', 'COMPLETED', 1, NULL, '5', NULL, '2026-03-01 12:00:02+00:00', '2026-03-01 12:00:03+00:00'),
+('%[1]s-b', '%[1]s', 'charge', 'http', '%[2]s', 2, '{"a": 1}', NULL, NULL, '2026-03-01 12:00:03+00:00', %[3]s)`, id, status, completed),
+		fmt.Sprintf(`INSERT INTO workflow_run_waits VALUES ('%[1]s-w', '%[1]s', 'event', 'OPEN', '2026-03-01 12:00:04+00:00', NULL)`, id),
+		fmt.Sprintf(`INSERT INTO workflow_run_snapshots VALUES ('%[1]s-s', '%[1]s', '{"state": {"x": [1, 2]}}', '2026-03-01 12:00:05+00:00')`, id),
+	}
+}
+
+// olderRuns makes a database with a run of each engine in each state, and returns what is to become of them.
+func olderRuns(t *testing.T, source platform.Store) map[string]string {
+	t.Helper()
+	statements, become := strings.Split(older, ";\n"), map[string]string{}
+	for _, engine := range []string{"null", "db", "temporal"} {
+		for status, here := range map[string]string{"RUNNING": "canceled", "WAITING": "canceled", "COMPLETED": "completed"} {
+			if engine == "temporal" {
+				here = strings.ToLower(status)
+			}
+			id, made := olderRun(engine, status)
+			become[id], statements = here, append(statements, made...)
+		}
+	}
+	spoil(t, source, statements...)
+	return become
+}
+
+// TestRunsOfAnOlderEngine imports them beside a running server, by command and then by the server itself, and does with them what can be
+// done with runs.
+func TestRunsOfAnOlderEngine(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		source := platform.SQLite(t)
+		if store.Driver == "postgres" {
+			source = platform.Postgres(t)
+		}
+		become := olderRuns(t, source)
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t), Env: []string{stuckAfter},
+		}
+		w := &world{Server: platform.StartServer(t, options), store: store}
+		first := importOlder(t, source, store)
+		require.Regexp(t, `new, imported +9\n`, first)
+		require.Regexp(t, `of these canceled, as their engine is gone +4\n`, first)
+		w.olderOnes(t, become)
+		before := w.shownOfOlder(t, become)
+		require.Len(t, w.audited(t, "", "run.import"), 1)
+
+		again := importOlder(t, source, store)
+		require.Regexp(t, `new, imported +0\n`, again)
+		require.Regexp(t, `changed, imported again +0\n`, again)
+		require.Regexp(t, `left alone +9\n`, again)
+		require.Equal(t, before, w.shownOfOlder(t, become), "it changes nothing")
+		require.Len(t, w.audited(t, "", "run.import"), 1)
+
+		w.controlsOfOlder(t, become)
+		w.replaysOfOlder(t)
+
+		w.Terminate()
+		_, ended := w.WaitFor(soon)
+		require.True(t, ended)
+		options.Env = append(options.Env, "SIGNALBOX_MIGRATION_FROM="+source.DSN, "SIGNALBOX_MIGRATION_PROJECT=default", "SIGNALBOX_MIGRATION_INTERVAL=1s")
+		w.Server = platform.StartServer(t, options)
+		w.followsOlder(t, source, become)
+		for _, said := range []string{w.Output(), contents(t, store)} {
+			require.NotContains(t, said, "4711")
+		}
+	})
+}
+
+// importOlder runs the command, and returns what it says.
+func importOlder(t *testing.T, source, store platform.Store) string {
+	t.Helper()
+	r := platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Args: []string{"migrate", "import", "--from", source.DSN, "--project", platform.DefaultProject},
+		Env: []string{"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, platform.WithKeys(t)},
+	})
+	require.Equal(t, platform.ExitOK, r.Code, r.String())
+	require.NotContains(t, r.String(), "4711")
+	return r.Stdout
+}
+
+// shownOfOlder is what the API answers with about the runs.
+func (w *world) shownOfOlder(t *testing.T, become map[string]string) map[string]string {
+	t.Helper()
+	shown := map[string]string{}
+	for id := range become {
+		for _, path := range []string{"", "/steps"} {
+			status, body, err := w.Get(t.Context(), "/v1/projects/default/runs/"+id+path)
+			require.NoError(t, err)
+			require.Equal(t, 200, status, body)
+			shown[id] += body
+		}
+	}
+	return shown
+}
+
+// olderOnes checks the list and each run.
+func (w *world) olderOnes(t *testing.T, become map[string]string) {
+	t.Helper()
+	listed := map[string]string{}
+	for _, r := range w.AllRuns(t, "legacy/order", 4) {
+		listed[r.GetId()] = r.GetStatus()
+	}
+	require.Equal(t, become, listed)
+	list := w.CLI(t, "run", "list", "--workflow", "legacy/order", "--status", "canceled").Stdout
+	for _, engine := range []string{"null", "db", "temporal"} {
+		for _, status := range []string{"running", "waiting", "completed"} {
+			id := engine + "-" + status
+			require.Equal(t, become[id] == "canceled", strings.Contains(list, id), list)
+			w.olderOne(t, id, engine, status, become[id])
+		}
+	}
+}
+
+// olderOne checks what is shown of a run, in its own shape.
+func (w *world) olderOne(t *testing.T, id, engine, status, here string) {
+	t.Helper()
+	r, steps := w.Run(t, id), w.Steps(t, id)
+	require.Equal(t, []string{here, "import", strings.Replace(engine, "null", "", 1), "1.2.0", `{"n":1,"password":"` + redact.Mark + `"}`},
+		[]string{r.GetStatus(), r.GetTrigger(), r.GetLegacyEngine(), r.GetVersion(), strings.ReplaceAll(r.GetInput().GetJson(), " ", "")}, id)
+	require.Nil(t, r.GetStuck(), id)
+	kept, _ := platform.Decode(t, r.GetLegacy()).(map[string]any)
+	row, _ := kept["row"].(map[string]any)
+	require.Equal(t, []any{"kept", strings.ToUpper(status)}, []any{row["note"], row["status"]}, "the row as it was")
+	require.Contains(t, fmt.Sprint(kept["snapshots"]), "map[state:map[x:[1 2]]]")
+	waits := fmt.Sprint(kept["waits"])
+	last := map[string]string{"running": "running", "waiting": "waiting", "completed": "completed"}[status]
+	if here == "canceled" {
+		last = "canceled"
+		require.Equal(t, "Engine gone", r.GetError().GetTitle(), id)
+		require.NotNil(t, r.GetEndTime(), id)
+	} else {
+		require.Nil(t, r.GetError(), id)
+	}
+	require.Equal(t, here != "canceled", strings.Contains(waits, "OPEN"), waits)
+	require.Equal(t, []string{"check:completed", "charge:" + last}, platform.Statuses(steps), id)
+	shown := w.CLI(t, "run", "show", id)
+	require.Equal(t, platform.ExitOK, shown.Code, shown.String())
+	require.Contains(t, shown.Stdout, here)
+	require.NotContains(t, given(t, w.Server, id)+shown.Stdout, "4711")
+}
+
+// controlsOfOlder does each control with each of the runs.
+func (w *world) controlsOfOlder(t *testing.T, become map[string]string) {
+	t.Helper()
+	row := platform.ReadControls(t)["imported, in any state"]
+	require.NotEmpty(t, row)
+	require.Equal(t, "waiting", exported(t, w.Server, "temporal-waiting").Run.Status)
+	for id := range become {
+		r := w.Run(t, id)
+		require.Equal(t, []string{"replay", "export"}, r.GetControls(), id)
+		for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
+			require.Equal(t, "RUN_IMPORTED", row[control])
+			requireUnmoved(t, w.Server, control, id, row[control])
+		}
+		resumed, err := w.Quotas.ResumeQuota(t.Context(), connect.NewRequest(&signalboxv1.ResumeQuotaRequest{Project: platform.DefaultProject, RunIds: []string{id}, Reason: "urgent"}))
+		require.NoError(t, err)
+		require.Zero(t, resumed.Msg.GetResumed(), "those that it is not for are passed over")
+	}
+}
+
+// replaysOfOlder replays a run, as soon as there is something to replay it with.
+func (w *world) replaysOfOlder(t *testing.T) {
+	t.Helper()
+	const id = "db-waiting"
+	_, err := w.Control(t.Context(), "replay", id, "once more")
+	reason, code := platform.Reason(err)
+	require.Equal(t, []any{"RUN_IMPORTED", connect.CodeFailedPrecondition}, []any{reason, code}, "nothing of that name is published")
+	source := regexp.MustCompile(`namespace: t\w+`).ReplaceAllString(platform.Document("order", "  - same:\n      set: ${ . }\n"), "namespace: legacy")
+	require.Equal(t, "legacy/order", w.Publish(t, source))
+	replay := func(args ...string) platform.Result {
+		return w.CLI(t, append([]string{"run", "replay", id, "--reason", "once more", "-o", "json"}, args...)...)
+	}
+	requireOneLine(t, replay(), platform.ExitRefused, "RUN_IMPORTED")
+	requireOneLine(t, replay("--version", "latest"), platform.ExitRefused, "RUN_IMPORTED") // a mark is no input
+	res := replay("--version", "latest", "--wait", "--patch", `[{"op":"replace","path":"/password","value":"none"}]`)
+	require.Equal(t, platform.ExitOK, res.Code, res.String())
+	var made printedRun
+	res.JSON(t, &made)
+	require.Equal(t, []any{"completed", "1.0.0", map[string]any{"n": 1.0, "password": redact.Mark}}, []any{made.Status, made.Version, made.Output})
+	require.Equal(t, id, w.Run(t, made.ID).GetReplayOf())
+	require.Equal(t, []string{made.ID}, w.Run(t, id).GetReplays())
+}
+
+// followsOlder has the older engine go on while a server follows it.
+func (w *world) followsOlder(t *testing.T, source platform.Store, become map[string]string) {
+	t.Helper()
+	id, late := olderRun("db", "SUSPENDED")
+	patient := source
+	if patient.Driver == "sqlite" {
+		patient.DSN = "file:" + source.DSN + "?_pragma=busy_timeout(10000)"
+	}
+	spoil(t, patient, append(late,
+		`UPDATE workflow_runs SET status = 'COMPLETED', output = '7', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'null-waiting'`,
+		`UPDATE workflow_runs SET status = 'FAILED', error = 'it broke', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'temporal-running'`)...)
+	become[id], become["null-waiting"], become["temporal-running"] = "canceled", "completed", "failed"
+	platform.Eventually(t, soon, func() string {
+		listed := map[string]string{}
+		for _, r := range w.AllRuns(t, "legacy/order", 100) {
+			if r.GetTrigger() == "import" {
+				listed[r.GetId()] = r.GetStatus()
+			}
+		}
+		if fmt.Sprint(listed) != fmt.Sprint(become) {
+			return fmt.Sprintf("the runs are %v", listed)
+		}
+		return ""
+	})
+	require.Equal(t, []string{"Engine gone", "it broke"}, []string{w.Run(t, id).GetError().GetTitle(), w.Run(t, "temporal-running").GetError().GetDetail()})
+	require.JSONEq(t, "7", w.Run(t, "null-waiting").GetOutput().GetJson())
+	for _, still := range []string{"temporal-waiting", "db-completed"} {
+		require.Equal(t, become[still], w.Run(t, still).GetStatus())
+		require.Nil(t, w.Run(t, still).GetStuck(), still)
+	}
+	entries := w.audited(t, "", "run.import")
+	require.Greater(t, len(entries), 1)
+	require.Equal(t, "system", entries[0].GetActorKind())
+	_, metrics, err := w.Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Contains(t, metrics, `signalbox_migration_runs_total{kind="new"} 1`)
+	require.Contains(t, metrics, `signalbox_migration_runs_total{kind="changed"} 2`)
+}
