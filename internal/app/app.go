@@ -144,7 +144,8 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	documents := engine.NewDocuments(a.store, limits)
 	safe := vault.New(a.keys, a.store.Originals(), documents)
 	rows := safe.Rows(a.store)
-	writer := projection.NewWriter(rows, observer{changes, tel.Runs, ended, over}, now)
+	written := observer{changes, tel.Runs, ended, over}
+	writer := projection.NewWriter(rows, written, now)
 	tap := projection.NewTap(now, writer.Accept)
 	manager, err := a.connect(serverID, tel, tap)
 	if err != nil {
@@ -152,7 +153,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
-		ServerID: serverID, Keys: a.keys, Sensitive: safe.Sensitive, Limits: flowLimits(cfg), Log: a.log, Now: now,
+		ServerID: serverID, Keys: a.keys, Sensitive: safe.Sensitive, Changed: written.Changed, Limits: flowLimits(cfg), Log: a.log, Now: now,
 	}, rows, documents, tap)
 	starter := safe.Engine(a.engine)
 	a.then(step{writer, false}, step{manager, false})

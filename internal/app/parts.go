@@ -43,6 +43,12 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 	for _, id := range runIDs {
 		o.changes.Notify(id)
 	}
+	o.Changed(ctx, transitions)
+	o.runs.Projected(ctx, lag)
+}
+
+// Changed tells of changes of status, whoever has written them.
+func (o observer) Changed(ctx context.Context, transitions []run.Transition) {
 	for _, t := range transitions {
 		if t.To.Terminal() {
 			o.runs.Count(ctx, t.Project, string(t.To))
@@ -50,7 +56,6 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 			o.over(t.RunID)
 		}
 	}
-	o.runs.Projected(ctx, lag)
 }
 
 // whereabouts joins what the rows and Temporal tell of where the runs are.

@@ -49,6 +49,8 @@ type Options struct {
 	Keys *seal.Ring
 	// Sensitive returns the texts that are to be hidden in values of a run; nil: there are none.
 	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
+	// Changed is told of the changes of status that a repair has written; nil: nobody is.
+	Changed func(ctx context.Context, transitions []run.Transition)
 	// Limits of the interpreter: workers and repairs must have the same.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -67,6 +69,7 @@ type Engine struct {
 	store     projection.Store
 	documents *Documents
 	tap       *projection.Tap
+	changed   func(ctx context.Context, transitions []run.Transition)
 	limits    flow.Limits
 	keys      *seal.Ring
 	log       *slog.Logger
@@ -82,7 +85,11 @@ var _ run.Engine = (*Engine)(nil)
 func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
-		store: store, documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, log: opts.Log, now: opts.Now, verified: map[string]verified{},
+		store: store, documents: documents, tap: tap, changed: opts.Changed, limits: opts.Limits, keys: opts.Keys, log: opts.Log, now: opts.Now,
+		verified: map[string]verified{},
+	}
+	if e.changed == nil {
+		e.changed = func(context.Context, []run.Transition) {}
 	}
 	e.Requests = steer.New(steer.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,

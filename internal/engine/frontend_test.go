@@ -196,9 +196,11 @@ func (c *clock) look() time.Time {
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // connect makes an engine over a frontend's address and waits until it is connected.
-func connect(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock) {
+func connect(
+	t *testing.T, address string, rows projection.Store, docs engine.DocumentSource, with ...func(*engine.Options),
+) (*engine.Engine, *clock) {
 	t.Helper()
-	e, c, m := reach(t, address, rows, docs)
+	e, c, m := reach(t, address, rows, docs, with...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, m.Await(ctx))
@@ -214,7 +216,9 @@ func testKeys(t *testing.T) *seal.Ring {
 }
 
 // reach makes an engine over an address, where there may be nobody.
-func reach(t *testing.T, address string, rows projection.Store, docs engine.DocumentSource) (*engine.Engine, *clock, *conn.Manager) {
+func reach(
+	t *testing.T, address string, rows projection.Store, docs engine.DocumentSource, with ...func(*engine.Options),
+) (*engine.Engine, *clock, *conn.Manager) {
 	t.Helper()
 	c := &clock{now: noon()}
 	log := slog.New(slog.DiscardHandler)
@@ -232,9 +236,13 @@ func reach(t *testing.T, address string, rows projection.Store, docs engine.Docu
 		defer cancel()
 		require.NoError(t, m.Stop(stopping))
 	})
-	e := engine.New(engine.Options{
+	opts := engine.Options{
 		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.look,
-	}, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
+	}
+	for _, set := range with {
+		set(&opts)
+	}
+	e := engine.New(opts, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
 	return e, c, m
 }
 

@@ -60,9 +60,11 @@ func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := e.store.ApplyUpdates(ctx, []run.Update{update}); err != nil {
+	transitions, err := e.store.ApplyUpdates(ctx, []run.Update{update})
+	if err != nil {
 		return false, fmt.Errorf("writing what Temporal has of run %q: %w", r.ID, err)
 	}
+	e.changed(ctx, transitions)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.verified) >= maxVerified {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -164,7 +165,14 @@ func TestRepairReadsAHistoryOnce(t *testing.T) {
 	t.Parallel()
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "pure"))
-	e, _ := connect(t, f.address, kept, scenarios(t))
+	var seen []string // the changes of status that somebody is told of
+	e, _ := connect(t, f.address, kept, scenarios(t), func(o *engine.Options) {
+		o.Changed = func(_ context.Context, transitions []run.Transition) {
+			for _, c := range transitions {
+				seen = append(seen, fmt.Sprintf("%s %s: %s to %s", c.Project, c.RunID, c.From, c.To))
+			}
+		}
+	})
 	changed, err := e.Repair(t.Context(), r)
 	require.NoError(t, err)
 	require.True(t, changed)
@@ -178,6 +186,7 @@ func TestRepairReadsAHistoryOnce(t *testing.T) {
 	_, err = e.Repair(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"describe", "history"}, f.called())
+	require.Equal(t, []string{"default " + r.ID + ": queued to completed"}, seen, "once")
 }
 
 func TestRepairLeavesWhatTemporalDoesNotKnow(t *testing.T) {

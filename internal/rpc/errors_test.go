@@ -142,6 +142,20 @@ func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {
 	require.Contains(t, p.log.String(), "lost the plot")
 }
 
+func TestWhatCallersSentIsNotLogged(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	p.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(
+		"document: {dsl: 1.0.3, namespace: examples, name: strict, version: 1.0.0}\n"+
+			"input: {schema: {document: {properties: {password: {pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n")+`}`).ok()
+	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"strict","input":{"password":"hunter2"}}`)
+	a.fails(400, "INVALID_INPUT")
+	require.Contains(t, a.body, "hunter2", "whoever sends an input knows it")
+	require.NotContains(t, p.log.String(), "hunter2")
+	require.Contains(t, p.log.String(), "code=invalid_argument reason=INVALID_INPUT")
+}
+
 func TestCallsHaveADeadline(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.CallTimeout = time.Hour })

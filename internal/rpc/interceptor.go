@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 )
@@ -72,6 +73,11 @@ func conclude(ctx context.Context, panicked any, err error) error {
 		log.ErrorContext(ctx, "A call failed", "error", err)
 		return answer
 	}
-	log.DebugContext(ctx, "A call was answered with an error", "code", answer.Code().String(), "error", err)
+	// The message is the caller's: it may quote what they have sent, which is not for whoever reads logs.
+	told := []any{"code", answer.Code().String()}
+	if f, ok := fault.From(err); ok {
+		told = append(told, "reason", f.Reason)
+	}
+	log.DebugContext(ctx, "A call was answered with an error", told...)
 	return answer
 }

@@ -55,6 +55,14 @@ func TestStartMakesTheInputForTheDocument(t *testing.T) {
 	req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(`{"name":7}`), nil }
 	_, _, err = b.Start(b.ctx, req)
 	requireFault(t, err, fault.Invalid, fault.InvalidInput, "/name")
+	req.InputHidden = true
+	for _, input := range []string{`{"name":7654321}`, `{"n":1e7654321}`} {
+		req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(input), nil }
+		_, _, err = b.Start(b.ctx, req)
+		f, _ := fault.From(err)
+		require.Equal(t, fault.InvalidInput, f.Reason)
+		require.NotContains(t, f.Message+f.Fields[0].Message, "7654321", "nothing is quoted of an input that is hidden")
+	}
 	req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return nil, errors.New("the event is gone") }
 	_, _, err = b.Start(b.ctx, req)
 	require.EqualError(t, err, "the event is gone")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -145,6 +146,19 @@ func TestChildTerminatedInTemporal(t *testing.T) {
 	problem := s.Await(t, id, soon, "failed").GetError()
 	require.Equal(t, "Child terminated", problem.GetTitle())
 	require.Contains(t, problem.GetDetail(), kid.GetId())
+
+	// Ends that no worker brings about are counted as well, each once.
+	other := s.Start(t, sleeper, `{}`).GetId()
+	s.Await(t, other, soon, "waiting")
+	requireMoved(t, s, "terminate", other)
+	platform.Eventually(t, soon, func() string {
+		count, _, err := counter.Metric(t.Context(), s, "signalbox_runs_total", `status="terminated"`)
+		require.NoError(t, err)
+		if count != 2 {
+			return fmt.Sprintf("%v runs are counted as terminated, not 2", count)
+		}
+		return ""
+	})
 }
 
 // TestParentIsToldAfterACrash kills the server while two children are on their way. One ends while there is nobody who could tell its

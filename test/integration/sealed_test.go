@@ -119,6 +119,7 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 		for _, of := range bequeath(t, s, site.URL) {
 			nowhere(t, "what others were given", given(t, s, of)+visible(t, temporal.Address, of))
 		}
+		nowhere(t, "what was refused", refuse(t, s))
 		nowhere(t, "events", s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
 		unredacted(t, s, id, input)
 		_, metrics, err := s.Get(t.Context(), "/metrics")
@@ -131,6 +132,33 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 		nowhere(t, "the database", contents(t, store))
 		nowhere(t, "Temporal", files(t, temporal.File))
 	})
+}
+
+// picky takes passwords of digits alone, in its input or in the event that starts it.
+const picky = `schedule: {on: {one: {with: {type: picky}}}}
+input:
+  schema:
+    document:
+      properties: {password: {pattern: '^[0-9]+$'}}
+      items: {properties: {data: {properties: {password: {pattern: '^[0-9]+$'}}}}}
+`
+
+// refuse has a run refused for what is sensitive in its input, and one that an event was to start, and returns what is told of that.
+func refuse(t *testing.T, s *platform.Server) string {
+	t.Helper()
+	name := s.Publish(t, platform.Document("picky", "  - a:\n      set: {n: 1}\n", picky))
+	_, err := s.TryStart(t.Context(), name, `{"password":"`+plantedName+`"}`)
+	require.ErrorContains(t, err, plantedName, "whoever sends an input knows it")
+	give(t, s, "picky", `{"password":"`+plantedEvent+`"}`)
+	var shown string
+	platform.Eventually(t, soon, func() string {
+		shown = s.CLI(t, "event", "show", "picky", "-o", "json").String()
+		if !strings.Contains(shown, `does not meet \"pattern\"`) {
+			return "the delivery is not refused: " + shown
+		}
+		return ""
+	})
+	return shown
 }
 
 // nowhere looks for what was planted.

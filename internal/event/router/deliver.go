@@ -53,6 +53,8 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 	req := run.StartRequest{
 		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID, Trigger: run.TriggerEvent,
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },
+		// Why it was refused is kept with the delivery, which readers of the project see: they do not see all that is in the events.
+		InputHidden: true,
 	}
 	for _, e := range d.Events {
 		req.Sensitive = append(req.Sensitive, e.Sensitive...)

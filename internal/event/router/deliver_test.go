@@ -79,6 +79,7 @@ func TestDeliverStarts(t *testing.T) {
 	req.InputOf = nil
 	require.Equal(t, run.StartRequest{
 		Project: shop, Workflow: "a/b", Version: "1.0.0", RunID: "run-1", RequestID: "run-1", Trigger: run.TriggerEvent,
+		InputHidden: true,
 	}, req)
 	envelopes := `[{"specversion":"1.0","id":"e-4","source":"/s","type":"paid","data":{"n":1.50,"text":"<a>"}},` +
 		`{"specversion":"1.0","id":"e-2","source":"/s","type":"paid","data_base64":"AAE="}]`

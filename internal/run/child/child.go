@@ -87,7 +87,8 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	r, _, err := s.runs.Start(auth.WithActor(ctx, actor), run.StartRequest{
 		Project: req.Project, Workflow: req.Workflow, Version: req.Version, Input: req.Input, RequestID: requestID(req.Key),
 		Trigger: run.TriggerParent, Sensitive: req.Sensitive,
-		Parent: run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
+		InputHidden: true, // the refusal is the error of a task, and nobody typed the input
+		Parent:      run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
 	})
 	return r, err
 }

@@ -98,6 +98,9 @@ func TestWithoutTheKeyErrorsAreHidden(t *testing.T) {
 	step := write(t, over(kept, seal.Random("k2")), kept, "r1", "x", 1, "",
 		&run.Problem{Type: "urn:t", Title: "t", Detail: "planted-card"})
 	require.Equal(t, run.Problem{Type: "urn:t", Title: redact.Mark, Detail: redact.Mark}, *step.Error)
+	text, err := over(kept, seal.Random("k2")).Text(t.Context(), "r1", "it said planted-card")
+	require.NoError(t, err)
+	require.Equal(t, redact.Mark, text)
 }
 
 func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
