@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -109,7 +110,7 @@ func (w eventWork) emit(ctx context.Context, r flow.EmitRequest) error {
 	parsed.RunID, parsed.Sensitive = r.RunID, r.Sensitive
 	giver := auth.Actor{Kind: auth.KindSystem, Name: "run " + r.RunID}
 	_, err = w.events.Publish(auth.WithActor(ctx, giver), r.Project, []event.Event{parsed})
-	return refused(err)
+	return refused(scrub.New(r.Sensitive...).Error(err)) // it goes to logs, too
 }
 
 // refused makes an error of the run of what will never be taken. Everything else is for Temporal to try again.

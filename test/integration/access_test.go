@@ -36,18 +36,18 @@ type guarded struct {
 	env         []string
 }
 
-func startGuarded(t *testing.T, store platform.Store) *guarded {
+func startGuarded(t *testing.T, store platform.Store, env ...string) *guarded {
 	t.Helper()
 	g := &guarded{folder: t.TempDir(), store: store}
 	g.certify(t, 1)
 	address := platform.Address(platform.FreePort(t))
 	g.url = "https://" + address
-	settings := append([]string{
+	settings := slices.Concat([]string{
 		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" + platform.Address(platform.FreePort(t)),
 		"SIGNALBOX_LISTEN_TLS_CERT_FILE=" + g.file("tls.crt"), "SIGNALBOX_LISTEN_TLS_KEY_FILE=" + g.file("tls.key"),
 		"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN,
 		platform.WithKeys(t),
-	}, platform.RedisFor(store)...)
+	}, platform.RedisFor(store), env)
 	g.env = append([]string{"SIGNALBOX_ADDRESS=" + g.url, "SIGNALBOX_CA_FILE=" + g.file("tls.crt")}, settings...)
 	platform.StartProcess(t, "server", platform.ServerBinary(t), settings, []string{"server"})
 	g.client = &http.Client{Transport: &http.Transport{
@@ -249,6 +249,8 @@ func (g *guarded) everyWayIn(t *testing.T, callers map[string]string) {
 	}
 	status, _ = g.ask(t, http.MethodGet, "/metrics", callers["*viewer"], "")
 	require.Equal(t, http.StatusOK, status)
+	status, _ = g.ask(t, http.MethodPost, codecPath, callers["*admin"], sealedBody(t, `{}`))
+	require.Equal(t, http.StatusNotFound, status, "what opens payloads is off")
 
 	// The command line.
 	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitRefused, "has not the role operator", "PERMISSION_DENIED")

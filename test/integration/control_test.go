@@ -245,32 +245,60 @@ func TestCancelThatRacesCompletion(t *testing.T) {
 	})
 }
 
-// TestControlsOfARunThatTemporalHasLost deletes executions behind the platform's back.
+// TestControlsOfARunThatTemporalHasLost deletes executions behind the platform's back, while no worker runs that would find out first.
 func TestControlsOfARunThatTemporalHasLost(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		w := newWorld(t, store)
+		t.Parallel()
+		temporal := platform.StartTemporal(t)
+		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
+		w := &world{Server: platform.StartServer(t, options), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address)}
 		name := w.Publish(t, platform.Document("lost", waits(600)))
-		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
-			id := w.Start(t, name, "").GetId()
-			w.Await(t, id, soon, "waiting")
-			_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-				Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
-			})
-			require.NoError(t, err)
-			platform.Eventually(t, soon, func() string {
-				if _, err := w.client.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {
-					return "Temporal still has it"
-				}
-				return ""
-			})
-			r, err := w.Control(t.Context(), control, id, "it is gone")
-			if err == nil { // the reconciler may have been first
-				require.Equal(t, status, r.GetStatus())
-			}
-			require.Contains(t, []string{status, "failed"}, w.Run(t, id).GetStatus())
-			require.Equal(t, []string{"pause:canceled"}, platform.Statuses(w.Steps(t, id)))
+		lost := map[string]string{}
+		for _, control := range []string{"cancel", "terminate", "pause"} {
+			lost[control] = w.Start(t, name, "").GetId()
+			w.Await(t, lost[control], soon, "waiting")
 		}
+		w.Terminate()
+		_, ended := w.WaitFor(soon)
+		require.True(t, ended)
+		options.Roles = []string{platform.API}
+		w.Server = platform.StartServer(t, options)
+		awaitConnected(t, w.Server)
+		for _, id := range lost {
+			w.lose(t, id)
+		}
+
+		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
+			id := lost[control]
+			r, err := w.Control(t.Context(), control, id, "it is gone")
+			require.NoError(t, err, control)
+			require.Equal(t, []string{status, status}, []string{r.GetStatus(), w.row(t, name, id).GetStatus()})
+			require.Equal(t, map[string]string{"cancel": "Execution missing", "terminate": "Terminated by local"}[control], r.GetError().GetTitle())
+			require.Equal(t, []string{"pause:canceled"}, platform.Statuses(w.Steps(t, id)))
+			entries := w.audited(t, id, "run."+control)
+			require.Len(t, entries, 1)
+			require.Equal(t, []string{"it is gone", "local"}, []string{entries[0].GetReason(), entries[0].GetActor()})
+			requireUnmoved(t, w.Server, control, id, "RUN_ENDED")
+			require.Len(t, w.audited(t, id, "run."+control), 1, "what is refused is no change")
+		}
+		requireUnmoved(t, w.Server, "pause", lost["pause"], "EXECUTION_MISSING")
+		require.Empty(t, w.audited(t, lost["pause"], "run.pause"))
 		requireOneLine(t, w.CLI(t, "run", "terminate", "none", "--reason", "x"), platform.ExitNotFound, `"none"`)
+	})
+}
+
+// lose has Temporal delete a run, and waits until it has.
+func (w *world) lose(t *testing.T, id string) {
+	t.Helper()
+	_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+	})
+	require.NoError(t, err)
+	platform.Eventually(t, soon, func() string {
+		if _, err := w.client.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {
+			return "Temporal still has it"
+		}
+		return ""
 	})
 }

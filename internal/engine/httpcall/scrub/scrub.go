@@ -13,12 +13,14 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 const (
@@ -125,6 +127,23 @@ func (s *Scrubber) Text(text string) string {
 		return text
 	}
 	return s.replacer.Replace(text)
+}
+
+// Error takes the values out of the words of an error. A fault stays the fault it is; of any other error only the words are left where
+// there was something to take out.
+func (s *Scrubber) Error(err error) error {
+	if s == nil || err == nil {
+		return err
+	}
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		marked := *f
+		marked.Message, marked.Cause = s.Text(f.Message), s.Error(f.Cause)
+		return &marked
+	}
+	if text := s.Text(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // Bytes takes the values out of a body.

@@ -3,13 +3,18 @@ package scrub_test
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 func TestNothingToScrub(t *testing.T) {
@@ -65,4 +70,20 @@ func TestSpellings(t *testing.T) {
 			require.Contains(t, s.Text(text), scrub.Mark)
 		}
 	})
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	s := scrub.New("planted-4711")
+	require.NoError(t, s.Error(nil))
+	require.ErrorIs(t, s.Error(io.EOF), io.EOF, "what says nothing stays as it is")
+	require.EqualError(t, s.Error(fmt.Errorf("no room for planted-4711: %w", io.EOF)), "no room for ⟦redacted⟧: EOF")
+	given := fault.New(fault.Unavailable, fault.EngineUnavailable, "no planted-4711").WithRetry(time.Second).WithCause(errors.New("planted-4711"))
+	f, ok := fault.From(s.Error(given))
+	require.True(t, ok)
+	require.Equal(t, []any{"no ⟦redacted⟧", fault.Unavailable, fault.EngineUnavailable, time.Second}, []any{f.Message, f.Class, f.Reason, f.RetryAfter})
+	require.EqualError(t, f.Cause, "⟦redacted⟧")
+	require.Equal(t, "no planted-4711", given.Message, "the one that was given is as it was")
+	var none *scrub.Scrubber
+	require.EqualError(t, none.Error(errors.New("planted-4711")), "planted-4711")
 }

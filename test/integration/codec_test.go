@@ -1,0 +1,114 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const (
+	codecPath = "/codec/default/decode"
+	uiOrigin  = "http://127.0.0.1:8233"
+)
+
+// sealedBody is what Temporal's UI sends to have a payload opened.
+func sealedBody(t *testing.T, text string) string {
+	t.Helper()
+	payloads, err := payload.NewCodec(platform.Keys(t)).Encode([]*commonpb.Payload{{
+		Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(text),
+	}})
+	require.NoError(t, err)
+	body, err := protojson.Marshal(&commonpb.Payloads{Payloads: payloads})
+	require.NoError(t, err)
+	require.NotContains(t, string(body), text)
+	return string(body)
+}
+
+// decode sends what a page of an origin sends, and returns the answer and the text of the payload in it, if there is one.
+func (g *guarded) decode(t *testing.T, method, origin, token, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, g.url+codecPath, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range map[string]string{"Origin": origin, "Authorization": "Bearer " + token} {
+		if strings.TrimPrefix(value, "Bearer ") != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if method == http.MethodOptions {
+		req.Header.Set("Access-Control-Request-Method", http.MethodPost)
+	}
+	res, err := g.client.Do(req)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, res.Body.Close()) }()
+	var text bytes.Buffer
+	_, err = text.ReadFrom(res.Body)
+	require.NoError(t, err)
+	var opened commonpb.Payloads
+	if protojson.Unmarshal(text.Bytes(), &opened) != nil || len(opened.GetPayloads()) == 0 {
+		return res, ""
+	}
+	return res, string(opened.GetPayloads()[0].GetData())
+}
+
+// TestTheCodecOpensPayloadsForAdministrators asks a real server, as Temporal's UI does, as a page of somebody else, and without a browser.
+func TestTheCodecOpensPayloadsForAdministrators(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, platform.SQLite(t), "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true", "SIGNALBOX_ENCRYPTION_CODEC_ORIGINS="+uiOrigin)
+	root := g.create(t, "", "root")
+	require.Equal(t, platform.ExitOK, g.cli(t, root, "project", "create", "shop").Code)
+	operator, owner := g.create(t, root, "operator", "*=operator"), g.create(t, root, "owner", "shop=admin")
+	const text = `{"note":"only for administrators"}`
+	body, opened := sealedBody(t, text), 0
+	for _, origin := range []string{"", uiOrigin} {
+		for token, want := range map[string]int{"": 401, "none": 401, operator: 403, owner: 403, root: 200} {
+			res, got := g.decode(t, http.MethodPost, origin, token, body)
+			require.Equal(t, want, res.StatusCode, "from %q", origin)
+			require.Equal(t, origin, res.Header.Get("Access-Control-Allow-Origin"))
+			require.Equal(t, want == 200, got == text, got)
+			if want == 200 {
+				opened++
+			}
+		}
+	}
+	res, _ := g.decode(t, http.MethodOptions, uiOrigin, "", "")
+	require.Equal(t, []any{http.StatusNoContent, uiOrigin, http.MethodPost, "true"}, []any{
+		res.StatusCode, res.Header.Get("Access-Control-Allow-Origin"), res.Header.Get("Access-Control-Allow-Methods"),
+		res.Header.Get("Access-Control-Allow-Credentials"),
+	})
+	require.Contains(t, res.Header.Get("Access-Control-Allow-Headers"), "Authorization")
+	require.Contains(t, res.Header.Values("Vary"), "Origin")
+	// Browsers ask before they send a token, and show nothing that is not allowed.
+	for _, foreign := range []string{"https://evil.example", "null", uiOrigin + "0", "http://127.0.0.1"} {
+		res, _ := g.decode(t, http.MethodOptions, foreign, "", "")
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode, foreign)
+		asked, _ := g.decode(t, http.MethodPost, foreign, operator, body)
+		require.Equal(t, http.StatusForbidden, asked.StatusCode, foreign)
+		for name := range res.Header {
+			require.NotContains(t, name, "Access-Control", foreign)
+		}
+		require.Empty(t, asked.Header.Get("Access-Control-Allow-Origin"), foreign)
+	}
+
+	export := g.cli(t, root, "audit", "export", "--project", "-", "--format", "json")
+	require.Equal(t, platform.ExitOK, export.Code, export.String())
+	for line := range strings.Lines(export.Stdout) {
+		var entry struct{ Action, Actor, Subject string }
+		require.NoError(t, json.Unmarshal([]byte(line), &entry), line)
+		if entry.Action == "payloads.open" {
+			require.Equal(t, "default", entry.Subject, line)
+			require.Contains(t, entry.Actor, "root", line)
+			opened--
+		}
+	}
+	require.Zero(t, opened, "an entry for each that was opened, and no more")
+}
