@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AdmissionStore gives the places of projects to runs. A run has a place while it is open and not `queued: admission`, unless a parent
-// started it. [Store.InsertRun] gives one when fewer runs of the project have one than its quota allows and none waits; otherwise the
+// AdmissionStore gives the places of projects to runs. A run has a place while it is open and not `queued: admission`, unless it was
+// started by a parent that awaits it, and has that one's. [Store.InsertRun] gives one when fewer runs of the project have one than its quota allows and none waits; otherwise the
 // run is `queued: admission`, behind all that were accepted before it.
 type AdmissionStore interface {
 	// Admit gives free places of a project, most at a time, to the runs that wait for one, in order of acceptance, and returns their

@@ -114,7 +114,7 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 		condition = ""
 	}
 	for {
-		made, err := insert(ctx, c, &r, condition, nil)
+		made, err := insert(ctx, c, &r, condition, quotas.Number(r))
 		if err != nil || made {
 			return r, made, err
 		}
@@ -146,7 +146,7 @@ func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool,
 	}
 	// Without a limit there may be a queue all the same, of rows that came about otherwise: newcomers do not wait behind those.
 	if !limited || place {
-		made, err := insert(ctx, c, &r, "", nil)
+		made, err := insert(ctx, c, &r, "", quotas.Number(r))
 		return r, made, err
 	}
 	r.QueuedReason, r.ExpiresAt = run.QueuedAdmission, time.Time{}
@@ -158,14 +158,14 @@ func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool,
 	return r, true, err
 }
 
-// insert adds a run unless its request has made one before, or condition is not met; admission is its number where it waits for a
-// place: such a run is one that somebody was told of.
+// insert adds a run unless its request has made one before, or condition is not met; admission is its number where it has one. A run
+// that waits for a place is one that somebody was told of.
 func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, admission any) (bool, error) {
 	metered, err := sqlrow.Collect(ctx, c, insertRun+condition+insertOnce, []any{
 		r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
 		r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
 		r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt),
-		admission != nil, admission,
+		r.QueuedReason == run.QueuedAdmission, admission,
 	}, func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
 	if err != nil || len(metered) == 0 {
 		return false, err

@@ -39,7 +39,8 @@ func TestPlacesOfEventsAndTheClock(t *testing.T) {
 		holder := s.Start(t, s.Publish(t, platform.Document("holder", long)), "")
 		heard := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: place.wanted}}}}\n"))
 		ticks := s.Publish(t, platform.Document("ticks", short, "schedule: {every: {seconds: 1}}\n"))
-		parents := s.Publish(t, platform.Document("parents", subflow(s.Publish(t, platform.Document("kid", short)), "")))
+		strays := s.Publish(t, platform.Document("strays", short))
+		parents := s.Publish(t, platform.Document("parents", leave(strays)+subflow(s.Publish(t, platform.Document("kid", short)), "")))
 		count := promise.Trials(10, 60)
 		sendTogether(t, s, "place.wanted", count)
 		parent := s.Start(t, parents, "{}").GetId()
@@ -65,8 +66,16 @@ func TestPlacesOfEventsAndTheClock(t *testing.T) {
 		}
 		requireInTurn(t, s, queue)
 		require.NotEmpty(t, s.Run(t, parent).GetChildren())
+		stray := s.Await(t, runsBy(t, s, strays, 1)[0].GetId(), soon, "completed")
+		require.False(t, stray.GetStartTime().AsTime().Before(s.Run(t, parent).GetEndTime().AsTime()), "it needs a place of its own")
 		require.Len(t, s.AllRuns(t, heard, 100), count)
 	})
+}
+
+// leave starts a run that is not awaited.
+func leave(full string) string {
+	namespace, short, _ := strings.Cut(full, "/")
+	return fmt.Sprintf("  - l:\n      run:\n        await: false\n        workflow: {namespace: %s, name: %s, version: latest}\n", namespace, short)
 }
 
 // queued are the open runs of workflows that wait for a place, in order.

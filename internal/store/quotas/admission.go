@@ -15,8 +15,12 @@ import (
 
 // The texts are those of the indexes.
 const (
-	// hasPlace are the runs that have a place. Imported ones have none: nobody here executes them.
+	// hasPlace are the runs that have a place, but for children. Imported ones have none: nobody here executes them.
 	hasPlace = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent' AND trigger_kind <> 'import'`
+	// childHasPlace are the children that have one of their own: those that nobody awaits, which have a number for that.
+	childHasPlace = `trigger_kind = 'parent' AND status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND admission IS NOT NULL`
+	// countPlaces counts the places that are taken in project $1, by an index for each part.
+	countPlaces = `SELECT (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + hasPlace + `) + (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + childHasPlace + `)`
 	// waitsForPlace are those that wait for one.
 	waitsForPlace = `queued_reason = 'admission'`
 	// waitsForSteps are those that wait for steps.
@@ -29,9 +33,18 @@ const (
 	Metered = `EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND steps > 0)`
 )
 
-// Exempt tells whether a run needs no place of its own: it has its parent's, or it is executed already.
+// Exempt tells whether a run that is inserted needs no place of its own: it has that of its parent, which waits for it, or it is
+// executed already.
 func Exempt(r run.Run) bool {
-	return r.Trigger == run.TriggerParent || r.Status != run.Queued || r.QueuedReason == run.QueuedWorker
+	return r.Parent.Awaited || r.Status != run.Queued || r.QueuedReason == run.QueuedWorker
+}
+
+// Number is what a run that is inserted with a place has for a number: none, but where it tells that a child has a place of its own.
+func Number(r run.Run) any {
+	if r.Trigger == run.TriggerParent && !Exempt(r) {
+		return 0
+	}
+	return nil
 }
 
 // Accept decides whether a run of the project gets a place, in the transaction that then inserts it: others wait until that ends.
@@ -50,7 +63,7 @@ func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, place b
 	if err != nil || queue || limit == 0 {
 		return true, !queue, number, err
 	}
-	placed, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project)
+	placed, err := sqlrow.Count(ctx, c, countPlaces, project)
 	return true, placed < limit, number, err
 }
 
@@ -78,7 +91,7 @@ func (s *Store) Admit(ctx context.Context, project string, most int, at time.Tim
 		}
 		free := int64(most)
 		if q.ConcurrentRuns > 0 {
-			placed, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project)
+			placed, err := sqlrow.Count(ctx, c, countPlaces, project)
 			if err != nil {
 				return err
 			}

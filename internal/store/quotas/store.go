@@ -79,7 +79,7 @@ func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quot
 			return u, err
 		}
 	}
-	if u.Admitted, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+hasPlace, project); err != nil {
+	if u.Admitted, err = sqlrow.Count(ctx, c, countPlaces, project); err != nil {
 		return u, err
 	}
 	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForPlace, project); err != nil {

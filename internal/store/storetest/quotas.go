@@ -95,9 +95,9 @@ func testPlaces(t *testing.T, open Opener) {
 	require.False(t, made)
 	require.Equal(t, "c", stored.ID)
 
-	// A child has its parent's place, and what Temporal has it has.
+	// A child that is awaited has its parent's place, and what Temporal has it has.
 	child, adopted := newRun("child", 1), newRun("adopted", 1)
-	child.Trigger, child.Parent = run.TriggerParent, run.Parent{RunID: "a", Path: "/do/0", Depth: 1}
+	child.Trigger, child.Parent = run.TriggerParent, run.Parent{RunID: "a", Path: "/do/0", Depth: 1, Awaited: true}
 	adopted.QueuedReason, adopted.Trigger = run.QueuedWorker, "adopted"
 	insert(t, s, child)
 	require.Equal(t, []string{"starting"}, standing(t, s, "child"))
@@ -145,6 +145,44 @@ func testPlaces(t *testing.T, open Opener) {
 	queues, err := s.Quotas().AdmissionQueues(ctx)
 	require.NoError(t, err)
 	require.Empty(t, queues)
+}
+
+// A child that nobody awaits needs a place like any other run: it goes on when its parent has ended.
+func testPlacesOfChildren(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	child := func(id, parent string, awaited bool) run.Run {
+		r := newRun(id, 1)
+		r.Trigger, r.Parent = run.TriggerParent, run.Parent{RunID: parent, Path: "/do/0", Depth: 1, Key: "key-" + id, Awaited: awaited}
+		return r
+	}
+	used := func() []int64 {
+		u, err := s.Quotas().GetQuota(ctx, here)
+		require.NoError(t, err)
+		return []int64{u.Admitted, u.Queued}
+	}
+	insert(t, s, newRun("parent", 0))
+	insert(t, s, child("before", "parent", false))
+	insert(t, s, child("awaited", "parent", true))
+	require.Equal(t, []string{"starting", "starting", "starting"}, standing(t, s, "parent", "before", "awaited"))
+	setQuota(t, s, quota.Quota{ConcurrentRuns: 3})
+	require.Equal(t, []int64{2, 0}, used(), "also those that were there before the limit")
+
+	insert(t, s, child("placed", "parent", false))
+	insert(t, s, child("waits", "parent", false))
+	insert(t, s, child("of it", "placed", true))
+	require.Equal(t, []string{"starting", "admission 1", "starting"}, standing(t, s, "placed", "waits", "of it"))
+	require.Equal(t, []int64{3, 1}, used())
+	require.Empty(t, admit(t, s, 10))
+	apply(t, s, state("parent", 1, run.Completed), state("placed", 1, run.Running))
+	require.Equal(t, []int64{2, 1}, used(), "it has its place without its parent")
+	require.Equal(t, []string{"waits"}, admit(t, s, 10))
+	require.Equal(t, []int64{3, 0}, used())
+
+	// One whose start was refused, and of which nobody was told, is taken away like any other.
+	removed, err := s.RemoveUnstarted(ctx, "before", entry(audit.RunStartRefused, here, "before"))
+	require.NoError(t, err)
+	require.True(t, removed)
+	require.Equal(t, []int64{2, 0}, used())
 }
 
 func testAdmissionQueueEnds(t *testing.T, open Opener) {

@@ -126,6 +126,7 @@ func cases() []test {
 		{"tell of a run or remove it", testTellOrRemove},
 		{"quota", testQuota},
 		{"places", testPlaces},
+		{"places of children", testPlacesOfChildren},
 		{"queue without limit", testQueueWithoutLimit},
 		{"ends in the queue for places", testAdmissionQueueEnds},
 		{"places at once", testPlacesAtOnce},
