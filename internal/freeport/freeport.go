@@ -26,7 +26,7 @@ const (
 func Claim(ctx context.Context) (port int, release func(), err error) {
 	var last error
 	for range tries {
-		port := first + rand.IntN(count)
+		port := first + rand.IntN(count) //nolint:gosec // any port will do
 		if release, last = claim(ctx, port); last == nil {
 			return port, release, nil
 		}

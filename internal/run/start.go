@@ -141,8 +141,11 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 		}
 		return Run{}, false, err
 	}
-	stored, err = s.store.GetRun(ctx, r.Project, r.ID)
-	return stored, err == nil, err
+	// It is started, whatever becomes of the wish to see it.
+	if now, err := s.store.GetRun(ctx, r.Project, r.ID); err == nil {
+		stored = now
+	}
+	return stored, true, nil
 }
 
 // same answers a request that had made a run before, if it was the same request.
@@ -261,11 +264,8 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	r := Run{
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
-		RequestID: req.RequestID, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
+		RequestID: cmp.Or(req.RequestID, id), Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 		ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
-	}
-	if r.RequestID == "" {
-		r.RequestID = r.ID
 	}
 	return r, nil
 }

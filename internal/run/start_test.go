@@ -294,7 +294,14 @@ func TestARequestThatWasMetIsMetAgain(t *testing.T) {
 // cutStore loses the database at one moment.
 type cutStore struct {
 	run.Store
-	failMark, failRemove bool
+	failMark, failRemove, failGet bool
+}
+
+func (s cutStore) GetRun(ctx context.Context, project, id string) (run.Run, error) {
+	if s.failGet {
+		return run.Run{}, errors.New("the disk is full")
+	}
+	return s.Store.GetRun(ctx, project, id)
 }
 
 func (s cutStore) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
@@ -319,6 +326,11 @@ func TestStartWhenTheStoreFailsAfterwards(t *testing.T) {
 	require.NoError(t, err, "it runs; its row follows")
 	require.True(t, created)
 	require.Equal(t, run.QueuedStarting, r.QueuedReason)
+
+	r, created, err = b.process(t, cutStore{Store: b.store, failGet: true}, func(*run.Options) {}).Start(b.ctx, request())
+	require.NoError(t, err, "it runs, though nobody can see it")
+	require.True(t, created)
+	require.Equal(t, run.Queued, r.Status)
 
 	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
 	b.engine.start = func(context.Context, run.Run) (string, error) { return "", refused }

@@ -84,7 +84,7 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 	x.load.Stop()
 	x.server.AwaitReady(t)
 	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address),
-		Workflow: workflow, Limit: 3 * time.Minute})
+		Limit: 3 * time.Minute})
 	require.NotEmpty(t, x.load.Of(load.Accepted))
 	return x.load.String()
 }

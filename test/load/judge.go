@@ -15,15 +15,13 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Evidence is what a verdict is made from. Nobody but the loads may have started runs of the workflow.
+// Evidence is what a verdict is made from. Nobody but the loads may have started runs.
 type Evidence struct {
 	Loads    []*Load
 	Server   *platform.Server
 	Temporal client.Client
-	Workflow string
 	Limit    time.Duration // until every run has ended
 	Status   string        // the one that every run ends with; empty: completed
-	Others   bool          // whether Temporal may have executions that belong to none of these rows
 }
 
 // verdict is what is known of the requests, the rows and the executions at one moment.
@@ -45,7 +43,7 @@ func Judge(t platform.T, e Evidence) {
 		if err != nil {
 			return err.Error()
 		}
-		if wrong := slices.Concat(v.fatal(e.Others), v.open(e.Status)); len(wrong) > 0 {
+		if wrong := slices.Concat(v.fatal(), v.open(e.Status)); len(wrong) > 0 {
 			return few(wrong)
 		}
 		return ""
@@ -62,16 +60,20 @@ func few(wrong []string) string {
 
 func (e Evidence) look(t platform.T) (*verdict, error) {
 	v := &verdict{requests: map[string]Request{}, rows: map[string]*signalboxv1.Run{}}
+	workflows := map[string]bool{}
 	for _, l := range e.Loads {
+		workflows[l.workflow] = true
 		for _, r := range l.Requests() {
 			v.requests[r.ID] = r
 		}
 	}
-	for _, row := range e.Server.AllRuns(t, e.Workflow, 500) {
-		if other, ok := v.rows[row.GetRequestId()]; ok {
-			return nil, fmt.Errorf("request %s has two rows: %s and %s", row.GetRequestId(), other.GetId(), row.GetId())
+	for workflow := range workflows {
+		for _, row := range e.Server.AllRuns(t, workflow, 500) {
+			if other, ok := v.rows[row.GetRequestId()]; ok {
+				return nil, fmt.Errorf("request %s has two rows: %s and %s", row.GetRequestId(), other.GetId(), row.GetId())
+			}
+			v.rows[row.GetRequestId()] = row
 		}
-		v.rows[row.GetRequestId()] = row
 	}
 	var err error
 	v.executions, err = executions(t.Context(), e.Temporal)
@@ -104,7 +106,7 @@ func executions(ctx context.Context, c client.Client) (map[string][]enums.Workfl
 }
 
 // fatal lists what time does not heal, or must not take long to heal.
-func (v *verdict) fatal(others bool) []string {
+func (v *verdict) fatal() []string {
 	var wrong []string
 	runs := map[string]bool{}
 	for id, row := range v.rows {
@@ -128,7 +130,7 @@ func (v *verdict) fatal(others bool) []string {
 		if len(statuses) > 1 {
 			wrong = append(wrong, fmt.Sprintf("run %s has %d executions: %v", id, len(statuses), statuses))
 		}
-		if !runs[id] && !others {
+		if !runs[id] {
 			wrong = append(wrong, fmt.Sprintf("execution %s has no row", id))
 		}
 	}

@@ -21,7 +21,8 @@ const answerLimit = 20 * time.Second
 // Outcome is how a request ended.
 type Outcome string
 
-// Accepted and Refused are what the platform said. Lost is a request without an answer of the platform: it may have taken it.
+// Accepted and Refused are what the platform said. Lost is a request without an answer of the platform, or with one that leaves
+// open whether it was taken.
 const (
 	Accepted Outcome = "accepted"
 	Refused  Outcome = "refused"
@@ -109,9 +110,9 @@ func (l *Load) Send(ctx context.Context, n int) Request {
 		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
 	} else {
 		r.Reason, r.Code = platform.Reason(err)
-		// Only the platform gives reasons: without one the answer is the transport's.
+		// Only the platform gives reasons: without one the answer is the transport's. A database that does not answer may have written.
 		r.Outcome = Lost
-		if r.Reason != "" {
+		if r.Reason != "" && r.Reason != "STORE_UNAVAILABLE" {
 			r.Outcome = Refused
 		}
 	}

@@ -79,7 +79,7 @@ func TestTemporalRestartedUnderLoad(t *testing.T) {
 		}
 		l.Stop()
 		t.Logf("%s", l)
-		x.judge(t, x.workflow, loads...)
+		x.judge(t, loads...)
 		x.leaks(t, before)
 		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal killed for 3 s under 20 starts/s: from accepting to both roles ready", Aim: "1 s", Trials: trials,
 			Figure: ready.String()})
@@ -165,7 +165,7 @@ func TestStartsWhileTemporalIsFrozenAndNotYetKnown(t *testing.T) {
 		after(t, promise.Length(5*time.Second, time.Minute))
 		x.temporal.Thaw()
 		x.works(t)
-		x.judge(t, x.workflow, l)
+		x.judge(t, l)
 	})
 }
 
@@ -233,7 +233,7 @@ func TestAnswerOfAStartIsLost(t *testing.T) {
 			x.Await(t, r.Run, patience, "completed")
 			x.works(t)
 		}
-		x.judge(t, x.workflow, l)
+		x.judge(t, l)
 	})
 }
 
@@ -252,7 +252,7 @@ func TestConnectionCutUnderLoad(t *testing.T) {
 		after(t, 200*time.Millisecond)
 	}
 	l.Stop()
-	x.judge(t, x.workflow, l)
+	x.judge(t, l)
 	promise.Record(t, promise.Figure{Promise: "P-C2", What: "connections cut five times a second under 50 starts/s: every accepted run once, every refused one nowhere", Trials: cuts, Figure: l.String()})
 }
 

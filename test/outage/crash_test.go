@@ -27,7 +27,7 @@ func TestServerKilledWhileRunsStart(t *testing.T) {
 			x.works(t)
 		}
 		l.Stop()
-		x.judge(t, x.workflow, l)
+		x.judge(t, l)
 		promise.Record(t, promise.Figure{Promise: "P-R1", What: "server killed under 100 starts/s: accepted runs once, lost answers once or never, rows as in Temporal", Trials: kills, Figure: l.String()})
 	})
 }
@@ -73,9 +73,7 @@ func TestDatabaseAwayInTheMiddleOfRuns(t *testing.T) {
 			ready := time.Since(back)
 			after(t, time.Second)
 			l.Stop()
-			c := platform.DialTemporal(t, x.temporal.Address)
-			load.Judge(t, load.Evidence{Loads: []*load.Load{first}, Server: x.Server, Temporal: c, Workflow: slow, Limit: patience, Others: true})
-			load.Judge(t, load.Evidence{Loads: []*load.Load{l}, Server: x.Server, Temporal: c, Workflow: x.workflow, Limit: patience, Others: true})
+			x.judge(t, first, l)
 			promise.Record(t, promise.Figure{Promise: "P-R1", What: name + " for " + away.String() + " in the middle of 200 runs and 10 starts/s: from its return to ready; the starts",
 				Trials: 1, Figure: promise.Round(ready).String() + "; " + l.String()})
 		})

@@ -148,11 +148,10 @@ func (x *site) runs(t *testing.T) {
 	})
 }
 
-// judge requires that rows, requests and executions agree. Runs that [site.runs] started belong to none of the loads.
-func (x *site) judge(t *testing.T, workflow string, loads ...*load.Load) {
+// judge requires that rows, requests and executions agree, and that nobody but the loads has started runs.
+func (x *site) judge(t *testing.T, loads ...*load.Load) {
 	t.Helper()
-	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address),
-		Workflow: workflow, Limit: patience})
+	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: patience})
 }
 
 // holdings are what a server holds at rest.

@@ -48,7 +48,7 @@ func TestQueuedRunsAreHandedOverInOrder(t *testing.T) {
 
 		x.temporal = x.temporal.Restart(t)
 		back := time.Now()
-		x.judge(t, x.workflow, l)
+		x.judge(t, l)
 		took := time.Since(back)
 		x.requireOrder(t, l)
 		promise.Record(t, promise.Figure{Promise: "C8", What: fmt.Sprintf("queue mode: %d runs created while Temporal was away, from its return to all completed, each once and in order", count),
@@ -119,6 +119,6 @@ func TestQueuedRunsSurviveCrashes(t *testing.T) {
 			x.Server = platform.LaunchServer(t, x.options)
 		}
 		x.works(t)
-		x.judge(t, x.workflow, l)
+		x.judge(t, l)
 	})
 }
