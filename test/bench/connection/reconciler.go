@@ -137,7 +137,10 @@ func starts(ctx context.Context, start func() error, n int, over <-chan struct{}
 }
 
 func (p *passes) markdown(out printer) {
-	out("| one pass over %d open runs, store %s | figure |", p.open, p.store)
+	out("A pass that somebody asks for lists all open runs and asks Temporal about single ones for ten seconds, the measured duration; a pass in the background asks about")
+	out("1,000 of them, 50 a second.")
+	out("")
+	out("| one pass over %d open runs, asked for, store %s | figure |", p.open, p.store)
 	out("|---|---|")
 	out("| duration | %s |", promise.Round(p.took.At(.5)))
 	out("| runs that Temporal was asked about one by one | %.0f |", figure.Median(p.checked))
