@@ -20,7 +20,8 @@
 // pollers were refused, after a very long outage, and when address, credentials, namespace or the server's capabilities are
 // others, a new generation is made before the old one is broken: a new client is checked, new workers are started on it,
 // everybody gets the new client, hooks are told, and only then do the old workers stop, finish what they have begun, and is
-// their client closed. A failure on the way leaves the old generation serving.
+// their client closed. A failure on the way leaves the old generation serving, and so it is at the end of an outage: where no new
+// client is to be had and the old one is answered, it goes on.
 //
 // # What is guaranteed
 //
@@ -29,7 +30,7 @@
 //   - At most one attempt to connect is under way. Attempts back off (1, 2, 4, 8, 16, 30 s, up to 20 % more, so that many
 //     processes spread), and a sign of life cuts the wait short: a ready connection, new credentials, an operator.
 //   - A worker that fails to start, or dies, is made again at its own pace and keeps no other back.
-//   - After Stop has returned nil, no goroutine and no connection is left.
+//   - After any Stop has returned nil, no goroutine and no connection is left.
 //
 // # What is not
 //

@@ -91,7 +91,7 @@ func ExampleDownError() {
 	_, err = m.Client()
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		fmt.Println("503 Service Unavailable")
-		fmt.Println("Retry-After:", down.RetryAfter.Round(time.Second) > 0)
+		fmt.Println("Retry-After:", down.RetryAfter().Round(time.Second) > 0)
 		fmt.Println("reason:", down.State, down.Kind)
 	}
 	// Output:

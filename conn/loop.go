@@ -38,6 +38,8 @@ type loop struct {
 	// results has room for the one operation that is under way.
 	results chan result
 	busy    bool
+	// building tells that the operation under way is a build: workers may run on its client.
+	building bool
 	// silent is since when a worker set does not poll; zero while all do.
 	silent time.Time
 	// identity is the last answer of Options.Identity; stale tells that the operation under way began before it.
@@ -51,7 +53,7 @@ type result struct {
 	// made is a client that the operation made; used is the one that it worked on.
 	made, used *generation
 	identity   *link.Identity // nil where it was not asked for, or there was no answer
-	// outcomes are the workers that a build has started.
+	// outcomes are the workers that a build has started, or tried to.
 	outcomes []workerset.Started
 }
 
@@ -78,19 +80,19 @@ func (l *loop) run(ctx context.Context) {
 			l.shut() //nolint:contextcheck // what it drains has the time that Stop gives, which ctx has not
 			return
 		case r := <-l.results:
-			l.busy = false
+			l.busy, l.building = false, false
 			l.settle(r) //nolint:contextcheck // hooks have the life of the manager
-		case <-l.signals.woken:
+		case <-l.signals.Woken:
 			l.heed()
 		case <-tend.C:
 			l.tend()
 		case <-watch.C:
 			if text, ok := l.ask(); ok && text != l.identity {
 				l.identity = text
-				l.signals.raise(&l.signals.changed)
+				l.signals.Raise(&l.signals.Changed)
 			}
 		case <-due.C:
-			l.do(l.machine.Tick(time.Now()))
+			l.tick(time.Now())
 		}
 		due.Reset(l.wait())
 	}
@@ -112,6 +114,15 @@ func (l *loop) ask() (string, bool) {
 	}
 	text, err := l.opts.Identity()
 	return text, err == nil
+}
+
+// tick does what is due, and lets everybody know that it is under way.
+func (l *loop) tick(now time.Time) {
+	command := l.machine.Tick(now)
+	if command.Do != machine.Nothing {
+		l.publish(l.machine.View(now), l.current, now)
+	}
+	l.do(command)
 }
 
 // tell gives the machine an event, lets everybody know what came of it, and does what it asks for. It tells whether the
@@ -144,21 +155,23 @@ func (l *loop) heed() {
 		raised *atomic.Bool
 		event  machine.Event
 	}{
-		{&l.signals.lost, machine.Lost{}},
-		{&l.signals.ready, machine.Ready{}},
-		{&l.signals.suspected, machine.Suspected{}},
-		{&l.signals.reset, machine.Reset{}},
+		{&l.signals.Lost, machine.Lost{}},
+		{&l.signals.Ready, machine.Ready{}},
+		{&l.signals.Suspected, machine.Suspected{}},
+		{&l.signals.Reset, machine.Reset{}},
 	} {
 		if s.raised.Swap(false) {
 			l.tell(s.event)
 		}
 	}
-	if l.signals.changed.Swap(false) {
+	if l.signals.Changed.Swap(false) {
 		l.stale = l.busy
-		l.discard() // it was made with what has changed
+		if !l.building {
+			l.discard() // it was made with what has changed
+		}
 		l.tell(machine.Changed{})
 	}
-	if l.signals.tend.Swap(false) {
+	if l.signals.Tend.Swap(false) {
 		l.tend()
 	}
 }
@@ -176,7 +189,7 @@ func (l *loop) do(c machine.Command) {
 		target = l.candidate
 	}
 	current, number := l.current, l.number+1
-	l.busy = true
+	l.busy, l.building = true, c.Do == machine.Build
 	if target == nil && c.Do == machine.Probe { // no client could be made yet: nothing new is known
 		l.results <- result{event: machine.Checked{Kind: l.view.Load().machine.Kind, Err: l.view.Load().machine.LastErr}}
 		return
@@ -191,7 +204,7 @@ func (l *loop) do(c machine.Command) {
 		case machine.Attempt:
 			l.results <- l.attempt(l.life, current, target, number)
 		case machine.Build:
-			l.results <- l.build(l.life, target, number)
+			l.results <- l.build(l.life, current, target, number)
 		}
 	}()
 }
@@ -212,7 +225,7 @@ func (l *loop) settle(r result) {
 		}
 	case machine.Built:
 		if event.Err != nil {
-			l.discard()
+			l.abandon(r)
 		} else {
 			finish = l.swap(r)
 		}
@@ -227,7 +240,7 @@ func (l *loop) settle(r result) {
 		l.joined.Go(finish)
 	case cameUp:
 		g := l.current
-		l.joined.Go(func() { l.reinject(g) })
+		l.joined.Go(func() { l.hooks.Tell(l.life, g.link.Client(), g.number) })
 	}
 	if l.current != nil && !l.busy && up(l.machine.View(time.Now()).State) {
 		l.discard() // the current client recovered first
@@ -241,8 +254,31 @@ func (l *loop) compare(r result) {
 	case r.used.identity == nil || r.used.identity.NamespaceID == "": // not known yet
 		r.used.identity = r.identity
 	case !r.used.identity.Same(*r.identity) && r.used == l.current:
-		l.signals.raise(&l.signals.changed)
+		l.signals.Raise(&l.signals.Changed)
 	}
+}
+
+// abandon ends what an operation has begun that comes to nothing. Workers that a build has started may have taken tasks: they
+// finish those, as the workers of a generation do that is replaced, before their client is closed.
+func (l *loop) abandon(r result) {
+	var workers []*workerset.Running
+	for _, o := range r.outcomes {
+		if o.Running != nil {
+			workers = append(workers, o.Running)
+		}
+		o.Give()
+	}
+	if len(workers) == 0 {
+		l.discard()
+		return
+	}
+	l.candidate = nil
+	l.draining.Add(1)
+	l.joined.Go(func() {
+		defer l.draining.Add(-1)
+		pause(l.life, l.opts.DrainGrace)
+		l.finish(r.used, workers)
+	})
 }
 
 // discard closes the candidate.
@@ -262,9 +298,11 @@ func (l *loop) swap(r result) (finish func()) {
 	l.current, l.candidate = r.used, nil
 	l.number = r.used.number
 	var replaced []*workerset.Running
+	failed := 0
 	for _, o := range r.outcomes {
 		switch {
 		case o.Err != nil:
+			failed++
 			o.Set.Failed(o.Err, time.Now())
 			l.log.Error("Failed to start worker", "worker", o.Set.Name, "generation", l.number, "error", o.Err)
 		default:
@@ -276,9 +314,9 @@ func (l *loop) swap(r result) (finish func()) {
 				replaced = append(replaced, before)
 			}
 		}
-		o.Set.Give()
+		o.Give()
 	}
-	if len(r.outcomes) > 0 {
+	if len(r.outcomes) > 0 && failed == 0 {
 		message := "All Temporal workers started"
 		if old != nil {
 			message = "Workers restarted successfully"
@@ -290,7 +328,7 @@ func (l *loop) swap(r result) (finish func()) {
 	l.draining.Add(1)
 	return func() {
 		defer l.draining.Add(-1)
-		l.reinject(g)
+		l.hooks.Tell(l.life, g.link.Client(), g.number)
 		l.drain(old, replaced)
 	}
 }
@@ -300,21 +338,10 @@ func (l *loop) shut() {
 	l.tell(machine.Close{})
 	if l.busy {
 		r := <-l.results
-		for _, o := range r.outcomes {
-			if o.Running != nil {
-				l.joined.Go(o.Running.Stop)
-			}
-			o.Set.Give()
+		if r.made != nil {
+			l.candidate = r.made
 		}
-		if r.used != nil && r.used != l.current {
-			l.joined.Go(r.used.link.Close)
-		}
-		if r.made != nil && r.made != r.used {
-			l.joined.Go(r.made.link.Close)
-		}
-		if l.candidate == r.used {
-			l.candidate = nil
-		}
+		l.abandon(r)
 	}
 	l.discard()
 	var workers []*workerset.Running

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/signalbox-dev/signalbox/conn/internal/hooks"
 	"github.com/signalbox-dev/signalbox/conn/internal/link"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/signals"
 	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
@@ -32,16 +33,16 @@ type Manager struct {
 	sets *workerset.Registry
 
 	view    atomic.Pointer[view]
-	signals signals
+	signals *signals.Signals
+	hooks   *hooks.List
 
 	mu      sync.Mutex
-	hooks   []namedHook
 	started bool
 	stopped bool
+	// done is closed when nothing is left.
+	done chan struct{}
 
 	draining atomic.Int64
-	// reinjecting lets hooks of one generation end before those of the next begin.
-	reinjecting chan struct{}
 
 	// life ends when Stop begins, hurry when Stop has no time left.
 	life      context.Context //nolint:containedctx // the manager's own lifetime
@@ -50,11 +51,6 @@ type Manager struct {
 	impatient context.CancelFunc
 	looping   chan struct{}
 	joined    sync.WaitGroup
-}
-
-type namedHook struct {
-	name string
-	call Hook
 }
 
 // view is what everybody may know, replaced as a whole.
@@ -89,9 +85,10 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	log := opts.Logger.With("component", "temporal-connection")
 	m := &Manager{
-		opts: opts, log: opts.Logger.With("component", "temporal-connection"), sets: workerset.NewRegistry(),
-		signals: signals{woken: make(chan struct{}, 1)}, reinjecting: make(chan struct{}, 1), looping: make(chan struct{}),
+		opts: opts, log: log, sets: workerset.NewRegistry(), hooks: hooks.New(log, opts.HookTimeout),
+		signals: signals.New(), looping: make(chan struct{}), done: make(chan struct{}),
 	}
 	now := time.Now()
 	m.publish(machine.New(opts.settings(nil), now).View(now), nil, now)
@@ -107,7 +104,7 @@ func (m *Manager) Register(name string, factory Factory) error {
 	if err := m.sets.Add(workerset.New(name, factory)); err != nil {
 		return err
 	}
-	m.signals.raise(&m.signals.tend)
+	m.signals.Raise(&m.signals.Tend)
 	return nil
 }
 
@@ -136,17 +133,16 @@ func (m *Manager) Unregister(ctx context.Context, name string) error {
 // OnConnect adds a hook that is called with the current client whenever the connection has come up, and after every swap,
 // while the old generation still works: in the order of their registration, each within HookTimeout. A failing hook is
 // logged and does not keep the others back. Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
-func (m *Manager) OnConnect(name string, hook Hook) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.hooks = append(m.hooks, namedHook{name, hook})
-}
+func (m *Manager) OnConnect(name string, hook Hook) { m.hooks.Add(name, hook) }
 
 // Start begins to connect and returns at once; the manager lives until Stop, whatever becomes of ctx.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.started {
+	switch {
+	case m.stopped:
+		return errors.New("the connection manager was stopped; make a new one")
+	case m.started:
 		return errors.New("the connection manager was started before; make a new one")
 	}
 	m.started = true
@@ -206,7 +202,7 @@ func (m *Manager) Await(ctx context.Context) error {
 }
 
 // ResetBreaker closes the circuit breaker and makes an attempt at once.
-func (m *Manager) ResetBreaker() { m.signals.raise(&m.signals.reset) }
+func (m *Manager) ResetBreaker() { m.signals.Raise(&m.signals.Reset) }
 
 // Status returns what is known now. It never blocks.
 func (m *Manager) Status() Status {
@@ -246,7 +242,7 @@ func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	} else {
 		v.down = &DownError{
 			State: known.State, Kind: known.Kind, Since: known.Since, Address: v.address, Namespace: v.namespace, Cause: known.LastErr,
-			RetryAfter: min(max(known.NextAttempt.Sub(now), time.Second), backoffMost),
+			NextAttempt: known.NextAttempt,
 		}
 	}
 	if before := m.view.Swap(v); before != nil {
@@ -255,68 +251,67 @@ func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 }
 
 // Stop ends the connecting, lets workers and borrowers finish within ctx, closes every client and joins everything. When
-// ctx ends first, clients are closed under what still uses them, and the rest of the joining goes on without the caller.
+// ctx ends first, clients are closed under what still uses them, and the rest of the joining goes on without the caller, who
+// may wait for it by calling Stop again: it returns nil only when nothing is left. A manager that was never started cannot be
+// started after it.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
-	started, stopped := m.started, m.stopped
-	m.stopped = true
-	m.mu.Unlock()
-	if !started || stopped {
-		return nil
+	if !m.stopped {
+		m.stopped = true
+		m.wind()
 	}
-	m.end()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		<-m.looping
-		m.joined.Wait()
-	}()
+	m.mu.Unlock()
 	select {
-	case <-done:
-		m.impatient()
+	case <-m.done:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-m.done: // as well
+		return nil
+	default:
 		m.impatient()
 		return fmt.Errorf("stopping the connection to Temporal: %w", ctx.Err())
 	}
 }
 
-// reinject calls the hooks with a generation's client.
-func (m *Manager) reinject(g *generation) {
-	m.reinjecting <- struct{}{}
-	defer func() { <-m.reinjecting }()
-	m.mu.Lock()
-	hooks := slices.Clone(m.hooks)
-	m.mu.Unlock()
-	if len(hooks) == 0 || m.life.Err() != nil {
+// wind begins to end everything.
+func (m *Manager) wind() {
+	if !m.started {
+		now := time.Now()
+		closed := machine.New(m.opts.settings(nil), now)
+		closed.On(now, machine.Close{})
+		m.publish(closed.View(now), nil, now)
+		close(m.done)
 		return
 	}
-	m.log.Info("Reinjecting workflow creators into controllers", "generation", g.number, "controllers", len(hooks))
-	failures := 0
-	for _, hook := range hooks {
-		ctx, cancel := context.WithTimeout(m.life, m.opts.HookTimeout)
-		err := hook.call(ctx, g.link.Client())
-		cancel()
-		if err != nil {
-			failures++
-			m.log.Error("Failed to reinject workflow creators", "controller", hook.name, "generation", g.number, "error", err)
-		}
-	}
-	if failures == 0 {
-		m.log.Info("Workflow creators reinjected successfully", "generation", g.number)
-	}
+	m.end()
+	go func() {
+		defer close(m.done)
+		defer m.impatient()
+		<-m.looping
+		m.joined.Wait()
+	}()
 }
 
 // drainPace is how often a draining generation is looked at.
 const drainPace = 20 * time.Millisecond
 
-// drain stops workers after the grace and closes the generation when nobody uses it, or the time is over. A worker set
-// that has no successor yet may go on with its old worker for as long as that takes.
+// drain lets a generation that is no longer the current one come to its end after the grace: tasks may be on their way to its
+// workers, and whoever was given its client a moment ago may not have sent anything yet.
 func (m *Manager) drain(old *generation, workers []*workerset.Running) {
-	if len(workers) > 0 {
+	if old != nil || len(workers) > 0 {
 		pause(m.life, m.opts.DrainGrace)
+	}
+	if len(workers) > 0 {
 		m.log.Info("Stopping old workers", "workers", len(workers))
 	}
+	m.finish(old, workers)
+}
+
+// finish stops workers and closes the generation when nobody uses it, or the time is over. A worker set that has no successor
+// yet may go on with its old worker for as long as that takes.
+func (m *Manager) finish(old *generation, workers []*workerset.Running) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

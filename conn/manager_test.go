@@ -158,7 +158,7 @@ func TestStartedBeforeTemporal(t *testing.T) {
 	require.ErrorAs(t, err, &down)
 	require.Contains(t, err.Error(), r.frontend.Addr())
 	require.Contains(t, err.Error(), "refused")
-	require.GreaterOrEqual(t, down.RetryAfter, time.Second)
+	require.GreaterOrEqual(t, down.RetryAfter(), time.Second)
 
 	require.NoError(t, r.frontend.Restart())
 	watch = stopwatch.Start(t)
@@ -452,6 +452,8 @@ func TestASetThatCannotStartKeepsNobodyBack(t *testing.T) {
 	s = r.until(t, polling)
 	require.Empty(t, s.Workers[0].Error)
 	require.Equal(t, 1, s.Generation)
+	require.Zero(t, r.log.count("All Temporal workers started"), "one of them was not")
+	require.Equal(t, 1, r.log.count("Failed to start worker"), "what repeats is written once")
 }
 
 // killer is a worker plugin that can do what the SDK does when a worker dies.
@@ -475,7 +477,9 @@ func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
 	fatal := &killer{}
 	var made, told atomic.Int32
 	require.NoError(t, r.Register("mortal", func(c client.Client) (worker.Worker, error) {
-		made.Add(1)
+		if made.Add(1) == 2 {
+			return nil, errors.New("not just now")
+		}
 		return worker.New(c, "mortal", worker.Options{
 			Plugins: []worker.Plugin{fatal}, OnFatalError: func(error) { told.Add(1) },
 		}), nil
@@ -483,7 +487,7 @@ func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
 	r.connect(t)
 	before := r.until(t, polling)
 	fatal.kill.Load().(func(error))(errors.New("the namespace is gone"))
-	r.until(t, func(s conn.Status) bool { return made.Load() == 2 && polling(s) })
+	r.until(t, func(s conn.Status) bool { return made.Load() == 3 && polling(s) })
 	after := r.Status()
 	require.Equal(t, int32(1), told.Load(), "the hook of its own is called as well")
 	require.Equal(t, 1, after.Generation)

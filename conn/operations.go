@@ -15,6 +15,9 @@ import (
 // errBuildTimeout is why workers that took too long to start were given up.
 var errBuildTimeout = fmt.Errorf("the workers did not start within %s: %w", buildTimeout, context.DeadlineExceeded)
 
+// errAnother is why a client cannot go on that reaches another server.
+var errAnother = errors.New("another server answers")
+
 // probe asks a client's frontend for its health. It is given up sooner than a check, which confirms what it finds: so a
 // server that hangs is known within ten seconds.
 func (m *Manager) probe(ctx context.Context, g *generation) result {
@@ -60,27 +63,65 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	return r
 }
 
-// recheckFor is how long the current client may take to answer once a new one was answered.
+// recheckFor is how long the current client may take to answer after a new one was looked at; twice what that one took, where
+// that is more, because a server that is busy is busy for both.
 const recheckFor = 500 * time.Millisecond
 
-// attempt checks a new client and, once that is answered, whether the current one, if there is one, is answered as well.
+// attempt checks a new client and then whether the current one, if there is one, is answered as well: it may be so even where
+// no new one can be made, or is let in.
 func (m *Manager) attempt(ctx context.Context, current, fresh *generation, number int) result {
 	r := m.check(ctx, fresh, number)
-	checked := r.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
-	if checked.Kind != machine.None || current == nil || r.used == current {
+	if current == nil || r.used == current {
 		return r
 	}
-	ctx, cancel := context.WithTimeout(ctx, recheckFor)
-	defer cancel()
-	identity, err := current.link.Recheck(ctx)
-	checked.Current = err == nil && current.identity.Same(identity)
+	checked := r.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
+	patience := 2 * checked.Took
+	if checked.Kind != machine.None {
+		patience = 0
+		if current.link.Connected() { // there is no other to go on with
+			patience = m.opts.CheckTimeout - checked.Took
+		}
+	}
+	_, err := recheck(ctx, current, max(recheckFor, min(patience, m.opts.CheckTimeout)))
+	checked.Current = err == nil
+	if checked.Current && checked.Kind != machine.None && r.used != nil { // the server may have come back between the two
+		begin := time.Now()
+		if identity, err := recheck(ctx, r.used, recheckFor); err == nil {
+			r.identity = &identity
+			checked = machine.Checked{Took: time.Since(begin), Current: true}
+		}
+	}
 	r.event = checked
 	return r
 }
 
-// build makes a generation that is ready to be swapped in: a client that was checked, and a worker of every set, started.
-// It holds the turns of the sets in its outcomes. A set that fails for reasons of its own does not keep the others back.
-func (m *Manager) build(ctx context.Context, g *generation, number int) result {
+// recheck asks a client that was asked before. Another server behind it than the one that it was made for is no answer.
+func recheck(ctx context.Context, g *generation, patience time.Duration) (link.Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	identity, err := g.link.Recheck(ctx)
+	if err == nil && g.identity != nil && !g.identity.Same(identity) {
+		err = errAnother
+	}
+	return identity, err
+}
+
+// build makes a generation that is ready to be swapped in. Where that fails while there is no other to use, it tells whether
+// the current one is answered.
+func (m *Manager) build(ctx context.Context, current, g *generation, number int) result {
+	r := m.make(ctx, g, number)
+	built := r.event.(machine.Built) //nolint:forcetypeassert // the end of a build
+	if built.Err != nil && current != nil && m.view.Load().down != nil {
+		_, err := recheck(ctx, current, recheckFor)
+		built.Current = err == nil
+		r.event = built
+	}
+	return r
+}
+
+// make makes the generation: a client that was checked, and a worker of every set, started. It holds the turns of the sets in
+// its outcomes, those of a failed build included. A set that fails for reasons of its own does not keep the others back.
+func (m *Manager) make(ctx context.Context, g *generation, number int) result {
 	var r result
 	if g == nil || g.identity == nil {
 		c := m.check(ctx, g, number)
@@ -100,19 +141,14 @@ func (m *Manager) build(ctx context.Context, g *generation, number int) result {
 	r.used = g
 	ctx, cancel := context.WithTimeoutCause(ctx, buildTimeout, errBuildTimeout)
 	defer cancel()
-	outcomes, err := workerset.StartAll(ctx, m.sets.List(), g.link, number)
+	var err error
+	r.outcomes, err = workerset.StartAll(ctx, m.sets.List(), g.link, number, m.joined.Go)
 	if err == nil {
-		err = workerset.Blame(ctx, outcomes)
+		err = workerset.Blame(ctx, r.outcomes)
 	}
 	if err == nil {
-		r.outcomes, r.event = outcomes, machine.Built{}
+		r.event = machine.Built{}
 		return r
-	}
-	for _, o := range outcomes {
-		if o.Running != nil {
-			m.joined.Go(o.Running.Stop)
-		}
-		o.Set.Give()
 	}
 	kind := classify.Kind(err)
 	if errors.Is(err, errBuildTimeout) {
@@ -141,12 +177,12 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 		Ready: func(ready bool) {
 			switch {
 			case ready:
-				m.signals.raise(&m.signals.ready)
+				m.signals.Raise(&m.signals.Ready)
 			case m.view.Load().generation == g: // of the others, nobody expects to last
-				m.signals.raise(&m.signals.lost)
+				m.signals.Raise(&m.signals.Lost)
 			}
 		},
-		Suspect: func() { m.signals.raise(&m.signals.suspected) },
+		Suspect: func() { m.signals.Raise(&m.signals.Suspected) },
 	})
 	if err != nil {
 		return nil, err

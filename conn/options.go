@@ -47,8 +47,8 @@ type Options struct {
 	// DrainTimeout is how long a replaced generation may go on with what it has begun; 10 s. Workers without a
 	// WorkerStopTimeout get it as theirs.
 	DrainTimeout time.Duration
-	// DrainGrace is how long a replaced generation's workers go on polling, so that tasks on their way to them arrive;
-	// 200 ms.
+	// DrainGrace is how long a replaced generation goes on as before, so that tasks on their way to its workers arrive, and
+	// what its client was given out for is sent; 200 ms.
 	DrainGrace time.Duration
 	// HookTimeout bounds each OnConnect hook; 10 s.
 	HookTimeout time.Duration

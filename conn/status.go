@@ -89,10 +89,15 @@ type DownError struct {
 	Since time.Time
 	// Address and Namespace are what could not be reached.
 	Address, Namespace string
-	// RetryAfter is when to ask again: the time to the next attempt, at least a second and at most 30.
-	RetryAfter time.Duration
+	// NextAttempt is when the next attempt to connect is due; zero while one is under way, or none is to come.
+	NextAttempt time.Time
 	// Cause is the last failure; nil while there was none.
 	Cause error
+}
+
+// RetryAfter is when to ask again, from now: the time to the next attempt, at least a second and at most 30.
+func (e *DownError) RetryAfter() time.Duration {
+	return min(max(time.Until(e.NextAttempt), time.Second), backoffMost)
 }
 
 // Error says it in one line.

@@ -18,14 +18,13 @@ func (l *loop) tend() {
 	all := true
 	for _, one := range l.sets.List() {
 		all = all && one.Status(true).Polling
-		wanting, died := one.Wanting(now, l.current.number)
-		if !wanting {
+		if !one.Wanting(now, l.current.number) {
 			continue
 		}
 		if !one.Take() {
 			continue // somebody is at it
 		}
-		if died != nil {
+		if died := one.Obituary(); died != nil {
 			l.log.Error("Worker has died, replacing it", "worker", one.Name, "error", died)
 		}
 		l.replace(one)
@@ -51,7 +50,7 @@ func (l *loop) replace(one *workerset.Set) {
 				l.log.Error("Failed to start worker", "worker", one.Name, "generation", g.number, "error", err)
 			}
 			if classify.Suspicious(err) {
-				l.signals.raise(&l.signals.suspected)
+				l.signals.Raise(&l.signals.Suspected)
 			}
 			return
 		}

@@ -88,7 +88,7 @@ func create(w http.ResponseWriter, r *http.Request, manager *conn.Manager) {
 	// Temporal is away it says so before anything was done.
 	c, err := manager.Client()
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(down.RetryAfter.Seconds()))))
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(down.RetryAfter().Seconds()))))
 		answer(w, http.StatusServiceUnavailable, down.Error())
 		return
 	}

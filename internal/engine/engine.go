@@ -118,7 +118,7 @@ func (e *Engine) temporal() (client.Client, error) {
 		if down.Kind == conn.NamespaceMissing {
 			f.Message = noNamespace(down.Address, down.Namespace, err).Message
 		}
-		f = f.WithRetry(down.RetryAfter).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind)).
+		f = f.WithRetry(down.RetryAfter()).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind)).
 			WithFact("since", down.Since.UTC().Format(time.RFC3339))
 	}
 	return nil, f

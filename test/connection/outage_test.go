@@ -27,7 +27,7 @@ func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
 		_, err := s.Client()
 		var down *conn.DownError
 		require.ErrorAs(t, err, &down)
-		require.GreaterOrEqual(t, down.RetryAfter, time.Second)
+		require.GreaterOrEqual(t, down.RetryAfter(), time.Second)
 		after(t, away)
 		up := temporal.Relaunch(t)
 		accepting := up.AwaitAccepting(t)

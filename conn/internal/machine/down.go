@@ -124,7 +124,7 @@ func (m *Machine) pause(now time.Time) {
 // attemptAnswered takes an attempt that was answered.
 func (m *Machine) attemptAnswered(now time.Time, ended Command, e Checked) {
 	m.measure(now, e.Took)
-	if ended.Fresh && (!e.Current || !m.wellAgain(now)) {
+	if ended.Fresh && (!e.Current || m.renewal.wanted() || !m.pollersBore(now)) {
 		m.retry.answered = now
 		m.retry.signs[ready].due = time.Time{} // the answer is more than that
 		return
@@ -135,11 +135,23 @@ func (m *Machine) attemptAnswered(now time.Time, ended Command, e Checked) {
 	m.connect(now)
 }
 
-// wellAgain tells whether the current client, which is answered again, can go on with the workers it has: it is up to date, and
-// their polls have waited for the connection, neither refused nor for too long.
-func (m *Machine) wellAgain(now time.Time) bool {
+// goOn ends an outage with the current client, which is answered, though no new one could be had: the old generation serves
+// for as long as it can. What it needs is not forgotten.
+func (m *Machine) goOn(now time.Time) {
+	if !m.pollersBore(now) {
+		m.rebuild(now)
+	}
+	m.connect(now)
+	if m.renewal.wanted() {
+		m.renewalFailed(now)
+	}
+}
+
+// pollersBore tells whether the workers of the current client, which is answered again, can go on: their polls have waited for
+// the connection, neither refused nor for too long.
+func (m *Machine) pollersBore(now time.Time) bool {
 	refused := m.kind == NamespaceMissing || m.kind == AuthFailed
-	return !refused && !m.renewal.wanted() && now.Sub(m.retry.outageAt) < m.settings.RebuildAfter
+	return !refused && now.Sub(m.retry.outageAt) < m.settings.RebuildAfter
 }
 
 // failed takes an attempt, or its build, that failed.

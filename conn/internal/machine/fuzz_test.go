@@ -20,10 +20,10 @@ func TestAnyEventInAnyState(t *testing.T) {
 	failure := rapid.SampledFrom([]error{nil, nil, errors.New("no")})
 	events := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) machine.Event {
-			return machine.Checked{Kind: kinds.Draw(t, "kind"), Took: took.Draw(t, "took"), Err: failure.Draw(t, "err")}
+			return machine.Checked{Kind: kinds.Draw(t, "kind"), Took: took.Draw(t, "took"), Err: failure.Draw(t, "err"), Current: rapid.Bool().Draw(t, "current")}
 		}),
 		rapid.Custom(func(t *rapid.T) machine.Event {
-			return machine.Built{Kind: kinds.Draw(t, "kind"), Err: failure.Draw(t, "err")}
+			return machine.Built{Kind: kinds.Draw(t, "kind"), Err: failure.Draw(t, "err"), Current: rapid.Bool().Draw(t, "current")}
 		}),
 		rapid.SampledFrom([]machine.Event{machine.Ready{}, machine.Lost{}, machine.Suspected{}, machine.Changed{}, machine.Reset{},
 			machine.Polling{}, machine.Polling{OK: true}}),

@@ -15,9 +15,11 @@
 // what events ask for. After a call that returned Nothing, and with nothing under way, Deadline lies after the call's time.
 //
 // While up, a miss is confirmed before the connection counts as down. An outage ends with a Build where the current client
-// cannot go on: its connection is dead, its pollers were refused and are in their back-off, or have waited for too long. While down, attempts back off, a sign of life cuts the back-off short, and after many
-// failures a breaker slows them. Probes go on all the while, but never where one would delay an attempt: that holds as long as
-// the manager bounds a probe by Settings.ProbeEvery.
+// cannot go on: its connection is dead, its pollers were refused and are in their back-off, or have waited for too long. Where no
+// new client is to be had, the current one goes on all the same as soon as it is answered, and its replacement is tried again
+// at a pace of its own. While down, attempts back off, a sign of life cuts the back-off short, and after many failures a breaker
+// slows them. Probes go on all the while, but never where one would delay an attempt: that holds as long as the manager bounds
+// a probe by Settings.ProbeEvery.
 //
 // It does not classify errors, knows no client, and bounds no operation: an operation that never ends stops the machine.
 package machine
@@ -199,6 +201,8 @@ func (m *Machine) checked(now time.Time, e Checked) {
 		m.missed(now, e.Kind)
 	case ended.Do == Attempt && e.Kind == None:
 		m.attemptAnswered(now, ended, e)
+	case ended.Do == Attempt && e.Current:
+		m.goOn(now)
 	case ended.Do == Attempt:
 		m.failed(now, e.Kind, ended.Fresh)
 	case e.Kind == None:
@@ -216,9 +220,15 @@ func (m *Machine) built(now time.Time, e Built) {
 	m.running = Command{}
 	if e.Err != nil || e.Kind != None {
 		m.lastErr, m.lastErrAt = e.Err, now
-		if m.up() {
-			m.renewalFailed(now, e.Kind)
-		} else {
+		switch {
+		case m.up():
+			m.renewalFailed(now)
+			if e.Kind != None {
+				m.suspect(now) // the client in use is another one, but its connection may be to blame
+			}
+		case e.Current:
+			m.goOn(now)
+		default:
 			m.failed(now, e.Kind, true)
 		}
 		return

@@ -163,9 +163,8 @@ func (m *Machine) rebuild(now time.Time) {
 	m.renewal.rebuild, m.renewal.due = true, now
 }
 
-// renewalFailed takes a build that failed while up. The state stays: the client in use is another one. It is asked, though,
-// where the failure may be the connection's.
-func (m *Machine) renewalFailed(now time.Time, kind Kind) {
+// renewalFailed takes a new client that could not be had while the one in use is well: it is tried again later.
+func (m *Machine) renewalFailed(now time.Time) {
 	r := &m.renewal
 	if r.tried == r.identity { // else a change during the build has set the time already
 		r.due = now.Add(m.settings.backoff(r.failures))
@@ -175,9 +174,6 @@ func (m *Machine) renewalFailed(now time.Time, kind Kind) {
 	r.failures++
 	r.failedAt = now
 	m.retry.forget()
-	if kind != None {
-		m.suspect(now)
-	}
 }
 
 // renewed takes a build that succeeded. What gRPC lost before was another client's connection.

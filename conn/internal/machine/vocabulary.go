@@ -65,7 +65,7 @@ type Checked struct {
 	Kind Kind // None: it answered; else one of the kinds of Down
 	Took time.Duration
 	Err  error
-	// Current tells, at the end of a fresh Attempt that was answered, that the current client was answered as well.
+	// Current tells, at the end of a fresh Attempt, that the current client was answered, whatever became of the new one.
 	Current bool
 }
 
@@ -73,6 +73,8 @@ type Checked struct {
 type Built struct {
 	Err  error
 	Kind Kind // of the failure, as in Checked; None where the connection is not to blame
+	// Current tells, of a Build that has failed while not up, that the current client was answered after it.
+	Current bool
 }
 
 // Ready says that one of our gRPC connections has become ready.

@@ -61,11 +61,22 @@ type Started struct {
 	Set     *Set
 	Running *Running
 	Err     error
+	// abandoned is a set that was still being started when the time was over: whoever does that gives its turn back.
+	abandoned bool
 }
 
-// StartAll takes the turns of all sets and starts a worker of each on the link, side by side. When ctx ends first, the link
-// is closed, which makes those that are still being started fail. The turns are given back by whoever gets the outcomes.
-func StartAll(ctx context.Context, all []*Set, l *link.Link, generation int) ([]Started, error) {
+// Give gives the set's turn back.
+func (s Started) Give() {
+	if !s.abandoned {
+		s.Set.Give()
+	}
+}
+
+// StartAll takes the turns of all sets and starts a worker of each on the link, side by side. The turns are given back by
+// whoever gets the outcomes. When ctx ends first, those that are still being started have failed: they keep their turn until
+// the SDK has given up, for which closing the link is the quickest way, and a worker that starts after all is stopped again.
+// Every goroutine is started with spawn.
+func StartAll(ctx context.Context, all []*Set, l *link.Link, generation int, spawn func(func())) ([]Started, error) {
 	for i, one := range all {
 		select {
 		case one.turn <- struct{}{}:
@@ -76,24 +87,41 @@ func StartAll(ctx context.Context, all []*Set, l *link.Link, generation int) ([]
 			return nil, context.Cause(ctx)
 		}
 	}
-	out := make([]Started, len(all))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var group sync.WaitGroup
-		for i, one := range all {
-			group.Go(func() {
-				r, err := one.Start(l, generation)
-				out[i] = Started{one, r, err}
-			})
+	out := make([]Started, 0, len(all))
+	for _, one := range all {
+		out = append(out, Started{Set: one, abandoned: true})
+	}
+	type end struct {
+		index int
+		Started
+	}
+	ends, given := make(chan end), make(chan struct{})
+	defer close(given)
+	for i, one := range all {
+		spawn(func() {
+			r, err := one.Start(l, generation)
+			select {
+			case ends <- end{i, Started{Set: one, Running: r, Err: err}}:
+			case <-given:
+				if err == nil {
+					r.Stop()
+				}
+				one.Give()
+			}
+		})
+	}
+	for range all {
+		select {
+		case e := <-ends:
+			out[e.index] = e.Started
+		case <-ctx.Done():
+			for i := range out {
+				if out[i].abandoned {
+					out[i].Err = fmt.Errorf("starting the workers of %q: %w", out[i].Set.Name, context.Cause(ctx))
+				}
+			}
+			return out, nil
 		}
-		group.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		l.Close()
-		<-done
 	}
 	return out, nil
 }
@@ -101,13 +129,12 @@ func StartAll(ctx context.Context, all []*Set, l *link.Link, generation int) ([]
 // Blame returns the failure among the outcomes that says that the connection does not work, or nil.
 func Blame(ctx context.Context, outcomes []Started) error {
 	for _, o := range outcomes {
-		if o.Err == nil {
-			continue
-		}
-		if cause := context.Cause(ctx); cause != nil {
+		cause := context.Cause(ctx)
+		switch {
+		case o.Err == nil:
+		case cause != nil && !errors.Is(o.Err, cause):
 			return errors.Join(cause, o.Err)
-		}
-		if classify.Suspicious(o.Err) {
+		case cause != nil, classify.Suspicious(o.Err):
 			return o.Err
 		}
 	}

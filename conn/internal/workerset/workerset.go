@@ -68,7 +68,8 @@ type Running struct {
 	generation int
 	made       link.Made
 	since      time.Time
-	err        error // why it died; guarded by its set
+	err        error // why it died; guarded by its set, as told is
+	told       bool  // that it died
 }
 
 // New returns a set without a worker.
@@ -90,7 +91,7 @@ func (s *Set) Take() bool {
 func (s *Set) Give() { <-s.turn }
 
 // Start makes a worker on a link and starts it. It does not return before the SDK has given up: whoever wants to cut it
-// short closes the link.
+// short closes the link. A factory cannot be cut short.
 func (s *Set) Start(l *link.Link, generation int) (*Running, error) {
 	var (
 		w   worker.Worker
@@ -174,19 +175,27 @@ func (s *Set) Failed(err error, now time.Time) int {
 	return s.failures
 }
 
-// Wanting tells whether a worker of the set should be started now: there is none, it has died, and then also of what, or it
-// is left from an older generation.
-func (s *Set) Wanting(now time.Time, generation int) (wanting bool, died error) {
+// Wanting tells whether a worker of the set should be started now: there is none, it has died, or it is left from an older
+// generation.
+func (s *Set) Wanting(now time.Time, generation int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.removed || now.Before(s.retryAt) {
-		return false, nil
+		return false
 	}
-	if s.running == nil {
-		return true, nil
+	return s.running == nil || s.running.death() != nil || s.running.generation < generation
+}
+
+// Obituary returns why the set's worker has died, once; nil while it lives.
+func (s *Set) Obituary() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running
+	if r == nil || r.told || r.death() == nil {
+		return nil
 	}
-	died = s.running.death()
-	return died != nil || s.running.generation < generation, died
+	r.told = true
+	return r.err
 }
 
 // Status returns what is known of the set. Nothing polls over a connection that is not up.

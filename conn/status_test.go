@@ -1,0 +1,40 @@
+package conn_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+)
+
+func TestRetryAfterIsOfTheMomentItIsAskedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		soon, late := &conn.DownError{NextAttempt: time.Now().Add(20 * time.Second)}, &conn.DownError{NextAttempt: time.Now().Add(5 * time.Minute)}
+		require.Equal(t, 20*time.Second, soon.RetryAfter())
+		require.Equal(t, 30*time.Second, late.RetryAfter())
+		<-time.After(15 * time.Second) // of the bubble's own clock
+		require.Equal(t, 5*time.Second, soon.RetryAfter())
+		<-time.After(time.Minute)
+		require.Equal(t, time.Second, soon.RetryAfter(), "it is under way")
+		require.Equal(t, time.Second, (&conn.DownError{}).RetryAfter())
+	})
+}
+
+// TestAnAttemptThatIsUnderWayIsShown waits for one by the pace of the breaker, which nothing but the clock brings about.
+func TestAnAttemptThatIsUnderWayIsShown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.BreakerAfter, o.BreakerEvery, o.ProbeEvery = 1, time.Second, time.Hour })
+	r.frontend.Mute()
+	r.start(t)
+	s := r.until(t, func(s conn.Status) bool { return s.Breaker.State == conn.BreakerOpen })
+	require.False(t, s.NextAttempt.IsZero())
+	s = r.until(t, func(s conn.Status) bool { return s.Breaker.State == conn.BreakerHalfOpen })
+	require.Equal(t, int64(2), s.Attempts)
+	require.Zero(t, s.NextAttempt)
+	require.Zero(t, s.Breaker.NextProbe)
+}

@@ -1,0 +1,59 @@
+package conn_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+)
+
+// TestEveryStopWaits has a hook that keeps the manager from its end: whoever calls Stop, first, beside another or after one that
+// ran out of its time, is told nil when the hook is over and not before.
+func TestEveryStopWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	hooked, release := make(chan struct{}), make(chan struct{})
+	r.OnConnect("stubborn", func(context.Context, client.Client) error {
+		close(hooked)
+		<-release
+		return nil
+	})
+	r.connect(t)
+	<-hooked
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		require.ErrorIs(t, r.Stop(ctx), context.DeadlineExceeded)
+		cancel()
+	}
+	ended := make(chan error, 2)
+	ctx := soon(t)
+	for range cap(ended) {
+		go func() { ended <- r.Stop(ctx) }()
+	}
+	require.Never(t, func() bool { return len(ended) > 0 }, 50*time.Millisecond, 5*time.Millisecond)
+	close(release)
+	for range cap(ended) {
+		require.NoError(t, <-ended)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, r.Stop(late), "nothing is left, however little patience there is")
+}
+
+func TestStopBeforeStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Stop(soon(t)))
+	require.ErrorContains(t, r.Start(t.Context()), "stopped")
+	require.Equal(t, conn.Closed, r.Status().State)
+	var down *conn.DownError
+	require.ErrorAs(t, r.Await(soon(t)), &down)
+	require.Equal(t, conn.Closed, down.State)
+	require.NoError(t, r.Stop(soon(t)))
+	require.Zero(t, r.frontend.Accepted())
+}
