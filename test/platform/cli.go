@@ -2,6 +2,7 @@ package platform
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// cliLimit bounds one command. It is far beyond what any may take.
+// cliLimit bounds one command that has no limit of its own. It is far beyond what any may take.
 const cliLimit = 90 * time.Second
 
 // Exit codes of the CLI.
@@ -72,12 +73,14 @@ type Command struct {
 	Env    []string
 	Stdin  string
 	Dir    string
+	Limit  time.Duration // 0: that of most commands
 }
 
 // Run runs a command to its end.
 func Run(t T, c Command) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cliLimit)
+	limit := cmp.Or(c.Limit, cliLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Binary, c.Args...)
 	var stdout, stderr bytes.Buffer
@@ -89,7 +92,7 @@ func Run(t T, c Command) Result {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		t.Fatalf("did not end within %s: %s", cliLimit, r)
+		t.Fatalf("did not end within %s: %s", limit, r)
 	case err != nil && !errors.As(err, &exit):
 		t.Fatalf("run %s: %v", c.Binary, err)
 	}
