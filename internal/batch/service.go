@@ -214,6 +214,9 @@ func checkFilter(f Filter, add func(path, format string, args ...any)) {
 	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
 		add("filter.trigger", "is %q, none of %v", f.Trigger, run.Triggers())
 	}
+	if f.Version != "" && f.Workflow == "" {
+		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)
+	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		add("filter.until", "is not after filter.since, so no run is between them")
 	}

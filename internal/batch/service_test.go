@@ -50,6 +50,9 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		"unknown trigger": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Trigger: "chance"}
 		}, "filter.trigger"},
+		"version of any workflow": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &batch.Filter{Version: "1.0.0"}
+		}, "filter.workflow"},
 		"time the wrong way round": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Since: time.Unix(2, 0), Until: time.Unix(1, 0)}
 		}, "filter.until"},

@@ -98,7 +98,7 @@ func TestExportCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "id,status\n", string(kept))
 
-	requireRefusal(t, shell.run(t, "run", "export", "--version", "broken", "--file", file), exit.Unavailable, "the database is away")
+	requireRefusal(t, shell.run(t, "run", "export", "--workflow", "hello", "--version", "broken", "--file", file), exit.Unavailable, "the database is away")
 	names, err := filepath.Glob(filepath.Dir(file) + "/*")
 	require.NoError(t, err)
 	require.Equal(t, []string{file}, names, "half a file is none")

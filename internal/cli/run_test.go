@@ -259,6 +259,9 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	count("--since", "7d")
 	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime(), time.Minute)
 
+	for _, command := range [][]string{{"run", "list"}, {"run", "export"}, {"batch", "start", "--action", "cancel", "--reason", "x"}} {
+		requireRefusal(t, shell.run(t, append(command, "--version", "1.0.0")...), exit.Usage, "--version 1.0.0: of which workflow? Give --workflow as well")
+	}
 	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-")
 	request = last[*signalboxv1.ListRunsRequest](t, a)
 	require.Equal(t, []string{"NO_POLLER", "BACKLOG"}, request.GetProblems(), "codes in whatever case")

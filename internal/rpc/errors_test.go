@@ -64,6 +64,7 @@ func TestRESTErrors(t *testing.T) {
 		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, fault.InvalidInput, "name"},
 		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 413, fault.InputTooLarge, "limit"},
 		"run":                      {"GET", runs + "/none", ``, nil, 404, fault.RunNotFound, "none"},
+		"version of any workflow":  {"GET", runs + "?version=1.0.0", ``, nil, 400, fault.InvalidArgument, "of which workflow"},
 		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, fault.InvalidArgument, "nothing to publish"},
 		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "both"},
 		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, fault.InvalidArgument, "no document"},

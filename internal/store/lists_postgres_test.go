@@ -45,6 +45,7 @@ SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FR
 		"a page in between":            {After: &run.Cursor{CreatedAt: time.UnixMicro(1735989600000000), ID: "x"}},
 		"status":                       {Statuses: []run.Status{run.Failed, run.Queued}},
 		"workflow":                     {Workflow: "w/7"},
+		"a version of no run":          {Workflow: "w/7", Version: "0.0.9"},
 		"trigger":                      {Trigger: run.TriggerReplay},
 		"trigger and status":           {Trigger: run.TriggerReplay, Statuses: failed},
 		"any problem":                  {Problems: []string{run.AnyProblem}},

@@ -1104,7 +1104,8 @@ type ListRunsRequest struct {
 	Statuses  []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	// "namespace/name", or "name" where that is unambiguous.
 	Workflow string `protobuf:"bytes,5,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	Version  string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
+	// Only runs of this version of the workflow, which must be named.
+	Version string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
 	// Only runs created at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// Only runs created before this time.
@@ -2300,9 +2301,10 @@ type ExportRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// "csv" or "json" (one run per line).
-	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
-	Statuses      []string               `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	Workflow      string                 `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Format   string   `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
+	Statuses []string `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	Workflow string   `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// Only runs of this version of the workflow, which must be named.
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
 	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`

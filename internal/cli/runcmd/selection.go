@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
@@ -33,7 +34,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "only these `statuses`, separated by commas")
 	cmd.Flags().StringSliceVar(&f.problems, "problem", nil, "only runs that are stuck with one of these `codes`, separated by commas; any for all of them")
 	cmd.Flags().StringVar(&f.workflow, "workflow", "", "only runs of this workflow, by `name`")
-	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version`")
+	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version` of the --workflow")
 	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
@@ -44,6 +45,9 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 // Chosen reads the flags.
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
 	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger}
+	if f.version != "" && f.workflow == "" {
+		return Chosen{}, exit.Usagef("--version %s: of which workflow? Give --workflow as well", f.version)
+	}
 	var err error
 	if c.Statuses, err = session.Words("status", f.statuses, Statuses()); err != nil {
 		return Chosen{}, err

@@ -132,6 +132,10 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 		return run.Filter{}, fault.New(fault.Invalid, fault.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
 			WithField("order", "must be newest or oldest")
 	}
+	if f.Version != "" && f.Workflow == "" { // it would be looked for among all runs of the project
+		return run.Filter{}, fault.New(fault.Invalid, fault.InvalidArgument, "version %q of which workflow? Name the workflow as well", f.Version).
+			WithField("workflow", "is required with version")
+	}
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}

@@ -122,6 +122,7 @@ func lists() []list {
 		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"queued", "running", "waiting"} }),
 		of("`--workflow`", 40, func(r *signalboxv1.ListRunsRequest) { r.Workflow = "bench/w7" }),
 		of("`--workflow --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Workflow, r.Statuses = "bench/w7", []string{"failed"} }),
+		of("`--workflow --version`, which no run is of", 0, func(r *signalboxv1.ListRunsRequest) { r.Workflow, r.Version = "bench/w7", "0.0.9" }),
 		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) { r.Trigger = "replay" }),
 		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Trigger, r.Statuses = "event", []string{"failed"} }),
 		of("`--problem any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Problems = []string{"any"} }),
