@@ -100,7 +100,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
 		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./chaos
-	@cd test && $(GO) run ./promise/page -processors "$$(nproc)" -out ../docs/promises.md ../.build/promises.jsonl
+	@cd test && $(GO) run ./promise/page -processors "$$(nproc)" -tests . -out ../docs/promises.md ../.build/promises.jsonl
 
 ##@ Tools
 

@@ -1,12 +1,13 @@
 // Command page turns the figures that tests have recorded into docs/promises.md.
 //
-//	page -out ../docs/promises.md FIGURES
+//	page -tests . -out ../docs/promises.md FIGURES
 package main
 
 import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,25 +17,35 @@ import (
 
 const head = `# Promises
 
-What the product promises, and what was measured of it: every line below is a test that ran at full length against real
+Those of the product's promises of which figures were recorded at full length. Every line of the table is a test that ran so against real
 parts, each in a process of its own, on one machine with %d processors. ` + "`make prove`" + ` runs all of them again and writes this page;
-` + "`make test`" + ` runs the same tests with fewer trials and shorter outages.
+` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. [The others](#not-run-at-full-length) are listed below.
 
 | promise | what was tried | aim | trials | figure | seed | test |
 |---|---|---|---|---|---|---|
 `
 
+const others = `
+## Not run at full length
+
+Tests record figures of these, too. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
+
+| promise | command |
+|---|---|
+`
+
 func main() {
+	tests := flag.String("tests", "", "folder of the tests that record figures; promises that have none here are listed, too")
 	out := flag.String("out", "", "the page to write")
 	processors := flag.Int("processors", 0, "processors of the machine, for the page")
 	flag.Parse()
-	if err := write(flag.Arg(0), *out, *processors); err != nil {
+	if err := write(flag.Arg(0), *tests, *out, *processors); err != nil {
 		fmt.Fprintln(os.Stderr, "page:", err)
 		os.Exit(1)
 	}
 }
 
-func write(figures, out string, processors int) error {
+func write(figures, tests, out string, processors int) error {
 	text, err := os.ReadFile(figures)
 	if err != nil {
 		return err
@@ -43,7 +54,13 @@ func write(figures, out string, processors int) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, []byte(page(all, processors)), 0o644)
+	known := map[string][]string{}
+	if tests != "" {
+		if known, err = recorded(tests); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(out, []byte(page(all, processors)+rest(all, known)), 0o644)
 }
 
 // page lists figures by promise. Those of short runs are left out: the page says that everything ran at full length. Of figures
@@ -68,6 +85,21 @@ func page(all []promise.Figure, processors int) string {
 			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	return b.String()
+}
+
+// rest lists the promises without a figure of full length, each with the command that has its tests run so; nothing where there are none.
+func rest(all []promise.Figure, known map[string][]string) string {
+	var b strings.Builder
+	for _, promised := range slices.Sorted(maps.Keys(known)) {
+		if slices.ContainsFunc(all, func(f promise.Figure) bool { return f.Full && f.Promise == promised }) {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString(others)
+		}
+		fmt.Fprintf(&b, "| %s | `make prove RUN='^(%s)'` |\n", promised, strings.Join(known[promised], `\|`))
 	}
 	return b.String()
 }
