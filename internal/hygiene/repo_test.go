@@ -3,6 +3,7 @@ package hygiene_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,15 @@ func clean(t *testing.T, findings []hygiene.Finding) {
 func TestEveryPackageHasAComment(t *testing.T) {
 	t.Parallel()
 	clean(t, hygiene.PackageComments(repository(t)))
+}
+
+func TestEveryPackageIsInTheArchitecture(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	require.NoError(t, err)
+	tree := repository(t)
+	clean(t, hygiene.Unlisted(tree, string(page)))
+	require.NotEmpty(t, hygiene.Unlisted(tree, strings.ReplaceAll(string(page), "`seal`", "")), "it finds what is missing")
 }
 
 func TestPackagesAreNamedByNouns(t *testing.T) {

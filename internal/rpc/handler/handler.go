@@ -25,7 +25,7 @@ func actorName(ctx context.Context) string {
 	return actor.Name
 }
 
-// inputOf returns nil for a value that was not sent, which is not the JSON null.
+// jsonOf returns nil for a value that was not sent, which is not the JSON null.
 func jsonOf(field string, v *signalboxv1.JsonValue) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil

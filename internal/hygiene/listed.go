@@ -1,0 +1,44 @@
+package hygiene
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Unlisted finds packages of which a page tells nothing: neither they nor a folder above them are in the first column of one of its
+// tables. The first name of a row is a folder from the root, those that follow are beside it.
+func Unlisted(tree Tree, page string) []Finding {
+	listed := map[string]bool{}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(line, "|") || len(cells) < 3 {
+			continue
+		}
+		beside := ""
+		for i, name := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			if i == 0 {
+				beside = path.Dir(name[1])
+				listed[name[1]] = true
+				continue
+			}
+			listed[path.Join(beside, name[1])] = true
+		}
+	}
+	var findings []Finding
+	for _, folder := range tree.Folders() {
+		if !slices.ContainsFunc(tree[folder], func(f *File) bool { return !f.Test }) {
+			continue
+		}
+		at := folder
+		for at != "." && !listed[at] {
+			at = path.Dir(at)
+		}
+		if at == "." {
+			findings = append(findings, Finding{folder, "is not in the page's table of packages; say there what it is"})
+		}
+	}
+	return findings
+}
