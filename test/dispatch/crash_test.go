@@ -1,6 +1,8 @@
 package dispatch_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,7 +80,8 @@ func TestAllWorkersKilled(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events; the longest that one waited", Aim: "none lost, none twice", Trials: trials, Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
 }
 
-// The owner is frozen until it is long replaced. Thawed, it changes nothing: the execution of its successor goes on.
+// The owner is frozen until it counts as gone and is replaced. What it would do then is refused, and thawed it finds that it has lost
+// the dispatcher and changes nothing: the execution of its successor goes on.
 func TestOwnerFrozen(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
@@ -87,28 +90,38 @@ func TestOwnerFrozen(t *testing.T) {
 	trials := promise.Trials(1, 20)
 	for range trials {
 		old := x.settle(t)
+		was, lost, terminated := x.present(t), x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_terminations_total")
 		old.Freeze()
 		x.leave(old)
 		owner, took := x.succeeds(t, old)
 		takeover = append(takeover, took)
-		after(t, 3*time.Second)
-		before, err := x.dispatcher(t)
-		require.NoError(t, err)
+		x.goes(t, old)
+		x.refuses(t, was)
+		before := x.present(t)
+		require.Equal(t, owner.id, before.owner.Holder)
 		old.Thaw()
 		x.workers = append(x.workers, old)
-		after(t, 7*time.Second) // it renews, claims, looks for what is stale: all in vain
-		now, err := x.dispatcher(t)
-		require.NoError(t, err)
-		require.Equal(t, owner.id, now.GetLease().GetOwner().GetServerId())
-		require.Equal(t, before.GetExecution().GetRunId(), now.GetExecution().GetRunId(), "the new dispatcher did not survive")
-		require.Equal(t, before.GetExecution().GetOwner().GetEpoch(), now.GetExecution().GetOwner().GetEpoch())
+		platform.Eventually(t, soon, func() string {
+			now, owns := x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_active")
+			if now <= lost || owns > 0 {
+				return fmt.Sprintf("%s has lost %v dispatchers, %v before it was frozen, and owns %v", old.id, now, lost, owns)
+			}
+			return ""
+		})
+		require.Contains(t, old.Output(), "Ownership lost; the dispatcher runs on")
+		after(t, 5*time.Second) // it renews its heartbeat, claims, looks for what is stale
+		now := x.present(t)
+		require.Equal(t, before.owner, now.owner)
+		require.Equal(t, before.runID, now.runID, "the new dispatcher did not survive")
+		require.Equal(t, before.lease.Token, now.lease.Token)
+		require.InDelta(t, terminated, x.counted(t, old, "dispatcher_terminations_total"), 0, "it has terminated something")
 		old.AwaitReady(t)
 	}
 	f.judge(t, x)
 	line := x.line(t)
 	require.LessOrEqual(t, succession.Terminated(line), trials)
 	x.history(t, line)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "owner frozen past its lease, replaced, thawed: until another owned the dispatcher; nothing of what the old one did then counted",
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "owner frozen past its lease and its heartbeat, replaced, thawed: until another owned the dispatcher; renewal, claim, resignation and termination of the old one were refused",
 		Aim: "p95 20 s; no duplicate", Trials: trials, Figure: takeover.String()})
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
 }
@@ -125,12 +138,24 @@ func TestCrashLoopingWorker(t *testing.T) {
 		after(t, time.Duration(n)*300*time.Millisecond%(2*time.Second)+100*time.Millisecond)
 		s.Kill()
 	}
-	// One that cannot even be set up.
-	broken := x.options
-	broken.Args = append(broken.Args, "--projects", "there-is-none-of-this-name")
-	s := platform.LaunchServer(t, broken)
-	after(t, 2*time.Second)
-	s.Kill()
+	// Workers that cannot even be set up.
+	busy, keyless, storeless := x.options, x.options, x.options
+	busy.Args = append(slices.Clone(busy.Args), "--listen", x.workers[0].Address)
+	keyless.Args = append(slices.Clone(keyless.Args), "--encryption-keys", "test=there-is-no-such-file")
+	storeless.Store.DSN = "postgres://nobody@" + platform.Address(platform.FreePort(t)) + "/nothing"
+	launched := map[string]*platform.Server{}
+	for _, broken := range []struct {
+		options platform.ServerOptions
+		says    string
+	}{{busy, "address already in use"}, {keyless, "there-is-no-such-file"}, {storeless, "connection refused"}} {
+		launched[broken.says] = platform.LaunchServer(t, broken.options)
+	}
+	for says, s := range launched {
+		code, ended := s.WaitFor(soon)
+		require.True(t, ended, "one of which %q was to be told goes on: %s", says, s.Output())
+		require.NotZero(t, code, s.Output())
+		require.Contains(t, s.Output(), says)
+	}
 	now, err := x.dispatcher(t)
 	require.NoError(t, err)
 	require.Equal(t, before.GetExecution().GetRunId(), now.GetExecution().GetRunId())
@@ -179,8 +204,10 @@ func TestManyWorkersStartAtOnce(t *testing.T) {
 	x.settle(t)
 	f.judge(t, x)
 	line := x.line(t)
-	require.Len(t, succession.Open(line), 1)
-	require.LessOrEqual(t, succession.Terminated(line), 1)
-	require.Len(t, succession.Owners(line), 1)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "workers started at once: owners, dispatchers open, terminated", Aim: "1, 1, at most 1", Trials: workers, Figure: "1, 1, 0"})
+	open, owners, terminated := len(succession.Open(line)), len(succession.Owners(line)), succession.Terminated(line)
+	require.Equal(t, 1, open)
+	require.LessOrEqual(t, terminated, 1)
+	require.Equal(t, 1, owners)
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "workers started at once: owners, dispatchers open, terminated", Aim: "1, 1, at most 1", Trials: workers,
+		Figure: fmt.Sprintf("%d, %d, %d", owners, open, terminated)})
 }

@@ -1,0 +1,105 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// past is what an owner goes by that does not know yet that it is none any more.
+type past struct {
+	lease lease.Entry
+	owner inbox.Owner
+	runID string
+}
+
+// redisLeases opens the platform's leases.
+func (x *site) redisLeases(t *testing.T) *redislease.Store {
+	t.Helper()
+	store, err := redislease.Open(redislease.Options{URL: x.redis.URL(), Prefix: x.key("")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// present is what the owner goes by now.
+func (x *site) present(t *testing.T) past {
+	t.Helper()
+	entry, err := x.redisLeases(t).Get(t.Context(), ownerKey)
+	require.NoError(t, err)
+	d, err := x.dispatcher(t)
+	require.NoError(t, err)
+	o := d.GetExecution().GetOwner()
+	require.Equal(t, entry.Holder, o.GetServerId())
+	return past{entry, inbox.Owner{Epoch: o.GetEpoch(), Holder: o.GetServerId()}, d.GetExecution().GetRunId()}
+}
+
+// refuses acts as somebody who owned the dispatcher once and comes too late, at Redis, Postgres and Temporal: all of it is refused.
+func (x *site) refuses(t *testing.T, p past) {
+	t.Helper()
+	ctx, leases := t.Context(), x.redisLeases(t)
+	before := x.present(t)
+	_, err := leases.Renew(ctx, ownerKey, p.lease.Token, nil, lease.Terms{TTL: time.Minute, Retention: time.Hour})
+	require.ErrorIs(t, err, lease.ErrLost, "its renewal")
+	require.ErrorIs(t, leases.Resign(ctx, ownerKey, p.lease.Token), lease.ErrLost, "its resignation")
+	require.ErrorIs(t, leases.Delete(ctx, ownerKey, p.lease.Token, p.lease.Revision), lease.ErrChanged, "its deletion")
+
+	db, err := sqldb.Open(ctx, sqldb.Options{Driver: sqldb.Postgres, DSN: x.options.Store.DSN, MaxConns: 1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	kept := events.New(db)
+	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
+	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
+	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, []inbox.Settled{{ID: "x"}}), inbox.ErrFenced, "its settlement")
+	_, err = kept.Park(ctx, platform.DefaultProject, p.owner)
+	require.ErrorIs(t, err, inbox.ErrFenced, "its mark")
+
+	handle, err := x.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: dispatcherID, UpdateName: "adopt", WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{map[string]any{"serverId": p.owner.Holder, "epoch": p.owner.Epoch}},
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	var refusal *temporal.ApplicationError
+	require.ErrorAs(t, err, &refusal, "its adoption")
+	require.Equal(t, "fenced", refusal.Type())
+	if p.runID != before.runID { // its successor has adopted it where Redis, too, was slow to answer
+		var gone *serviceerror.NotFound
+		require.ErrorAs(t, x.client.TerminateWorkflow(ctx, dispatcherID, p.runID, "I own it"), &gone, "its termination, which names the run that it knew")
+	}
+
+	after := x.present(t)
+	require.Equal(t, []any{before.lease.Token, before.owner, before.runID}, []any{after.lease.Token, after.owner, after.runID})
+}
+
+// goes waits until a worker has not been heard of for so long that it counts as gone.
+func (x *site) goes(t *testing.T, w *worker) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))
+		if err != nil || len(res.Msg.GetErrors()) > 0 {
+			return fmt.Sprint(err, res)
+		}
+		for _, p := range res.Msg.GetWorkers() {
+			if p.GetServerId() == w.id && (p.GetState() == "alive" || p.GetStaleIn().AsDuration() > 0) {
+				return fmt.Sprintf("%s is %s, and stale in %s", w.id, p.GetState(), p.GetStaleIn().AsDuration())
+			}
+		}
+		return ""
+	})
+}
