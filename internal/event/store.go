@@ -76,8 +76,8 @@ type IntakeStore interface {
 	ListRunDeliveries(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error)
 	// Redeliver makes pending and dead deliveries of an event due at once, all where no IDs are given, and writes e. It returns those
 	// it changed: neither those that are being made at this moment, nor those that wait for an earlier event of their run, nor
-	// dead ones whose listener was given a later event or is being given one: its run takes none out of order. An ID that the event
-	// does not have is [fault.DeliveryNotFound].
+	// dead ones whose listener was given a later event or is being given one: its run takes none out of order. A dead one that has started
+	// no run starts the newest version of its workflow then. An ID that the event does not have is [fault.DeliveryNotFound].
 	Redeliver(ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry) ([]Delivery, error)
 }
 

@@ -290,6 +290,37 @@ func testRedeliver(t *testing.T, open Opener) {
 	require.Equal(t, int64(3), pending(t, s), "the change goes with its entry")
 }
 
+// What was given up is started with the version that is published by now. What is only late, or has started a run, keeps its own.
+func testRedeliverNewerVersion(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	const spec = `{"mode":"any"}`
+	o := fence(t, s, "host-1")
+	give(t, s, newEvents("e", 1)...)
+	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "late/1"), startOf(1, "begun/1"), startOf(1, "gone/1")))
+	before := map[string]string{}
+	for _, d := range due(t, s, o, 10) {
+		before[d.Workflow] = d.Version
+		if d.Workflow != "gone/1" {
+			publish(t, s, triggered(d.Workflow, "77", spec))
+		}
+		if d.Workflow == "begun/1" {
+			r := newRun(d.RunID, 1)
+			_, _, err := s.InsertRun(ctx, r, entry(audit.RunStart, here, r.ID))
+			require.NoError(t, err)
+		}
+	}
+	require.Len(t, before, 4)
+	settle(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 late/1", inbox.Retry, time.Hour), settled("1 begun/1", inbox.Dead, 0), settled("1 gone/1", inbox.Dead, 0))
+	_, err := s.Events().Redeliver(ctx, here, 1, nil, at(7), entry(audit.EventRedeliver, here, "event 1"))
+	require.NoError(t, err)
+	after := map[string]string{}
+	for _, d := range due(t, s, o, 10) {
+		after[d.Workflow] = d.Version
+	}
+	before["dead/1"] = "77"
+	require.Equal(t, before, after)
+}
+
 func testRedeliverInALane(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")

@@ -153,6 +153,7 @@ func eventCases() []test {
 		{"lanes", testLanes},
 		{"lanes in any order", testLanesInAnyOrder},
 		{"redeliver", testRedeliver},
+		{"redeliver with a newer version", testRedeliverNewerVersion},
 		{"redeliver in a lane", testRedeliverInALane},
 		{"park", testPark},
 		{"no event stays unseen", testNoEventUnseen},

@@ -57,8 +57,8 @@ type EventServiceClient interface {
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	// GetEvent returns one event with its deliveries.
 	GetEvent(context.Context, *connect.Request[v1.GetEventRequest]) (*connect.Response[v1.GetEventResponse], error)
-	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up. What is
-	// delivered already stays as it is.
+	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up, which start the
+	// newest published version of their workflow. What is delivered already stays as it is.
 	RedeliverEvent(context.Context, *connect.Request[v1.RedeliverEventRequest]) (*connect.Response[v1.RedeliverEventResponse], error)
 }
 
@@ -142,8 +142,8 @@ type EventServiceHandler interface {
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	// GetEvent returns one event with its deliveries.
 	GetEvent(context.Context, *connect.Request[v1.GetEventRequest]) (*connect.Response[v1.GetEventResponse], error)
-	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up. What is
-	// delivered already stays as it is.
+	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up, which start the
+	// newest published version of their workflow. What is delivered already stays as it is.
 	RedeliverEvent(context.Context, *connect.Request[v1.RedeliverEventRequest]) (*connect.Response[v1.RedeliverEventResponse], error)
 }
 

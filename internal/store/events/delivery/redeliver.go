@@ -161,6 +161,11 @@ type redelivery struct {
 	changed []string
 }
 
+// newest is the version that a delivery is to start, if it was given up: what is wrong with one version, such as its schema, can only be
+// mended in another. A run that an earlier attempt started all the same has its version already.
+const newest = `CASE WHEN kind = 'start' AND status = 'dead' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = deliveries.run_id)
+THEN COALESCE((SELECT t.version FROM triggers t WHERE t.project = deliveries.project AND t.workflow = deliveries.workflow AND t.spec IS NOT NULL), version) ELSE version END`
+
 func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) error {
 	passed, err := r.passed(ctx, c, list)
 	if err != nil {
@@ -185,7 +190,7 @@ func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) er
 	r.changed = slices.Concat(revived, hurried)
 	err = sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
 		func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2
+			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2, version = `+newest+`
 WHERE id IN `+marks, args...)
 			return err
 		})
