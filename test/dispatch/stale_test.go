@@ -104,6 +104,10 @@ func TestDispatchersOfOthers(t *testing.T) {
 		return ""
 	})
 	require.Positive(t, items(x.reconcile(t, false))["alert not_mine"])
+	r := x.CLI(t, "dispatcher", "reconcile", "--dry-run")
+	require.Zero(t, r.Code, r)
+	require.Regexp(t, `^ACTION\s+KIND\s+PROJECT\s+WORKFLOW\s+DONE\s+REASON`, r.Stdout)
+	require.Regexp(t, `\nalert\s+not_mine\s.*somebody-elses-own\s+for you\s+\S`, r.Stdout)
 	line := succession.ReadAll(t, x.client)
 	require.Len(t, line, 2)
 	require.Len(t, succession.Open(line), 2, "both are open still")

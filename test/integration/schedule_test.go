@@ -1,11 +1,16 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/platform"
@@ -64,6 +69,48 @@ func TestTheClockStartsRuns(t *testing.T) {
 		platform.Eventually(t, soon, func() string { // runs that are open keep their workflow
 			if r := s.CLI(t, "workflow", "delete", name); r.Code != platform.ExitOK {
 				return r.String()
+			}
+			return ""
+		})
+	})
+}
+
+// A cron expression is Temporal's to follow: `workflow show` tells the next time, and what is deleted leaves no Schedule behind.
+func TestCronIsKeptByTemporal(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		const spec = "0 3 * * *"
+		following := func() string { // the next time at three in the morning
+			now := time.Now().UTC()
+			next := time.Date(now.Year(), now.Month(), now.Day(), 3, 0, 0, 0, time.UTC)
+			if !next.After(now) {
+				next = next.AddDate(0, 0, 1)
+			}
+			return next.Format(time.RFC3339)
+		}
+		name := s.Publish(t, platform.Document("nightly", hello, fmt.Sprintf("schedule: {cron: %q}\n", spec)))
+		platform.Eventually(t, soon, func() string {
+			before := following()
+			shown := s.CLI(t, "workflow", "show", name).String()
+			for _, next := range []string{before, following()} {
+				if regexp.MustCompile(`starts\s+cron ` + regexp.QuoteMeta(spec) + ` \(UTC\)\nnext\s+` + next + `\nfired\s+0, 0 missed\n`).MatchString(shown) {
+					return ""
+				}
+			}
+			return fmt.Sprintf("the next time is %s, and this is shown: %s", before, shown)
+		})
+		status, err := s.System.GetStatus(t.Context(), connect.NewRequest(&signalboxv1.GetStatusRequest{}))
+		require.NoError(t, err)
+		temporal := platform.DialTemporal(t, status.Msg.GetConnection().GetAddress())
+		kept := temporal.ScheduleClient().GetHandle(t.Context(), "signalbox-schedule/"+platform.DefaultProject+"/"+name)
+		described, err := kept.Describe(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, described.Schedule.State.Note, spec)
+
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "delete", name).Code)
+		platform.Eventually(t, soon, func() string {
+			_, err := kept.Describe(t.Context())
+			if _, gone := errors.AsType[*serviceerror.NotFound](err); !gone {
+				return fmt.Sprintf("Temporal says of the Schedule: %v", err)
 			}
 			return ""
 		})
