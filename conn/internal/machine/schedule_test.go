@@ -40,6 +40,7 @@ type observer struct {
 	due   time.Time // the next attempt as last told after an attempt
 	built bool      // there is a client
 	polls bool
+	long  time.Duration // the outage after which a client is replaced in any case
 
 	settled  time.Time // when the state must be right at the latest
 	readyAt  time.Time // when gRPC said Ready in the present phase while down
@@ -62,9 +63,10 @@ func newObserver(t *rapid.T, random *rand.Rand) *observer {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	set := settings()
 	set.Random = random.Float64
+	set.RebuildAfter = []time.Duration{2 * s, time.Minute}[random.IntN(2)]
 	m := machine.New(set, start)
 	return &observer{T: t, w: &world{now: start, random: random, probesLight: random.IntN(2) == 0}, m: m, start: start, last: m.View(start),
-		due: start, polls: true, signs: map[string]time.Time{}, ended: map[string]time.Time{}}
+		due: start, polls: true, long: set.RebuildAfter, signs: map[string]time.Time{}, ended: map[string]time.Time{}}
 }
 
 func (o *observer) up() bool {
@@ -185,12 +187,12 @@ func (o *observer) ending() {
 	e := o.w.end()
 	up := o.up()
 	c := o.m.On(now, e)
-	kind, failed := machine.None, false
+	kind, failed, current := machine.None, false, false
 	switch e := e.(type) {
 	case machine.Checked:
-		kind, failed = e.Kind, e.Kind != machine.None
+		kind, failed, current = e.Kind, e.Kind != machine.None, e.Current
 	case machine.Built:
-		kind, failed = e.Kind, e.Err != nil
+		kind, failed, current = e.Kind, e.Err != nil, e.Current
 		o.readyAt = time.Time{}                      // connected, or not for want of a connection
 		o.settled = latest(o.settled, now.Add(10*s)) // it took its time, and may have failed
 	}
@@ -206,19 +208,32 @@ func (o *observer) ending() {
 		if !failed {
 			o.signs["probed"] = now
 		}
+	case failed && current:
+		require.NotEqual(o, machine.Build, c.Do, "it has failed just now")
+		o.rebuild = o.rebuild || !o.bore()
+		o.connected()
 	case failed:
 		o.failed(op, kind, c)
 	case op.Do == machine.Build:
 		o.renewed()
 		o.connected()
 	case !op.Fresh:
-		o.rebuild = o.rebuild || now.Sub(o.outage) >= 2*s
+		o.rebuild = o.rebuild || now.Sub(o.outage) >= o.long
+		o.connected()
+	case current && o.bore() && !o.rebuild && o.current == o.identity:
+		require.NotEqual(o, machine.Build, c.Do, "a client replaced for nothing")
 		o.connected()
 	default:
 		require.Equal(o, machine.Command{Do: machine.Build, Fresh: true, Number: op.Number}, c)
 		delete(o.signs, "ready")
 	}
 	o.command(c, false)
+}
+
+// bore tells whether the workers of the current client can go on after the outage there is: their polls were not refused, and
+// have not waited for too long.
+func (o *observer) bore() bool {
+	return o.last.Kind != machine.NamespaceMissing && o.last.Kind != machine.AuthFailed && o.w.now.Sub(o.outage) < o.long
 }
 
 func (o *observer) watched(op operation, kind machine.Kind) {
@@ -241,7 +256,7 @@ func (o *observer) watched(op operation, kind machine.Kind) {
 		if o.missedAt.IsZero() && !o.backAt.IsZero() {
 			until = o.backAt
 		}
-		if !began.IsZero() && (!o.missedAt.IsZero() || !op.started.Before(o.lostAt)) && until.Sub(began) >= 2*s {
+		if !began.IsZero() && (!o.missedAt.IsZero() || !op.started.Before(o.lostAt)) && until.Sub(began) >= o.long {
 			o.rebuild = true
 		}
 		o.missedAt = time.Time{}
@@ -252,6 +267,7 @@ func (o *observer) watched(op operation, kind machine.Kind) {
 }
 
 func (o *observer) renewed() {
+	o.w.served = true
 	o.built, o.rebuild, o.current, o.lostAt, o.backAt = true, false, o.tried, time.Time{}, time.Time{}
 }
 
@@ -346,7 +362,7 @@ func (o *observer) check() {
 	if building := o.w.op.Do == machine.Build; !building && !now.Before(o.settled) { // a build holds back the checks
 		require.True(o, right, "%s for %s, but the state is %s %s since %s", o.w.phase.mode, now.Sub(o.w.changed), v.State, v.Kind, now.Sub(v.Since))
 	}
-	if o.up() || !o.w.phase.mode.accepts() {
+	if o.up() || !o.w.phase.mode.accepts() || o.hopeless() {
 		o.readyAt = time.Time{}
 	}
 	if o.w.phase.mode == serving && !o.readyAt.IsZero() {
@@ -358,6 +374,8 @@ func (o *observer) check() {
 func (o *observer) right() bool {
 	state, kind := machine.Connected, machine.None
 	switch {
+	case o.hopeless():
+		return true // it is right when the first attempt has failed, which the back-off may put off
 	case o.w.phase.mode == slow:
 		state, kind = machine.Degraded, machine.Slow
 	case o.w.phase.mode != serving:
@@ -367,6 +385,9 @@ func (o *observer) right() bool {
 	}
 	return o.last.State == state && o.last.Kind == kind
 }
+
+// hopeless tells whether there is no client, and none can be made.
+func (o *observer) hopeless() bool { return o.w.spoilt && !o.built && o.w.phase.mode == serving }
 
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {

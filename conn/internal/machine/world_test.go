@@ -51,7 +51,7 @@ func phases() *rapid.Generator[[]phase] {
 			mode:    rapid.SampledFrom([]mode{serving, serving, slow, refusing, frozen, stuck, nameless, forbidden, insecure}).Draw(t, "mode"),
 			lasts:   time.Duration(rapid.IntRange(20, most).Draw(t, "lasts")) * ms,
 			traffic: rapid.Bool().Draw(t, "traffic"),
-			nudge:   rapid.SampledFrom([]string{"", "", "changed", "reset", "polls", "polls not"}).Draw(t, "nudge"),
+			nudge:   rapid.SampledFrom([]string{"", "", "changed", "reset", "polls", "polls not", "spoilt", "mended"}).Draw(t, "nudge"),
 		}
 	})
 	return rapid.SliceOfN(one, 1, 14)
@@ -65,6 +65,9 @@ type world struct {
 	changed     time.Time // when the mode last changed
 	probesLight bool      // a light probe is answered without credentials and by a stuck server
 
+	served  bool // there is a client that has served
+	dead    bool // its connection is, in this phase, though nobody has noticed
+	spoilt  bool // what a new client is made of is wrong, so that a server that serves refuses it
 	dialled bool // there is a client
 	ready   bool // its connection is
 	events  []timed
@@ -102,6 +105,7 @@ func (w *world) enter(p phase) {
 		w.changed = w.now
 	}
 	w.phase = p
+	w.dead = w.random.IntN(6) == 0
 	if w.ready && !p.mode.accepts() && p.mode != frozen {
 		w.ready = false
 		w.later(0, machine.Lost{}, func() bool { return true })
@@ -115,6 +119,12 @@ func (w *world) enter(p phase) {
 	nudges := map[string]machine.Event{"changed": machine.Changed{}, "reset": machine.Reset{}, "polls": machine.Polling{OK: true}, "polls not": machine.Polling{}}
 	if e, ok := nudges[p.nudge]; ok {
 		w.later(p.lasts/2, e, func() bool { return true })
+	}
+	if p.nudge == "spoilt" || p.nudge == "mended" {
+		w.later(p.lasts/2, machine.Changed{}, func() bool {
+			w.spoilt = p.nudge == "spoilt"
+			return true
+		})
 	}
 }
 
@@ -151,6 +161,9 @@ func (w *world) begin(c machine.Command) {
 func (w *world) work() {
 	o, m := &w.op, w.phase.mode
 	o.kind = m.kind()
+	if w.spoilt && m == serving && o.Fresh {
+		o.kind = machine.AuthFailed
+	}
 	light := o.Do == machine.Probe && (m == nameless || w.probesLight && (m == stuck || m == forbidden))
 	if light {
 		o.kind = machine.None
@@ -189,13 +202,14 @@ func (w *world) disturb() {
 func (w *world) end() machine.Event {
 	o := w.op
 	w.op = operation{}
+	current := o.Fresh && w.served && w.phase.mode == serving && (!w.dead || w.spoilt)
 	switch {
 	case o.Do != machine.Build:
-		return machine.Checked{Kind: o.kind, Took: w.now.Sub(o.started), Err: errOf(o.kind)}
+		return machine.Checked{Kind: o.kind, Took: w.now.Sub(o.started), Err: errOf(o.kind), Current: current}
 	case o.broken && o.kind == machine.None:
-		return machine.Built{Err: errRefused}
+		return machine.Built{Err: errRefused, Current: current}
 	default:
-		return machine.Built{Kind: o.kind, Err: errOf(o.kind)}
+		return machine.Built{Kind: o.kind, Err: errOf(o.kind), Current: current && o.kind != machine.None}
 	}
 }
 
