@@ -103,7 +103,7 @@ func TestRunsOfAnOlderEngine(t *testing.T) {
 		w.Server = platform.StartServer(t, options)
 		w.followsOlder(t, source, become)
 		for _, said := range []string{w.Output(), contents(t, store)} {
-			require.NotContains(t, said, "4711")
+			require.NotContains(t, said, "planted-4711")
 		}
 	})
 }
@@ -117,7 +117,7 @@ func importOlder(t *testing.T, source, store platform.Store) string {
 		Limit: promise.Length(2*time.Minute, 2*time.Hour),
 	})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
-	require.NotContains(t, r.String(), "4711")
+	require.NotContains(t, r.String(), "planted-4711")
 	return r.Stdout
 }
 
@@ -180,7 +180,7 @@ func (w *world) olderOne(t *testing.T, id, engine, status, here string) {
 		shown := w.CLI(t, "run", "show", id)
 		require.Equal(t, platform.ExitOK, shown.Code, shown.String())
 		require.Contains(t, shown.Stdout, here)
-		require.NotContains(t, given(t, w.Server, id)+shown.Stdout, "4711")
+		require.NotContains(t, given(t, w.Server, id)+shown.Stdout, "planted-4711")
 	}
 }
 

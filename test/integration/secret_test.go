@@ -169,7 +169,7 @@ func requireUnplanted(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
 	for _, planted := range []string{plantedKey, plantedPassword, plantedBearer, plantedDigest, plantedClient, plantedAccess} {
-		for _, part := range []string{planted, planted[len(planted)-len("y-4711"):]} {
+		for _, part := range []string{planted, strings.TrimPrefix(planted, "planted")} {
 			if at := strings.Index(text, part); at >= 0 {
 				t.Errorf("%s of %s is in %s: …%q…", part, planted, where, text[max(0, at-300):min(len(text), at+100)])
 			}
