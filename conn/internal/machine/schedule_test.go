@@ -160,6 +160,9 @@ func (o *observer) event(e machine.Event) {
 	case machine.Changed:
 		sign("changed")
 		o.identity++
+		if !o.built { // what was hopeless until now is right as soon as attempts find it so
+			o.settled = latest(o.settled, now.Add(25*s))
+		}
 		if o.w.op.Do == machine.Nothing && o.up() && !o.missedAt.IsZero() {
 			o.settled = o.settled.Add(10 * s)
 		}
