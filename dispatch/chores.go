@@ -13,8 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -31,8 +29,6 @@ const (
 	// inspectEvery is how often an owner looks whether a dispatcher is still open; a process looks at inspectPace a second at most.
 	inspectEvery = 30 * time.Second
 	inspectPace  = 20
-	// latePace is how many dispatchers a second are told that a worker is late.
-	latePace = 50
 	// clientEvery is the pace at which a process looks whether it has another client.
 	clientEvery = 250 * time.Millisecond
 	choreLimit  = 5 * time.Second
@@ -246,82 +242,6 @@ func (d *Dispatchers) workers(name Name) []contract.Worker {
 	}
 	slices.SortFunc(list, func(a, b contract.Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
 	return list
-}
-
-// watchWorkers reads all heartbeats, and tells the dispatchers that this process owns which of their workers seem to be gone:
-// one that is parked looks after them only when it is told.
-func (d *Dispatchers) watchWorkers(ctx context.Context) {
-	told := map[Name]map[string]bool{}
-	d.scan(ctx, told)
-	every(ctx, d.o.Timing.Heartbeat, func(ctx context.Context) { d.scan(ctx, told) })
-}
-
-func (d *Dispatchers) scan(ctx context.Context, told map[Name]map[string]bool) {
-	bounded, cancel := context.WithTimeout(ctx, choreLimit)
-	lives, err := heart.Read(bounded, d.o.Leases)
-	cancel()
-	if err != nil {
-		return // who beats says that the store is away
-	}
-	d.mu.Lock()
-	d.lives = lives
-	d.mu.Unlock()
-	if !lives[d.o.ServerID].Alive {
-		return // the store lost its memory, or this process its heartbeat: what is missing proves nothing
-	}
-	owned := map[Name]bool{}
-	for _, o := range d.owned() {
-		owned[o.Name] = true
-		known := told[o.Name]
-		if known == nil {
-			known = map[string]bool{}
-			told[o.Name] = known
-		}
-		late := latecomers(lives, o, known)
-		if len(late) == 0 {
-			continue
-		}
-		if err := d.temporal.Late(ctx, o.Name, late); err == nil {
-			for _, id := range late {
-				known[id] = true
-			}
-		}
-		pace.Sleep(ctx, time.Second/latePace)
-	}
-	for name := range told {
-		if !owned[name] {
-			delete(told, name)
-		}
-	}
-}
-
-// latecomers are the workers of a dispatcher that seem to be gone and are not known to, in order. Those whom nobody speaks of any more are
-// forgotten: each start of a process has a name of its own.
-func latecomers(lives map[string]heart.Life, o owner.Ownership, known map[string]bool) []string {
-	mentioned := map[string]bool{}
-	for id, life := range lives {
-		if life.Serves(o.Name.Project) {
-			mentioned[id] = true
-		}
-	}
-	for _, w := range o.Workers {
-		if _, there := lives[w.ServerID]; !there {
-			mentioned[w.ServerID] = true
-		}
-	}
-	for id := range known {
-		if !mentioned[id] || lives[id].Alive {
-			delete(known, id)
-		}
-	}
-	var late []string
-	for id := range mentioned {
-		if !lives[id].Alive && !known[id] {
-			late = append(late, id)
-		}
-	}
-	slices.Sort(late)
-	return late
 }
 
 // lookAfter has the owner look whether the dispatcher is there, if it is this process.

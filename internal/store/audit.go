@@ -4,9 +4,15 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
+
+// WriteAuditOnce writes an entry for what changed no row, however often it is called with it.
+func (s *Store) WriteAuditOnce(ctx context.Context, e audit.Entry) error {
+	return s.db.Write(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return ledger.AddOnce(ctx, c, e) })
+}
 
 // ListAudit implements [audit.Store].
 func (s *Store) ListAudit(ctx context.Context, f audit.Filter) (list []audit.Entry, err error) {

@@ -31,7 +31,13 @@ const (
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second
 
-	checkTimeout = time.Minute
+	// checkTimeout bounds an attempt to read heartbeats, checkPatience all attempts of a check: until then, the workflow looks after
+	// nobody else and cannot continue as new.
+	checkTimeout  = time.Minute
+	checkPatience = 5 * time.Minute
+	// evictTimeout bounds an attempt to tell of an eviction, evictPatience all attempts.
+	evictTimeout  = 10 * time.Second
+	evictPatience = time.Hour
 	// rereadAfter is the time between the two looks at a worker that is to be evicted.
 	rereadAfter = time.Second
 	// brief is how long a routing looks for work that was not announced by a doorbell.
@@ -52,8 +58,8 @@ type Activities struct {
 	Leases   lease.Store
 	// Idle is how long to look for more work.
 	Idle time.Duration
-	// Evicted is told of evictions; it does not wait for anything.
-	Evicted func(terms.Eviction)
+	// Evicted is told of evictions, and again when it fails.
+	Evicted func(context.Context, terms.Eviction) error
 	Metrics client.MetricsHandler
 	Log     *slog.Logger
 }
@@ -161,7 +167,6 @@ func (a *Activities) heartbeat(ctx context.Context, serverID string) (lease.Stat
 }
 
 // Evict tells of workers that were struck off the list.
-func (a *Activities) Evict(_ context.Context, in EvictInput) error {
-	a.Evicted(terms.Eviction{Name: in.Name, Evicted: in.Evicted, By: a.ServerID, At: in.At})
-	return nil
+func (a *Activities) Evict(ctx context.Context, in EvictInput) error {
+	return a.Evicted(ctx, terms.Eviction{Name: in.Name, Evicted: in.Evicted, By: a.ServerID, At: in.At})
 }

@@ -29,6 +29,7 @@ type workshop struct {
 	leases  *lease.Memory
 	inbox   *memory.Inbox
 	evicted []terms.Eviction
+	untold  error // what telling of an eviction ends in
 	acts    *flow.Activities
 	stop    chan struct{}
 	ahead   atomic.Int64 // of the clock by which leases are judged
@@ -46,7 +47,11 @@ func newWorkshop() *workshop {
 	})
 	w.acts = &flow.Activities{
 		ServerID: "me", Inbox: w.inbox, Leases: w.leases, Idle: 50 * time.Millisecond, Metrics: client.MetricsNopHandler,
-		Evicted: func(e terms.Eviction) { w.evicted = append(w.evicted, e) }, Log: slog.New(slog.DiscardHandler),
+		Evicted: func(_ context.Context, e terms.Eviction) error {
+			w.evicted = append(w.evicted, e)
+			return w.untold
+		},
+		Log: slog.New(slog.DiscardHandler),
 	}
 	w.RegisterActivity(w.acts.Route)
 	w.RegisterActivity(w.acts.Check)
@@ -103,6 +108,9 @@ func TestEvictionsAreTold(t *testing.T) {
 	_, err := w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"a", "b"}, At: at})
 	require.NoError(t, err)
 	require.Equal(t, []terms.Eviction{{Name: name, Evicted: []string{"a", "b"}, By: "me", At: at}}, w.evicted)
+	w.untold = errors.New("the database is away")
+	_, err = w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"c"}, At: at})
+	require.ErrorContains(t, err, "the database is away", "so that Temporal has it told again")
 }
 
 func TestARoutingBeatsAndEnds(t *testing.T) {

@@ -92,19 +92,25 @@ func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error 
 	return workflow.Await(ctx, func() bool { return timer.IsReady() || met() })
 }
 
-// check reads the heartbeats of all workers, and again after a while where one was missed.
+// check reads the heartbeats of all workers, and again after a while as long as one was missed that has not been before: workers
+// that die together are missed one after another.
 func (d *dispatcher) check(ctx workflow.Context) {
-	for round := range misses {
-		if round > 0 {
-			if err := workflow.Sleep(ctx, d.in.CheckEvery/3); err != nil {
-				return
-			}
-		}
+	for round := 1; ; round++ {
+		// Each round looks at all workers, and so at everyone who is suspected.
 		clear(d.suspects)
-		if !d.once(ctx) {
+		if !d.once(ctx) || round >= misses && !persists(ctx) {
+			return
+		}
+		if err := workflow.Sleep(ctx, d.in.CheckEvery/3); err != nil {
 			return
 		}
 	}
+}
+
+// persists tells whether the workflow goes on beyond the second round, where runs of the release before left whom they had missed once
+// to the next check. It is asked where that makes a difference and nowhere else: the answer becomes part of the history.
+func persists(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, "check-until-settled", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // once checks, and tells whether a worker was missed that is to be looked at again.
@@ -121,9 +127,11 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	}
 	began := workflow.Now(ctx)
 	var out CheckOutput
-	// Once: the next check is as good as another attempt.
+	// Attempts leave nothing in the history, which checks would. After the last one, the owner tells a parked dispatcher again.
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: checkTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		StartToCloseTimeout: checkTimeout, ScheduleToCloseTimeout: checkPatience, RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: d.in.CheckEvery / 3, BackoffCoefficient: 2, MaximumInterval: time.Minute,
+		},
 	}), contract.CheckActivity, in).Get(ctx, &out)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("Heartbeats could not be checked; trying again later", "error", err)
@@ -157,10 +165,12 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	return again
 }
 
-// report tells of evictions, each at most once.
+// report tells of evictions until that was heard: neither the process that is to tell of one nor the journal may be there.
 func (d *dispatcher) report(ctx workflow.Context, evicted []string) {
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: checkTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		StartToCloseTimeout: evictTimeout, ScheduleToCloseTimeout: evictPatience, RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute,
+		},
 	}), contract.EvictActivity, EvictInput{Name: d.in.Name, Evicted: evicted, At: workflow.Now(ctx)}).Get(ctx, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("Eviction could not be reported", "evicted", evicted, "error", err)

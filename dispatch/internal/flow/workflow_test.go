@@ -45,6 +45,8 @@ type bench struct {
 	checks   []flow.CheckInput
 	found    []flow.CheckOutput // what the checks find; nothing after them
 	failing  error
+	fails    int // how many checks fail; none: all, while failing is set
+	untold   int // how often telling of an eviction fails
 	evicted  [][]string
 	timers   int
 	length   int
@@ -91,14 +93,21 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.checks = append(b.checks, in)
-		if len(b.checks) <= len(b.found) {
-			return b.found[len(b.checks)-1], b.failing
+		if b.failing != nil && (b.fails == 0 || len(b.checks) <= b.fails) {
+			return flow.CheckOutput{}, b.failing
 		}
-		return flow.CheckOutput{}, b.failing
+		if at := len(b.checks) - b.fails; at <= len(b.found) {
+			return b.found[at-1], nil
+		}
+		return flow.CheckOutput{}, nil
 	})
 	b.env.OnActivity(contract.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.EvictInput) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if b.untold > 0 {
+			b.untold--
+			return errors.New("the database is away")
+		}
 		b.evicted = append(b.evicted, in.Evicted)
 		return nil
 	})
@@ -351,6 +360,77 @@ func TestAParkedOneLooksAfterThoseItIsToldOf(t *testing.T) {
 	require.Len(t, b.checks, 2)
 	require.Equal(t, 1, b.timers, "between the two looks")
 	require.Len(t, b.routes, 1, "it stays parked")
+}
+
+// late says which workers seem to be gone, as the owner does.
+func (b *bench) late(ids ...string) {
+	b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: ids})
+}
+
+// TestWorkersThatDieTogetherAreEvictedTogether: their heartbeats run out one after another, and the owner tells of each once.
+func TestWorkersThatDieTogetherAreEvictedTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
+	b.at(time.Minute, func() { b.register("w1", "w2", "w3") })
+	b.at(2*time.Minute, func() { b.late("w1") })
+	b.at(2*time.Minute+5*time.Second, func() { b.late("w2") })
+	b.at(3*time.Minute, func() { require.Equal(t, []string{"w3"}, ids(b.state().Workers)) })
+	b.run(flow.Input{}, time.Hour)
+	require.Equal(t, [][]string{{"w1"}, {"w2"}}, b.evicted, "each once")
+	require.Len(t, b.checks, 3)
+	require.Equal(t, []string{"w2"}, b.checks[2].Reread)
+	require.Equal(t, 2, b.timers, "and nothing after them")
+	require.Len(t, b.routes, 1, "it stays parked")
+}
+
+// TestACheckThatFailsIsMadeAgain: nobody tells a parked dispatcher of the same worker at once.
+func TestACheckThatFailsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.failing, b.fails = errors.New("redis is away"), 1
+	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.at(time.Minute, func() { b.register("w1", "w2") })
+	b.at(2*time.Minute, func() { b.late("w1") })
+	b.at(3*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
+	b.run(flow.Input{}, time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, b.evicted)
+	require.Equal(t, 1, b.timers, "attempts need none of their own")
+}
+
+// TestChecksThatFailForLongEnd: a parked dispatcher waits to be told again, or its history would grow for as long as the leases are away.
+func TestChecksThatFailForLongEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.failing, b.fails = errors.New("redis is away"), 0
+	b.at(time.Minute, func() { b.register("w1", "w2") })
+	b.at(2*time.Minute, func() { b.late("w1") })
+	tried := 0
+	b.at(10*time.Minute, func() {
+		b.mu.Lock()
+		tried, b.failing = len(b.checks), nil
+		b.mu.Unlock()
+		require.Greater(t, tried, 3)
+	})
+	b.at(time.Hour, func() {
+		require.Len(t, b.checks, tried)
+		b.found = append(make([]flow.CheckOutput, tried), flow.CheckOutput{Missed: []string{"w1"}}, flow.CheckOutput{Missed: []string{"w1"}})
+		b.late("w1")
+	})
+	b.run(flow.Input{}, 2*time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, b.evicted)
+	require.Equal(t, 1, b.timers)
+}
+
+func TestEvictionsAreToldUntilTheyAreHeard(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, leg{end: route.Parked})
+	b.untold = 3
+	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.at(time.Minute, func() { b.register("w1", "w2") })
+	b.at(2*time.Minute, func() { b.late("w1") })
+	b.run(flow.Input{}, time.Hour)
+	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 }
 
 func TestWhatCannotBeCheckedIsNotEvicted(t *testing.T) {

@@ -1,9 +1,10 @@
 // Package record tells of what dispatchers went through: metrics, log lines, and the journal of whoever embeds them. Nobody who
-// tells it something waits.
+// tells it something waits, but for evictions.
 package record
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,24 +12,34 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 )
 
 const (
-	// waiting is how many notes for the journal may wait; more are dropped, with a log line.
+	// waiting is how many notes for the journal may wait, and how many more may wait to be taken after it failed; others are dropped,
+	// with a log line.
 	waiting = 4096
-	// tries and pause are how often the journal is asked to take one.
-	tries      = 5
-	pause      = 200 * time.Millisecond
+	// pauseFirst and pauseMost are the pauses between attempts, while the journal takes nothing.
+	pauseFirst = 200 * time.Millisecond
+	pauseMost  = time.Minute
 	tryTimeout = 5 * time.Second
+	// flushTimeout bounds what is written at the end.
+	flushTimeout = 5 * time.Second
 )
+
+// note is something for the journal.
+type note struct {
+	what  string
+	write func(context.Context, terms.Journal) error
+}
 
 // Record is where it is told.
 type Record struct {
 	journal terms.Journal
 	metrics client.MetricsHandler
 	log     *slog.Logger
-	notes   chan func(context.Context) error
+	notes   chan note
 
 	mu     sync.Mutex
 	active map[string]int // owned dispatchers, by project
@@ -38,56 +49,97 @@ type Record struct {
 
 // New returns a record; journal may be nil.
 func New(journal terms.Journal, metrics client.MetricsHandler, log *slog.Logger) *Record {
-	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan func(context.Context) error, waiting), active: map[string]int{}}
+	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, waiting), active: map[string]int{}}
 }
 
-// Run writes the journal until ctx ends, and then what is left.
+// Run writes the journal until ctx ends, and then what is left. What the journal does not take is written again until it does: in turn,
+// so that a note which it never takes holds no other up.
 func (r *Record) Run(ctx context.Context) {
+	var again []note
+	failures := 0
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		select {
-		case note := <-r.notes:
-			r.write(ctx, note)
-		case <-ctx.Done():
-			r.Flush(context.WithoutCancel(ctx))
-			return
+		due := timer.C
+		if len(again) == 0 {
+			due = nil
 		}
+		var n note
+		select {
+		case <-ctx.Done():
+			r.flush(context.WithoutCancel(ctx), again)
+			return
+		case n = <-r.notes:
+		case <-due:
+			n, again = again[0], again[1:]
+		}
+		err := r.write(ctx, n)
+		switch {
+		case err == nil:
+			failures = 0
+		case len(again) >= waiting:
+			r.log.ErrorContext(ctx, "Journal takes nothing; dropped what happened", "what", n.what, "error", err)
+		default:
+			if failures == 0 {
+				r.log.WarnContext(ctx, "Journal did not take what happened; trying again", "what", n.what, "waiting", len(again), "error", err)
+			}
+			failures++
+			again = append(again, n)
+		}
+		timer.Reset(pauseAfter(failures))
 	}
+}
+
+// pauseAfter is how long to wait after so many failures running.
+func pauseAfter(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(pauseFirst<<min(failures-1, 10), pauseMost) //nolint:mnd // far beyond the most
 }
 
 // Flush writes what waits for the journal, for a few seconds at most: for those who end, and those who do not run.
-func (r *Record) Flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+func (r *Record) Flush(ctx context.Context) { r.flush(ctx, nil) }
+
+// flush also writes what was not taken before. It asks for each twice at most, for nobody may be there to take it.
+func (r *Record) flush(ctx context.Context, again []note) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
+	lost, last := 0, error(nil)
+	for _, n := range append(again, r.drain()...) {
+		err := r.write(ctx, n)
+		if err != nil && pace.Sleep(ctx, pauseFirst) {
+			err = r.write(ctx, n)
+		}
+		if err != nil {
+			lost, last = lost+1, err
+		}
+	}
+	if lost > 0 {
+		r.log.ErrorContext(ctx, "Journal did not take what happened", "lost", lost, "error", last)
+	}
+}
+
+// drain takes what waits now.
+func (r *Record) drain() (all []note) {
 	for {
 		select {
-		case note := <-r.notes:
-			r.write(ctx, note)
+		case n := <-r.notes:
+			all = append(all, n)
 		default:
-			return
+			return all
 		}
 	}
 }
 
-func (r *Record) write(ctx context.Context, note func(context.Context) error) {
-	for try := range tries {
-		// Its end is no reason to lose what is being written.
-		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
-		err := note(once)
-		cancel()
-		if err == nil {
-			return
-		}
-		if try == tries-1 || ctx.Err() != nil {
-			r.log.ErrorContext(ctx, "Journal did not take what happened", "error", err)
-			return
-		}
-		timer := time.NewTimer(pause << try)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+func (r *Record) write(ctx context.Context, n note) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
+	// Its end is no reason to lose what is being written.
+	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+	defer cancel()
+	return n.write(once, r.journal)
 }
 
 func (r *Record) note(what string, write func(context.Context, terms.Journal) error) {
@@ -95,7 +147,7 @@ func (r *Record) note(what string, write func(context.Context, terms.Journal) er
 		return
 	}
 	select {
-	case r.notes <- func(ctx context.Context) error { return write(ctx, r.journal) }:
+	case r.notes <- note{what, write}:
 	default:
 		r.log.Error("Journal is too slow; dropped what happened", "what", what)
 	}
@@ -159,11 +211,17 @@ func (r *Record) Terminated(t terms.Termination, err error) {
 	r.note("terminated", func(ctx context.Context, j terms.Journal) error { return j.Terminated(ctx, t) })
 }
 
-// Evicted tells of workers that were struck off a list.
-func (r *Record) Evicted(e terms.Eviction) {
+// Evicted tells of workers that were struck off a list. Unlike the others it waits for the journal: Temporal has who tells it do so
+// again, in another process if need be. So it counts what the journal has taken.
+func (r *Record) Evicted(ctx context.Context, e terms.Eviction) error {
+	if r.journal != nil {
+		if err := r.journal.Evicted(ctx, e); err != nil {
+			return fmt.Errorf("write evictions of dispatcher %q to the journal: %w", e.Name.DispatcherID(), err)
+		}
+	}
 	r.project(e.Name).Counter("dispatcher_worker_evictions_total").Inc(int64(len(e.Evicted)))
 	r.log.Warn("Workers evicted: no heartbeat", "project", e.Name.Project, "task_queue", e.Name.TaskQueue, "workers", e.Evicted)
-	r.note("evicted", func(ctx context.Context, j terms.Journal) error { return j.Evicted(ctx, e) })
+	return nil
 }
 
 // Active is [owner.Observer].

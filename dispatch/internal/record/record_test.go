@@ -85,19 +85,23 @@ func (s *shelf) get(key string) float64 {
 
 // journal fails as often as it is told to.
 type journal struct {
-	mu    sync.Mutex
-	fail  int
-	tries int
-	notes []any
+	mu     sync.Mutex
+	fail   int
+	refuse any // what it never takes
+	tries  int
+	notes  []any
 }
 
 func (j *journal) take(note any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.tries++
-	if j.fail > 0 {
+	switch {
+	case j.fail > 0:
 		j.fail--
 		return errors.New("the database is away")
+	case j.refuse != nil && note == j.refuse:
+		return errors.New("no such project")
 	}
 	j.notes = append(j.notes, note)
 	return nil
@@ -127,11 +131,9 @@ func TestMetricsAndJournal(t *testing.T) {
 		lost := terms.OwnerChange{Name: name, Outcome: terms.Lost, From: "b"}
 		r.Changed(lost, 0)
 		r.Failed(name, errors.New("no"))
-		ended := terms.Termination{Name: name, Kind: "crashed", RunID: "r"}
-		r.Terminated(ended, nil)
-		r.Terminated(ended, errors.New("unavailable"))
-		evicted := terms.Eviction{Name: name, Evicted: []string{"x", "y"}}
-		r.Evicted(evicted)
+		crashed := terms.Termination{Name: name, Kind: "crashed", RunID: "r"}
+		r.Terminated(crashed, nil)
+		r.Terminated(crashed, errors.New("unavailable"))
 		cancel()
 		<-over
 		require.Equal(t, map[string]float64{
@@ -143,16 +145,35 @@ func TestMetricsAndJournal(t *testing.T) {
 			"dispatcher_active{project=shop}":                            1,
 			"dispatcher_terminations_total{project=shop,reason=crashed}": 1,
 			"dispatcher_terminate_errors_total{project=shop}":            1,
-			"dispatcher_worker_evictions_total{project=shop}":            2,
 		}, m.shelf.values)
-		require.Equal(t, []any{takeover, lost, ended, evicted}, j.notes, "what was told before the end is written")
+		require.Equal(t, []any{takeover, lost, crashed}, j.notes, "what was told before the end is written")
 	})
 }
 
-func TestAJournalThatFailsIsAskedAgainAFewTimes(t *testing.T) {
+// TestEvictionsAreCountedOnceTheyAreWritten: who tells of one tells again until it is.
+func TestEvictionsAreCountedOnceTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	const counted = "dispatcher_worker_evictions_total{project=shop}"
+	m, j := newMeter(), &journal{fail: 1}
+	r := record.New(j, m, slog.New(slog.DiscardHandler))
+	evicted := terms.Eviction{Name: name, Evicted: []string{"x", "y"}}
+	require.ErrorContains(t, r.Evicted(t.Context(), evicted), "the database is away")
+	require.Zero(t, m.shelf.get(counted))
+	require.NoError(t, r.Evicted(t.Context(), evicted))
+	require.InDelta(t, 2, m.shelf.get(counted), 0)
+	require.Equal(t, []any{evicted}, j.notes)
+	require.NoError(t, record.New(nil, m, slog.New(slog.DiscardHandler)).Evicted(t.Context(), evicted))
+	require.InDelta(t, 4, m.shelf.get(counted), 0)
+}
+
+// ended is a termination to tell of.
+func ended(runID string) terms.Termination { return terms.Termination{Name: name, RunID: runID} }
+
+// TestAJournalThatWasAwayMissesNothing has the database away for an hour.
+func TestAJournalThatWasAwayMissesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		j := &journal{fail: 3}
+		j := &journal{fail: 1 << 30}
 		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
@@ -160,31 +181,85 @@ func TestAJournalThatFailsIsAskedAgainAFewTimes(t *testing.T) {
 			defer close(over)
 			r.Run(ctx)
 		}()
-		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"x"}})
+		r.Terminated(ended("r1"), nil)
+		<-time.After(30 * time.Minute)
+		r.Terminated(ended("r2"), nil)
+		<-time.After(30 * time.Minute)
+		j.mu.Lock()
+		require.Less(t, j.tries, 100, "the pauses grow")
+		j.fail = 0
+		j.mu.Unlock()
 		<-time.After(time.Minute)
 		j.mu.Lock()
-		require.Len(t, j.notes, 1)
-		require.Equal(t, 4, j.tries)
-		j.fail = 100
+		require.ElementsMatch(t, []any{ended("r1"), ended("r2")}, j.notes)
 		j.mu.Unlock()
-		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"y"}})
-		<-time.After(time.Minute)
+		r.Terminated(ended("r3"), nil)
+		synctest.Wait()
+		require.Len(t, j.notes, 3, "at once again")
 		cancel()
 		<-over
-		require.Equal(t, 9, j.tries)
+	})
+}
+
+// TestANoteThatIsNeverTakenHoldsNoOtherUp: and when the process ends, it is given up.
+func TestANoteThatIsNeverTakenHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{refuse: ended("bad")}
+		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			r.Run(ctx)
+		}()
+		r.Terminated(ended("bad"), nil)
+		<-time.After(time.Hour)
+		r.Terminated(ended("good"), nil)
+		synctest.Wait()
+		require.Equal(t, []any{ended("good")}, j.notes)
+		cancel()
+		began := time.Now()
+		<-over
+		require.Less(t, time.Since(began), 10*time.Second)
 	})
 }
 
 func TestWhoTellsNeverWaits(t *testing.T) {
 	t.Parallel()
-	j := &journal{}
-	r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-	for range 10_000 {
-		r.Evicted(terms.Eviction{Name: name, Evicted: []string{"x"}})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r.Run(ctx)
-	require.Len(t, j.notes, 4096)
-	record.New(nil, newMeter(), slog.New(slog.DiscardHandler)).Evicted(terms.Eviction{Name: name})
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
+		for range 10_000 {
+			r.Terminated(ended("r"), nil)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.Run(ctx)
+		require.Len(t, j.notes, 4096)
+
+		// Of what the journal does not take, it keeps so much beside what waits.
+		j = &journal{fail: 10_000}
+		r = record.New(j, newMeter(), slog.New(slog.DiscardHandler))
+		ctx, cancel = context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			r.Run(ctx)
+		}()
+		for range 10 {
+			for range 1000 {
+				r.Terminated(ended("r"), nil)
+			}
+			synctest.Wait()
+		}
+		j.mu.Lock()
+		j.fail = 0
+		j.mu.Unlock()
+		<-time.After(2 * time.Minute)
+		cancel()
+		<-over
+		require.Len(t, j.notes, 4096)
+		record.New(nil, newMeter(), slog.New(slog.DiscardHandler)).Terminated(ended("r"), nil)
+	})
 }

@@ -209,6 +209,25 @@ func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptio
 	}
 }
 
+// State asks the dispatcher, whichever run is open, how it is. That leaves nothing in its history.
+func (t *Temporal) State(ctx context.Context, name inbox.Name) (contract.State, error) {
+	var state contract.State
+	c, err := t.Client()
+	if err != nil {
+		return state, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	value, err := c.QueryWorkflow(ctx, name.DispatcherID(), "", contract.StateQuery)
+	if err == nil {
+		err = value.Get(&state)
+	}
+	if err != nil {
+		return contract.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", name.DispatcherID(), err)
+	}
+	return state, nil
+}
+
 // Terminate ends that one run. [ErrGone] if it is not open.
 func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason string) error {
 	c, err := t.Client()

@@ -59,8 +59,9 @@ type Eviction struct {
 	At      time.Time
 }
 
-// Journal keeps what became of dispatchers. It is called after the fact, and again a few times when it fails; what it does is not
-// waited for by whoever acted.
+// Journal keeps what became of dispatchers. It is called after the fact, and when it fails again, with the same, until it does not: what it
+// did take, for all that it failed, must not be there twice. Nobody who acted waits for it. What waits when a process is killed is lost,
+// except for evictions, which another process tells of.
 type Journal interface {
 	OwnerChanged(ctx context.Context, c OwnerChange) error
 	Terminated(ctx context.Context, t Termination) error

@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,9 +19,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
+// maxSubject is in bytes.
+const maxSubject = 1024
+
 // Log is the audit log.
 type Log interface {
-	WriteAudit(ctx context.Context, e audit.Entry) error
+	// WriteAuditOnce writes an entry that is not there yet.
+	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
 // Journal is a dispatch.Journal.
@@ -49,22 +55,31 @@ func (j Journal) Terminated(ctx context.Context, t dispatch.Termination) error {
 	entry := entryOf(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
 		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
 	})
-	return j.log.WriteAudit(ctx, entry)
+	return j.log.WriteAuditOnce(ctx, entry)
 }
 
 // Evicted implements [dispatch.Journal].
 func (j Journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
-	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, strings.Join(e.Evicted, " "), "no heartbeat", facts)
+	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
 		ID:     evictionID(e),
 		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.Own + "worker.evicted", Subject: e.Name.TaskQueue,
 		Time: e.At, DataContentType: "application/json", Data: entry.Detail,
 	}})
-	if err != nil {
-		return err
+	return errors.Join(err, j.log.WriteAuditOnce(ctx, entry))
+}
+
+// subject names as many workers as the index of a database takes; the details name all.
+func subject(ids []string) string {
+	text := ids[0]
+	for i, id := range ids[1:] {
+		if len(text)+len(id) > maxSubject {
+			return fmt.Sprintf("%s and %d more", text, len(ids)-1-i)
+		}
+		text += " " + id
 	}
-	return j.log.WriteAudit(ctx, entry)
+	return text
 }
 
 // evictionID is the same whenever the eviction is told again, and short however many workers were evicted at once.

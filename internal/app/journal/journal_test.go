@@ -18,15 +18,20 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
-// TestEvictionsOfManyAreKept: when a machine with many workers goes, they are struck off in one.
-func TestEvictionsOfManyAreKept(t *testing.T) {
-	t.Parallel()
+func open(t *testing.T) (*store.Store, journal.Journal) {
+	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
 	require.NoError(t, s.Start(ctx))
-	j := journal.New(event.NewService(s.Events(), s, notice.NewBoard(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+	return s, journal.New(event.NewService(s.Events(), s, notice.NewBoard(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+}
+
+// TestEvictionsOfManyAreKept: when a machine with many workers goes, they are struck off in one.
+func TestEvictionsOfManyAreKept(t *testing.T) {
+	t.Parallel()
+	s, j := open(t)
 	eviction := dispatch.Eviction{Name: dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
 	for i := range 100 {
 		eviction.Evicted = append(eviction.Evicted, fmt.Sprintf("server-%02d.of.some.machine.example.com-12345-0197a6a0", i))
@@ -38,5 +43,33 @@ func TestEvictionsOfManyAreKept(t *testing.T) {
 	require.Len(t, events, 1)
 	entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.WorkerEvict, Limit: 10})
 	require.NoError(t, err)
-	require.NotEmpty(t, entries)
+	require.Len(t, entries, 1)
+	require.Less(t, len(entries[0].Subject), 1100, "an index of Postgres takes no more than 2,700 bytes")
+	require.Contains(t, entries[0].Subject, eviction.Evicted[0]+" "+eviction.Evicted[1])
+	require.Regexp(t, ` and 8[0-9] more$`, entries[0].Subject)
+	require.Contains(t, string(entries[0].Detail), eviction.Evicted[99])
+	eviction.Evicted, eviction.At = eviction.Evicted[:1], eviction.At.Add(time.Second)
+	require.NoError(t, j.Evicted(t.Context(), eviction))
+	entries, err = s.ListAudit(t.Context(), audit.Filter{Action: audit.WorkerEvict, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	require.Equal(t, eviction.Evicted[0], entries[0].Subject)
+}
+
+// TestATerminationIsAuditedOnce: the database may have written what it did not answer to.
+func TestATerminationIsAuditedOnce(t *testing.T) {
+	t.Parallel()
+	s, j := open(t)
+	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}
+	ended := dispatch.Termination{Name: name, WorkflowID: name.DispatcherID(), RunID: "r1", Kind: "crashed", Reason: "why", At: time.Now()}
+	require.NoError(t, j.Terminated(t.Context(), ended))
+	require.NoError(t, j.Terminated(t.Context(), ended))
+	entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.DispatcherTerminate, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	ended.RunID, ended.At = "r2", ended.At.Add(time.Second)
+	require.NoError(t, j.Terminated(t.Context(), ended))
+	entries, err = s.ListAudit(t.Context(), audit.Filter{Action: audit.DispatcherTerminate, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
 }

@@ -24,6 +24,16 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 	return err
 }
 
+// AddOnce is [Add], unless there is an entry of the same action, subject and moment: for who may have written it before and did not hear so.
+func AddOnce(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
+	there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM audit WHERE project = $1 AND subject = $2 AND action = $3 AND at = $4 LIMIT 1`,
+		e.Project, e.Subject, e.Action, e.Time.UnixMicro())
+	if err != nil || there {
+		return err
+	}
+	return Add(ctx, c, e)
+}
+
 // NeedProject returns [NoProject] unless the project is there. An empty name means all projects.
 func NeedProject(ctx context.Context, c sqldb.Conn, name string) error {
 	if name == "" {

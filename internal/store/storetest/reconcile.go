@@ -98,6 +98,13 @@ func testCorrectRun(t *testing.T, open Opener) {
 	require.Equal(t, []string{audit.RunFinish, audit.RunStart}, actions(t, s))
 	require.NoError(t, s.WriteAudit(ctx, entry(audit.RunReopened, here, "r1")))
 	require.Equal(t, []string{audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s))
+	evicted := entry(audit.WorkerEvict, here, "r1")
+	for range 2 {
+		require.NoError(t, s.WriteAuditOnce(ctx, evicted))
+	}
+	evicted.Time = evicted.Time.Add(time.Millisecond)
+	require.NoError(t, s.WriteAuditOnce(ctx, evicted))
+	require.Equal(t, []string{audit.WorkerEvict, audit.WorkerEvict, audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s))
 }
 
 // executed is an update of an execution of r1 with the steps up to the given one.

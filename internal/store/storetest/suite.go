@@ -43,6 +43,7 @@ type Store interface {
 	workflow.Store
 	project.Store
 	audit.Store
+	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 	worker.Store
 	Events() *events.Store
 	Tokens() *tokens.Store

@@ -1,0 +1,136 @@
+package flow_test
+
+import (
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+)
+
+// chronicle is a history as the server keeps it, event by event.
+type chronicle struct {
+	t *testing.T
+	historypb.History
+}
+
+func (c *chronicle) payloads(value any) *commonpb.Payloads {
+	p, err := converter.GetDefaultDataConverter().ToPayloads(value)
+	require.NoError(c.t, err)
+	return p
+}
+
+// add adds an event and returns its ID.
+func (c *chronicle) add(kind enumspb.EventType, e *historypb.HistoryEvent) int64 {
+	e.EventId, e.EventType = int64(len(c.Events)+1), kind
+	e.EventTime = timestamppb.New(time.Unix(1_800_000_000+e.EventId, 0))
+	c.Events = append(c.Events, e)
+	return e.EventId
+}
+
+// task adds a task of the workflow that was completed; what it decided comes after it.
+func (c *chronicle) task() int64 {
+	scheduled := c.add(enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
+		WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue}},
+	}})
+	started := c.add(enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+		WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: scheduled},
+	}})
+	return c.add(enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
+		WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{ScheduledEventId: scheduled, StartedEventId: started},
+	}})
+}
+
+func (c *chronicle) late(ids ...string) {
+	c.add(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
+		WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
+			SignalName: contract.LateSignal, Input: c.payloads(contract.Late{ServerIDs: ids}),
+		},
+	}})
+}
+
+// does adds an activity that a task began, and what it returned.
+func (c *chronicle) does(kind string, in, out any) {
+	decided := c.task()
+	id := int64(len(c.Events) + 1)
+	c.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+		ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+			ActivityId: text(id), ActivityType: &commonpb.ActivityType{Name: kind}, TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue},
+			Input: c.payloads(in), WorkflowTaskCompletedEventId: decided,
+		},
+	}})
+	started := c.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskStartedEventAttributes{
+		ActivityTaskStartedEventAttributes: &historypb.ActivityTaskStartedEventAttributes{ScheduledEventId: id, Attempt: 1},
+	}})
+	result := &historypb.ActivityTaskCompletedEventAttributes{ScheduledEventId: id, StartedEventId: started}
+	if out != nil {
+		result.Result = c.payloads(out)
+	}
+	c.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+		ActivityTaskCompletedEventAttributes: result,
+	}})
+}
+
+// pauses adds a timer that a task began, what comes before it fires, and that.
+func (c *chronicle) pauses(meanwhile func()) {
+	decided := c.task()
+	id := int64(len(c.Events) + 1)
+	c.add(enumspb.EVENT_TYPE_TIMER_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_TimerStartedEventAttributes{
+		TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{
+			TimerId: text(id), StartToFireTimeout: durationpb.New(10 * time.Second), WorkflowTaskCompletedEventId: decided,
+		},
+	}})
+	meanwhile()
+	c.add(enumspb.EVENT_TYPE_TIMER_FIRED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_TimerFiredEventAttributes{
+		TimerFiredEventAttributes: &historypb.TimerFiredEventAttributes{TimerId: text(id), StartedEventId: id},
+	}})
+}
+
+func text(id int64) string { return strconv.FormatInt(id, 10) }
+
+// TestARunOfTheReleaseBeforeGoesOn replays a parked dispatcher of the release before, which left a worker that it had missed once to the
+// next check: told again, it checks again.
+func TestARunOfTheReleaseBeforeGoesOn(t *testing.T) {
+	t.Parallel()
+	c := &chronicle{t: t}
+	workers := []contract.Worker{{ServerID: "w1"}, {ServerID: "w2"}, {ServerID: "w3"}}
+	c.add(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+			WorkflowType: &commonpb.WorkflowType{Name: contract.WorkflowType}, TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue},
+			OriginalExecutionRunId: "run", Input: c.payloads(flow.Input{
+				Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: 30 * time.Second, Parked: true, Workers: workers,
+			}),
+		},
+	}})
+	c.task()
+	c.late("w1")
+	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1"}})
+	c.pauses(func() { c.late("w2"); c.task() })
+	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1", "w2"}})
+	c.does(contract.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w1"}}, nil)
+	c.task() // and nothing more, for all the time until it is told again
+	c.late("w2")
+	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w2", "w3"}}, flow.CheckOutput{Missed: []string{"w2"}})
+	c.does(contract.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w2"}}, nil)
+	c.task()
+
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{})
+	require.NoError(t, err)
+	replayer.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: contract.WorkflowType})
+	require.NoError(t, replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &c.History))
+}
