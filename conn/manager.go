@@ -231,6 +231,13 @@ func (m *Manager) Status() Status {
 	return s
 }
 
+// Polling tells whether the task queues of a worker set are polled now, over a connection that is up: [WorkerStatus] of one, for those who
+// ask often. It never blocks.
+func (m *Manager) Polling(name string) bool {
+	one := m.sets.Get(name)
+	return one != nil && one.Status(m.view.Load().down == nil).Polling
+}
+
 // publish replaces the view.
 func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}

@@ -159,7 +159,7 @@ func (d *Dispatchers) inspect(ctx context.Context) {
 	}
 }
 
-// watchClient tells those who wait for a client that there is one, and registers again when there is another, or one again.
+// watchClient tells those who wait for a client, or for polls over it, that there is one, and registers again when there is another, or one again.
 func (d *Dispatchers) watchClient(ctx context.Context) {
 	var last client.Client
 	first := true
@@ -182,11 +182,21 @@ func (d *Dispatchers) watchClient(ctx context.Context) {
 
 // ready waits until Temporal can be used. One asks for all: there may be thousands who wait.
 func (d *Dispatchers) ready(ctx context.Context) error {
+	return d.await(ctx, func() bool { return true })
+}
+
+// fit waits until this process may own a dispatcher: it can use Temporal, and works for whoever owns it.
+func (d *Dispatchers) fit(ctx context.Context, name Name) error {
+	return d.await(ctx, func() bool { return d.o.Polls == nil || d.o.Polls(name) })
+}
+
+// await waits until Temporal can be used and more is so.
+func (d *Dispatchers) await(ctx context.Context, more func() bool) error {
 	for {
 		d.mu.Lock()
 		usable := d.usable
 		d.mu.Unlock()
-		if _, err := d.o.Client(); err == nil {
+		if _, err := d.o.Client(); err == nil && more() {
 			return nil
 		}
 		select {

@@ -59,3 +59,36 @@ func TestASleeperThatNobodyOwns(t *testing.T) {
 		require.LessOrEqual(t, b.rung.Load(), int64(8), "slower than an owner, and for nobody that is not served")
 	})
 }
+
+// TestWhoDoesNotPollLeavesTheDispatcherToOthers: one that crashes over and over before it works must not own in between.
+func TestWhoDoesNotPollLeavesTheDispatcherToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var polls atomic.Bool
+		served := Name{Project: "shop", TaskQueue: "orders"}
+		d, err := New(Options{
+			ServerID: "w-1", Client: func() (client.Client, error) { return &bell{}, nil }, Namespace: "default", Leases: lease.NewMemory(),
+			Inbox: memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+				return inbox.Outcome{Result: inbox.Done}
+			}),
+			Polls: func(name Name) bool { return name == served && polls.Load() },
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go d.watchClient(ctx)
+		fit := make(chan error, 1)
+		go func() { fit <- d.process.Fit(ctx, served) }()
+		<-time.After(time.Hour)
+		require.Empty(t, fit)
+		require.NoError(t, d.ready(ctx), "it may use Temporal meanwhile")
+		polls.Store(true)
+		began := time.Now()
+		require.NoError(t, <-fit)
+		require.LessOrEqual(t, time.Since(began), clientEvery, "and does not wait for long once it does")
+		require.NoError(t, d.process.Fit(ctx, served))
+		polls.Store(false)
+		cancel()
+		require.ErrorIs(t, d.process.Fit(ctx, served), context.Canceled)
+	})
+}

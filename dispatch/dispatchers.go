@@ -84,7 +84,7 @@ func New(o Options) (*Dispatchers, error) {
 	}
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
-		Ready: d.ready, StoreFailed: d.heart.StoreFailed, Workers: d.workers,
+		Fit: d.fit, StoreFailed: d.heart.StoreFailed, Workers: d.workers,
 		Pace: pace.NewLimit(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
 	}
 	d.supervisor = d.supervise()

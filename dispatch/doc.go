@@ -35,7 +35,9 @@
 //     lost by terminating a dispatcher; the one in memory lives as long as its process.
 //   - Deliveries of one lane are made one after another, in their order. One that fails, hangs or panics holds up its lane alone.
 //   - An idle dispatcher costs Temporal nothing. Its history does not grow.
-//   - Workers are evicted after their heartbeat was missing twice, seconds apart, and never because it could not be read.
+//   - Workers are evicted after their heartbeat was missing twice, seconds apart, and never because it could not be read. Whom a parked
+//     dispatcher did not get round to evicting, it is told of again.
+//   - With [Options.Polls], a process that does not work for a dispatcher does not come to own it.
 //   - A workflow that has the ID but says in its memo that it belongs to somebody else is left alone.
 //
 // # What is not
@@ -45,6 +47,8 @@
 //     run, is not: deliveries must have the same effect when they are made twice, for example by IDs that are derived from the event.
 //   - Attempts are not exactly once, for the same reason and because a process can die between delivering and saying so.
 //   - Order holds within a lane, not among lanes.
+//   - The journal is written after the fact. It is asked again until the process ends, and what waits when a process is killed is not told;
+//     only evictions are told by another process then.
 //   - A store of leases that loses its memory makes processes compete for what is held: ownership moves, nothing else happens.
 //   - Leases in memory are for one process. Two that cannot see each other's leases would take turns in replacing each other.
 package dispatch

@@ -52,6 +52,9 @@ type Options struct {
 	Describe func() map[string]string
 	// Client returns the client to use now, or why there is none. It is asked for each request.
 	Client func() (client.Client, error)
+	// Polls tells whether this process's worker polls the task queue of a dispatcher now. While it does not, the process leaves the
+	// dispatcher to others, and keeps what it owns. It is asked often and must be quick; nil: as if it always did.
+	Polls func(Name) bool
 	// Namespace is the clients' namespace.
 	Namespace string
 	// Converter is the data converter of the clients, for memos; nil: the SDK's default.

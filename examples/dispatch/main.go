@@ -80,6 +80,8 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 	dispatchers, err := dispatch.New(dispatch.Options{
 		// Another one after each start: a process that comes back is not the one that crashed.
 		ServerID: s.name + "-" + rand.Text()[:6], Client: manager.Client, Namespace: client.DefaultNamespace,
+		// Who does not come so far as to work for the dispatcher leaves it to others.
+		Polls:  func(dispatch.Name) bool { return manager.Polling("letters") },
 		Leases: leases, Inbox: in, Timing: dispatch.Timing{TTL: s.ttl, Renew: s.ttl / 3}, Log: log,
 	})
 	if err != nil {

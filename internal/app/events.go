@@ -76,7 +76,9 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 		ServerID: serverID, Build: opts.Version, Client: manager.Client, Namespace: a.cfg.Temporal.Namespace,
 		Converter: payload.Converter(a.keys),
 		Describe:  func() map[string]string { return describe(manager) },
-		Leases:    leases, Inbox: e.inbox, Journal: journal.New(e.events, a.store),
+		// A worker that does not come so far as to work owns nothing.
+		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
+		Leases: leases, Inbox: e.inbox, Journal: journal.New(e.events, a.store),
 		Timing: timing(a.cfg), Supervisor: supervisor(a.cfg), Metrics: tel.Dispatch(), Log: a.log,
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func descriptions() map[string]string {
 		"dispatcher_terminations_total":                      "Dispatchers that were terminated, by reason.",
 		"dispatcher_cleanup_errors_total":                    "Failures to remove what stale dispatchers left behind.",
 		"dispatcher_takeovers_total":                         "Attempts to own a dispatcher, by outcome.",
-		"dispatcher_takeover_seconds":                        "Time from the loss of an owner until the dispatcher has the next one and routes.",
+		"dispatcher_takeover_seconds":                        "Time until a dispatcher has its next owner: from the last renewal of one that crashed, otherwise from when the lease was won.",
 		"dispatcher_stale_cleanups_total":                    "Stale dispatchers and entries that were cleaned up.",
 		"dispatcher_cleanup_seconds":                         "Time from the last sign of life of what became stale until it was cleaned up.",
 		"dispatcher_worker_evictions_total":                  "Workers that dispatchers struck off their lists.",

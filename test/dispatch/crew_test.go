@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,12 +77,18 @@ type member struct {
 	client   client.Client
 	leases   *brittle
 	frontend *conntest.Frontend
+	idle     atomic.Bool // it says that it does not poll
 }
 
 // enroll starts a member that serves the names.
 func (c *crew) enroll(t *testing.T, names ...dispatch.Name) *member {
 	t.Helper()
-	m := c.visit(t)
+	return c.admit(t, c.visit(t), names...)
+}
+
+// admit has a member that did nothing so far serve the names.
+func (c *crew) admit(t *testing.T, m *member, names ...dispatch.Name) *member {
+	t.Helper()
 	queues := map[string]bool{}
 	for _, name := range names {
 		if queues[name.TaskQueue] {
@@ -119,6 +126,7 @@ func (c *crew) visit(t *testing.T) *member {
 	m.client = platform.DialNamespace(t, m.frontend.Addr(), c.namespace)
 	m.Dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace, Converter: payload.Converter(platform.Keys(t)),
+		Polls:  func(dispatch.Name) bool { return !m.idle.Load() },
 		Leases: m.leases, Inbox: c.inbox, Timing: brisk(),
 		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
 	})

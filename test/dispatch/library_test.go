@@ -108,6 +108,25 @@ func TestTwentyMembersAtOnce(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D3", What: "20 members of the library at once: owners, executions", Aim: "1, 1", Trials: 20, Figure: "1, 1"})
 }
 
+// Who does not poll leaves the dispatcher to others, also to those who come later.
+func TestAMemberThatDoesNotPollOwnsNothing(t *testing.T) {
+	t.Parallel()
+	c := assemble(t)
+	a := c.visit(t)
+	a.idle.Store(true)
+	c.admit(t, a, orders)
+	after(t, 2*time.Second)
+	require.Empty(t, c.line(t, orders), "nobody has started it")
+	b := c.enroll(t, orders)
+	c.owner(t, orders, b)
+	c.publish(t, b, orders, 0, 10)
+	c.delivers(t, orders, 10)
+	a.idle.Store(false)
+	require.NoError(t, b.Stop(t.Context()))
+	c.owner(t, orders, a)
+	require.Len(t, c.line(t, orders), 1, "and adopts it when it polls")
+}
+
 // A parked dispatcher has nothing pending and no timer; the doorbell wakes it.
 func TestParkedDispatcherIsWokenByItsDoorbell(t *testing.T) {
 	t.Parallel()

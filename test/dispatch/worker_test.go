@@ -122,20 +122,47 @@ func TestEvictions(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D7", What: "a worker killed: until it was evicted; evictions of workers that were frozen for 12 s", Aim: "exact; 0", Trials: trials, Figure: took.String() + "; 0"})
 }
 
+// Workers that die one after another are all struck off a dispatcher that sleeps, and it sleeps on.
+func TestEvictionsWhileItSleeps(t *testing.T) {
+	t.Parallel()
+	x := build(t, 3, "--dispatch-idle", "2s", "--dispatch-check-interval", "6s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "5s")
+	x.knows(t, soon)
+	x.sleeps(t)
+	owner := x.settle(t)
+	for _, w := range slices.Clone(x.workers) {
+		if w != owner {
+			x.leave(w)
+			w.Kill()
+			after(t, time.Second)
+		}
+	}
+	x.knows(t, patience)
+	x.sleeps(t)
+	platform.Eventually(t, soon, func() string {
+		if n := timers(t, x.client, dispatcherID); n > 0 {
+			return fmt.Sprintf("it has %d timers", n)
+		}
+		return ""
+	})
+}
+
+// sleeps waits until the dispatcher is parked.
+func (x *site) sleeps(t *testing.T) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		if d, err := x.dispatcher(t); err != nil || d.GetState() != "parked" {
+			return fmt.Sprintf("the dispatcher is %s (%v)", d.GetState(), err)
+		}
+		return ""
+	})
+}
+
 // A dispatcher without events sleeps: its history does not grow and nothing of it is pending, until its doorbell rings.
 func TestIdleDispatcher(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2, "--dispatch-idle", "2s")
 	x.knows(t, soon)
-	parked := func() {
-		platform.Eventually(t, soon, func() string {
-			if d, err := x.dispatcher(t); err != nil || d.GetState() != "parked" {
-				return fmt.Sprintf("the dispatcher is %s (%v)", d.GetState(), err)
-			}
-			return ""
-		})
-	}
-	parked()
+	x.sleeps(t)
 	before := x.line(t)
 	after(t, promise.Length(8*time.Second, 10*time.Minute))
 	now := x.line(t)
@@ -152,7 +179,7 @@ func TestIdleDispatcher(t *testing.T) {
 	var woken promise.Times
 	trials := promise.Trials(2, 40)
 	for n := range trials {
-		parked()
+		x.sleeps(t)
 		sent := time.Now()
 		require.Len(t, f.Send(t.Context(), n, 1), 1)
 		platform.Eventually(t, soon, func() string {

@@ -28,7 +28,7 @@ type Tracker struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	lines map[line]*state
+	lines map[string]map[string]*state // by task queue and kind: there may be thousands of queues
 }
 
 // line is one kind of poll on one task queue.
@@ -44,7 +44,9 @@ type state struct {
 }
 
 // NewTracker returns a tracker that has seen nothing.
-func NewTracker(now func() time.Time) *Tracker { return &Tracker{now: now, lines: map[line]*state{}} }
+func NewTracker(now func() time.Time) *Tracker {
+	return &Tracker{now: now, lines: map[string]map[string]*state{}}
+}
 
 // Watch performs a request and, where it is a poll, notes how it goes.
 func (t *Tracker) Watch(ctx context.Context, req any, invoke func() error) error {
@@ -75,10 +77,15 @@ func (t *Tracker) Watch(ctx context.Context, req any, invoke func() error) error
 func (t *Tracker) change(l line, fn func(*state, time.Time)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.lines[l]
+	kinds := t.lines[l.queue]
+	if kinds == nil {
+		kinds = map[string]*state{}
+		t.lines[l.queue] = kinds
+	}
+	s := kinds[l.kind]
 	if s == nil {
 		s = &state{}
-		t.lines[l] = s
+		kinds[l.kind] = s
 	}
 	fn(s, t.now())
 }
@@ -100,10 +107,7 @@ func (t *Tracker) Queue(queue string) Poll {
 	now := t.now()
 	var out Poll
 	seen := false
-	for l, s := range t.lines {
-		if l.queue != queue {
-			continue
-		}
+	for _, s := range t.lines[queue] {
 		ok, last := s.polls(now)
 		if last.After(out.Last) {
 			out.Last = last

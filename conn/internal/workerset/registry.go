@@ -44,6 +44,13 @@ func (s *Registry) Remove(name string) (*Set, error) {
 	return one, nil
 }
 
+// Get returns the set of a name, nil where there is none.
+func (s *Registry) Get(name string) *Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[name]
+}
+
 // List returns all sets by name.
 func (s *Registry) List() []*Set {
 	s.mu.Lock()

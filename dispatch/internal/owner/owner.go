@@ -1,6 +1,6 @@
 // Package owner is the loop by which a process comes to own a dispatcher, keeps it, and gives it up.
 //
-//	wait for Temporal → win the lease → look → fence in the inbox → decide → start, adopt or replace → keep → resign
+//	wait until it is fit → win the lease → look → fence in the inbox → decide → start, adopt or replace → keep → resign
 //
 // It acts only while it trusts its lease. Where it acts too late all the same, because it was frozen in between, the
 // dispatcher and the inbox refuse: by the epoch, and by the ID of the run that it saw.
@@ -43,7 +43,8 @@ type Inbox interface {
 type Observer interface {
 	// Joined: the dispatcher has another owner.
 	Joined(name inbox.Name)
-	// Changed: it has another owner; gap is how long nobody was known to own it.
+	// Changed: it has another owner. gap is how long it took: from the last renewal of the one before where its lease ran out, from when the
+	// lease was won where it was given up or nothing is known of one, and from when that was noticed where an owner replaces its own.
 	Changed(c terms.OwnerChange, gap time.Duration)
 	// Failed: an attempt to own it ended in an error and will be made again.
 	Failed(name inbox.Name, err error)
@@ -60,8 +61,9 @@ type Process struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Timing   terms.Timing
-	// Ready waits until Temporal can be used, or ctx ends: whoever cannot reach it leaves the lease to others.
-	Ready func(ctx context.Context) error
+	// Fit waits until the process may own a dispatcher, or ctx ends: whoever cannot reach Temporal, or works for nobody, leaves the lease to
+	// others.
+	Fit func(ctx context.Context, name inbox.Name) error
 	// StoreFailed tells whether the store of leases was seen failing within that time: what expired then proves no crash.
 	StoreFailed func(within time.Duration) bool
 	// Workers returns who works for the dispatcher, for one that is started.
@@ -201,7 +203,7 @@ type victory struct {
 
 // win tries to win the lease. Without an error and a victory, somebody else has it.
 func (l *Loop) win(ctx context.Context) (*victory, error) {
-	if err := l.p.Ready(ctx); err != nil {
+	if err := l.p.Fit(ctx, l.name); err != nil {
 		return nil, err
 	}
 	if !l.p.Pace.Wait(ctx) {

@@ -283,7 +283,7 @@ func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) 
 			from = before.Holder
 		}
 		if before.State == lease.Expired {
-			gap = t.won.entry.AcquiredAt.Sub(before.ExpiresAt)
+			gap = t.won.entry.AcquiredAt.Sub(before.RenewedAt) // the last that is known of who had it
 		}
 	}
 	took := now.Sub(t.began)

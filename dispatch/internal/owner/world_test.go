@@ -281,7 +281,7 @@ func (w *world) process(id string) *process {
 	timing := terms.Timing{}.WithDefaults()
 	p.Loop = owner.New(&owner.Process{
 		ServerID: id, Leases: p.store, Inbox: w.inbox, Temporal: w, Timing: timing,
-		Ready: func(ctx context.Context) error {
+		Fit: func(ctx context.Context, _ inbox.Name) error {
 			select {
 			case <-p.ready:
 				return nil

@@ -42,8 +42,7 @@ type Store interface {
 	run.ReconcileStore
 	workflow.Store
 	project.Store
-	audit.Store
-	WriteAuditOnce(ctx context.Context, e audit.Entry) error
+	auditLog
 	worker.Store
 	Events() *events.Store
 	Tokens() *tokens.Store
@@ -55,6 +54,12 @@ type Store interface {
 	Verdicts() *verdicts.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
+
+// auditLog keeps what changed no row as well.
+type auditLog interface {
+	audit.Store
+	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
 // Opener opens one database, migrated; the store is closed when the test ends. Where a database belongs to one process,
