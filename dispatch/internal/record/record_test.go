@@ -107,6 +107,21 @@ func (j *journal) take(note any) error {
 	return nil
 }
 
+// back has the journal take everything from now on, and returns how often it was asked.
+func (j *journal) back() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fail = 0
+	return j.tries
+}
+
+// taken is what it took so far.
+func (j *journal) taken() []any {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.notes)
+}
+
 func (j *journal) OwnerChanged(_ context.Context, c terms.OwnerChange) error { return j.take(c) }
 func (j *journal) Terminated(_ context.Context, t terms.Termination) error   { return j.take(t) }
 func (j *journal) Evicted(_ context.Context, e terms.Eviction) error         { return j.take(e) }
@@ -185,17 +200,13 @@ func TestAJournalThatWasAwayMissesNothing(t *testing.T) {
 		<-time.After(30 * time.Minute)
 		r.Terminated(ended("r2"), nil)
 		<-time.After(30 * time.Minute)
-		j.mu.Lock()
-		require.Less(t, j.tries, 100, "the pauses grow")
-		j.fail = 0
-		j.mu.Unlock()
-		<-time.After(time.Minute)
-		j.mu.Lock()
-		require.ElementsMatch(t, []any{ended("r1"), ended("r2")}, j.notes)
-		j.mu.Unlock()
+		tries := j.back()
+		require.Less(t, tries, 100, "the pauses grow")
+		<-time.After(2 * time.Minute)
+		require.ElementsMatch(t, []any{ended("r1"), ended("r2")}, j.taken())
 		r.Terminated(ended("r3"), nil)
 		synctest.Wait()
-		require.Len(t, j.notes, 3, "at once again")
+		require.Len(t, j.taken(), 3, "at once again")
 		cancel()
 		<-over
 	})
@@ -217,7 +228,7 @@ func TestANoteThatIsNeverTakenHoldsNoOtherUp(t *testing.T) {
 		<-time.After(time.Hour)
 		r.Terminated(ended("good"), nil)
 		synctest.Wait()
-		require.Equal(t, []any{ended("good")}, j.notes)
+		require.Equal(t, []any{ended("good")}, j.taken())
 		cancel()
 		began := time.Now()
 		<-over
@@ -253,9 +264,7 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		j.mu.Lock()
-		j.fail = 0
-		j.mu.Unlock()
+		j.back()
 		<-time.After(2 * time.Minute)
 		cancel()
 		<-over
