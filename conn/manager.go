@@ -225,18 +225,13 @@ func (m *Manager) Status() Status {
 	case s.State != Closed:
 		s.Statistics.Downtime += now.Sub(v.at)
 	}
-	for _, one := range m.sets.List() {
-		s.Workers = append(s.Workers, one.Status(usable))
-	}
+	s.Workers = m.sets.Status(usable)
 	return s
 }
 
 // Polling tells whether the task queues of a worker set are polled now, over a connection that is up: [WorkerStatus] of one, for those who
 // ask often. It never blocks.
-func (m *Manager) Polling(name string) bool {
-	one := m.sets.Get(name)
-	return one != nil && one.Status(m.view.Load().down == nil).Polling
-}
+func (m *Manager) Polling(name string) bool { return m.sets.Polling(name, m.view.Load().down == nil) }
 
 // publish replaces the view.
 func (m *Manager) publish(known machine.View, g *generation, now time.Time) {

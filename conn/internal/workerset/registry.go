@@ -44,11 +44,20 @@ func (s *Registry) Remove(name string) (*Set, error) {
 	return one, nil
 }
 
-// Get returns the set of a name, nil where there is none.
-func (s *Registry) Get(name string) *Set {
+// Status returns what is known of all sets, by name. up tells whether the connection is.
+func (s *Registry) Status(up bool) (all []Status) {
+	for _, one := range s.List() {
+		all = append(all, one.Status(up))
+	}
+	return all
+}
+
+// Polling tells whether the set of a name polls; one that there is not does not.
+func (s *Registry) Polling(name string, up bool) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[name]
+	one := s.all[name]
+	s.mu.Unlock()
+	return one != nil && one.Status(up).Polling
 }
 
 // List returns all sets by name.
