@@ -19,6 +19,8 @@ const (
 	connMaxIdle        = 5 * time.Minute
 	connMaxLife        = time.Hour
 	statementCacheSize = 256
+	// leastIdle is the least time after which the server ends a transaction that waits for us.
+	leastIdle = 10 * time.Second
 )
 
 // openPostgres makes one pool. Connections are renewed each hour, so that a failed-over or resized cluster is used as
@@ -44,7 +46,7 @@ func (d *DB) openPostgres(o Options) error {
 	if conns <= 0 {
 		conns = defaultConns
 	}
-	d.write = stdlib.OpenDB(*cfg)
+	d.write = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(d.endIdleTransactions))
 	d.write.SetMaxOpenConns(conns)
 	d.write.SetMaxIdleConns(conns)
 	d.write.SetConnMaxIdleTime(connMaxIdle)
@@ -52,6 +54,14 @@ func (d *DB) openPostgres(o Options) error {
 	d.read = d.write
 	d.dial = func(ctx context.Context) (*pgx.Conn, error) { return dialForLock(ctx, cfg) }
 	return nil
+}
+
+// endIdleTransactions has the server end transactions that wait for us for longer than any of ours may take: those of a process that
+// is frozen, which would keep the rows that it has locked from everybody else.
+func (d *DB) endIdleTransactions(ctx context.Context, c *pgx.Conn) error {
+	idle := max(2*d.timeout, leastIdle) //nolint:mnd // twice what a call may take
+	_, err := c.Exec(ctx, fmt.Sprintf(`SET idle_in_transaction_session_timeout = %d`, idle.Milliseconds()))
+	return err
 }
 
 // dialForLock makes a connection that holds a lock. The server finds out within half a minute when this machine is gone,

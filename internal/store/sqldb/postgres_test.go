@@ -49,6 +49,19 @@ func TestPostgresSaysWhatIsWrong(t *testing.T) {
 	requireUnavailable(t, err, "signalbox_none", "create it first")
 }
 
+// TestTransactionsOfTheFrozenEnd: a process that stands still in a transaction keeps nobody out for longer than a call may take twice.
+func TestTransactionsOfTheFrozenEnd(t *testing.T) {
+	t.Parallel()
+	for timeout, want := range map[time.Duration]string{time.Second: "10s", 20 * time.Second: "40s"} {
+		db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t), CallTimeout: timeout})
+		var idle string
+		require.NoError(t, db.Write(t.Context(), "look", func(ctx context.Context, c sqldb.Conn) error {
+			return c.QueryRowContext(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&idle)
+		}))
+		require.Equal(t, want, idle)
+	}
+}
+
 // TestRivalsPart has two transactions lock two rows in opposite order: Postgres gives one of them up, and it is done
 // again.
 func TestRivalsPart(t *testing.T) {
