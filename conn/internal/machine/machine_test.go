@@ -58,6 +58,23 @@ func connectedBy(t *testing.T, set machine.Settings) *script {
 	return c
 }
 
+// attempting is a script whose machine went down by misses of a kind and attempts to connect: as soon as an event says so, or else
+// after its pause.
+func attempting(t *testing.T, set machine.Settings, kind machine.Kind, event machine.Event) *script {
+	t.Helper()
+	c := connectedBy(t, set)
+	c.wait(3*s, machine.Command{Do: machine.Probe})
+	c.miss(kind, machine.Command{})
+	c.wait(s, machine.Command{Do: machine.Check})
+	c.miss(kind, machine.Command{})
+	if event != nil {
+		c.on(event, attempt(1, s, true))
+	} else {
+		c.wait(s, attempt(1, s, true))
+	}
+	return c
+}
+
 // down is a script whose machine went down just now, by an outage that began a second ago.
 func down(t *testing.T, kind machine.Kind) *script {
 	t.Helper()

@@ -33,16 +33,7 @@ func TestTheCurrentClientGoesOnWithoutANewOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := connectedBy(t, tt.settings)
-			c.wait(3*s, machine.Command{Do: machine.Probe})
-			c.miss(tt.kind, machine.Command{})
-			c.wait(s, machine.Command{Do: machine.Check})
-			c.miss(tt.kind, machine.Command{})
-			if tt.event != nil {
-				c.on(tt.event, attempt(1, s, true))
-			} else {
-				c.wait(s, attempt(1, s, true))
-			}
+			c := attempting(t, tt.settings, tt.kind, tt.event)
 			if tt.build != nil {
 				c.on(machine.Checked{Took: ms, Current: true}, machine.Command{Do: machine.Build, Fresh: true, Number: 1})
 				c.is(machine.Down, tt.kind)

@@ -126,17 +126,24 @@ func (j *journal) OwnerChanged(_ context.Context, c terms.OwnerChange) error { r
 func (j *journal) Terminated(_ context.Context, t terms.Termination) error   { return j.take(t) }
 func (j *journal) Evicted(_ context.Context, e terms.Eviction) error         { return j.take(e) }
 
+// running has the journal written, until end is called and what is left was written.
+func running(t *testing.T, r *record.Record) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		r.Run(ctx)
+	}()
+	return func() { cancel(); <-over }
+}
+
 func TestMetricsAndJournal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, j := newMeter(), &journal{}
 		r := record.New(j, m, slog.New(slog.DiscardHandler))
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			r.Run(ctx)
-		}()
+		end := running(t, r)
 		r.Joined(name)
 		r.Active(name, true)
 		r.Active(inbox.Name{Project: "shop", TaskQueue: "other"}, true)
@@ -149,8 +156,7 @@ func TestMetricsAndJournal(t *testing.T) {
 		crashed := terms.Termination{Name: name, Kind: "crashed", RunID: "r"}
 		r.Terminated(crashed, nil)
 		r.Terminated(crashed, errors.New("unavailable"))
-		cancel()
-		<-over
+		end()
 		require.Equal(t, map[string]float64{
 			"dispatcher_takeovers_total{outcome=joined,project=shop}":    1,
 			"dispatcher_takeovers_total{outcome=takeover,project=shop}":  1,
@@ -190,12 +196,7 @@ func TestAJournalThatWasAwayMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{fail: 1 << 30}
 		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			r.Run(ctx)
-		}()
+		end := running(t, r)
 		r.Terminated(ended("r1"), nil)
 		<-time.After(30 * time.Minute)
 		r.Terminated(ended("r2"), nil)
@@ -207,8 +208,7 @@ func TestAJournalThatWasAwayMissesNothing(t *testing.T) {
 		r.Terminated(ended("r3"), nil)
 		synctest.Wait()
 		require.Len(t, j.taken(), 3, "at once again")
-		cancel()
-		<-over
+		end()
 	})
 }
 
@@ -218,20 +218,14 @@ func TestANoteThatIsNeverTakenHoldsNoOtherUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{refuse: ended("bad")}
 		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			r.Run(ctx)
-		}()
+		end := running(t, r)
 		r.Terminated(ended("bad"), nil)
 		<-time.After(time.Hour)
 		r.Terminated(ended("good"), nil)
 		synctest.Wait()
 		require.Equal(t, []any{ended("good")}, j.taken())
-		cancel()
 		began := time.Now()
-		<-over
+		end()
 		require.Less(t, time.Since(began), 10*time.Second)
 	})
 }
@@ -252,12 +246,7 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 		// Of what the journal does not take, it keeps so much beside what waits.
 		j = &journal{fail: 10_000}
 		r = record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		ctx, cancel = context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			r.Run(ctx)
-		}()
+		end := running(t, r)
 		for range 10 {
 			for range 1000 {
 				r.Terminated(ended("r"), nil)
@@ -266,8 +255,7 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 		}
 		j.back()
 		<-time.After(2 * time.Minute)
-		cancel()
-		<-over
+		end()
 		require.Len(t, j.notes, 4096)
 		record.New(nil, newMeter(), slog.New(slog.DiscardHandler)).Terminated(ended("r"), nil)
 	})
