@@ -216,11 +216,15 @@ func freePorts(ctx context.Context, frontend int) (ports portSet, release func()
 		}
 	}
 	ports.frontend = frontend
+	if frontend != 0 {
+		listener, err := listen(ctx, frontend)
+		if err != nil {
+			return portSet{}, nil, err
+		}
+		defer listener.Close() // when all are found, so that no port is found twice
+	}
 	for _, port := range []*int{&ports.frontend, &ports.history, &ports.matching, &ports.worker} {
 		if *port != 0 {
-			if err := vacant(ctx, *port); err != nil {
-				return portSet{}, nil, err
-			}
 			continue
 		}
 		found, claim, err := freeport.Claim(ctx)
@@ -234,16 +238,16 @@ func freePorts(ctx context.Context, frontend int) (ports portSet, release func()
 	return ports, release, nil
 }
 
-// vacant fails when a port is taken.
-func vacant(ctx context.Context, port int) error {
+// listen takes a port, and says what to do where another process has it.
+func listen(ctx context.Context, port int) (net.Listener, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
+		return nil, fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
 			"stop it, or choose another port with --temporal-port (--port for `dev temporal`)", address)
 	case err != nil:
-		return fmt.Errorf("trying port %d for the embedded Temporal: %w", port, err)
+		return nil, fmt.Errorf("trying port %d for the embedded Temporal: %w", port, err)
 	}
-	return listener.Close()
+	return listener, nil
 }
