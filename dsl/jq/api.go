@@ -1,8 +1,12 @@
 package jq
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/guard"
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/pattern"
 )
 
 // Fuel is a budget of compute. One unit is one instruction of the expression machine; functions whose work grows
@@ -13,6 +17,17 @@ type Fuel = guard.Fuel
 
 // Limits caps the values expressions make.
 type Limits = guard.Limits
+
+// Prices say what a budget is charged for.
+type Prices = guard.Prices
+
+// The prices. A budget has those by work unless its field Prices is set.
+const (
+	// ByWork charges for the time and memory that each function takes.
+	ByWork = guard.ByWork
+	// ByInstruction charges mostly for instructions. It is for runs that began so.
+	ByInstruction = guard.ByInstruction
+)
 
 // DefaultFuel is the budget of one evaluation when the caller gives none: a few tenths of a second of work.
 const DefaultFuel = guard.DefaultFuel
@@ -44,3 +59,16 @@ func EncodeJSON(v any) ([]byte, error) { return value.Encode(v) }
 
 // TypeName names a value's type as authors know it: "an object", "a number", "null".
 func TypeName(v any) string { return value.TypeName(v) }
+
+// PatternWeight estimates from above how many instructions a regular expression compiles to, by its text alone.
+func PatternWeight(source string) int64 { return pattern.Weigh(source) }
+
+// Builtins lists the functions that expressions may use, as name/arity in order.
+func Builtins() []string {
+	var out []string
+	for f := range newLibrary(ByWork).functions {
+		out = append(out, fmt.Sprintf("%s/%d", f.name, f.arity))
+	}
+	slices.Sort(out)
+	return out
+}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/itchyny/gojq"
 
@@ -25,7 +26,8 @@ import (
 type Program struct {
 	source string
 	vars   []string
-	code   *gojq.Code
+	// code is what is run, by the prices of the budget: each has guards of its own.
+	code [2]func() (*gojq.Code, *SyntaxError)
 }
 
 // SyntaxError is an expression that does not compile. Offset is the byte in the source at which the trouble was
@@ -41,12 +43,14 @@ func (e *SyntaxError) Error() string { return e.Message }
 
 // Compiler compiles expressions; it holds what all of them share. It is safe for concurrent use.
 type Compiler struct {
-	lib     library
+	libs    [2]library // by guard.Prices
 	options []gojq.CompilerOption
 }
 
 // NewCompiler makes a compiler, which takes about as long as compiling one expression.
-func NewCompiler() *Compiler { return &Compiler{lib: newLibrary(), options: guard.Options()} }
+func NewCompiler() *Compiler {
+	return &Compiler{libs: [2]library{guard.ByWork: newLibrary(guard.ByWork), guard.ByInstruction: newLibrary(guard.ByInstruction)}, options: guard.Options()}
+}
 
 // Compile compiles one expression. Those who compile many share a Compiler.
 func Compile(source string, vars []string) (*Program, error) {
@@ -67,9 +71,23 @@ func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
 	return program, nil
 }
 
-// compile compiles what was parsed from source, or a part of it.
+// compile compiles what was parsed from source, or a part of it. The form for runs of older versions is compiled when one of
+// them first needs it.
 func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Program, *SyntaxError) {
-	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.lib, used: make(map[string]bool)}
+	p := &Program{source: source, vars: slices.Clone(vars)}
+	code, err := c.build(query, source, vars, guard.ByWork)
+	if err != nil {
+		return nil, err
+	}
+	p.code[guard.ByWork] = func() (*gojq.Code, *SyntaxError) { return code, nil }
+	p.code[guard.ByInstruction] = sync.OnceValues(func() (*gojq.Code, *SyntaxError) {
+		return c.build(query, source, p.vars, guard.ByInstruction)
+	})
+	return p, nil
+}
+
+func (c *Compiler) build(query *gojq.Query, source string, vars []string, prices guard.Prices) (*gojq.Code, *SyntaxError) {
+	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.libs[prices], used: make(map[string]bool)}
 	safe := r.query(query)
 	if r.err != nil {
 		return nil, r.err
@@ -87,7 +105,7 @@ func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Pr
 	if err != nil {
 		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
 	}
-	return &Program{source: source, vars: slices.Clone(vars), code: code}, nil
+	return code, nil
 }
 
 func parseError(err error) error {
@@ -113,7 +131,13 @@ func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 	for i, name := range p.vars {
 		values[i] = vars[name]
 	}
-	v, ok := p.code.RunWithContext(guard.Counter{Fuel: fuel}, input, values...).Next()
+	code, broken := p.code[fuel.Prices]()
+	if broken != nil {
+		return nil, fmt.Errorf("evaluate %.200q: %w", p.source, broken)
+	}
+	fuel.Begin(append(slices.Clone(values[:len(p.vars)]), input)...)
+	defer fuel.Begin()
+	v, ok := code.RunWithContext(guard.Counter{Fuel: fuel}, input, values...).Next()
 	if !ok {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package jq_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -256,6 +257,20 @@ func TestEncodeJSON(t *testing.T) {
 	}
 	_, err = jq.EncodeJSON(deep)
 	require.ErrorContains(t, err, "nested deeper")
+}
+
+// TestEncodeText has escapes and bytes that are no UTF-8 at any place; encoding/json reads them back.
+func TestEncodeText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("aäß→𝄞 \"\\/\b\f\n\r\t\x00\x1f\x7f\ufffd"))).Draw(t, "text")
+		text += string(rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "bytes")) + text
+		out, err := jq.EncodeJSON(text)
+		require.NoError(t, err)
+		var back string
+		require.NoError(t, json.Unmarshal(out, &back))
+		require.Equal(t, string([]rune(text)), back, "%q", out)
+	})
 }
 
 func TestNormalize(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/guard"
 )
 
 // library is the list of functions expressions may use. Each is native (the machine's own, harmless at any size),
@@ -13,6 +15,7 @@ import (
 type library struct {
 	functions   map[funcName]libraryEntry
 	definitions map[string]string
+	priced      bool // evaluations charge for work
 }
 
 type libraryEntry struct {
@@ -21,15 +24,24 @@ type libraryEntry struct {
 	definition string
 }
 
-func newLibrary() library {
-	l := library{functions: make(map[funcName]libraryEntry), definitions: make(map[string]string)}
+func newLibrary(prices guard.Prices) library {
+	l := library{functions: make(map[funcName]libraryEntry), definitions: make(map[string]string), priced: prices == guard.ByWork}
 	for arity, names := range natives() {
 		for name := range strings.FieldsSeq(names) {
 			l.functions[funcName{name, arity}] = libraryEntry{native: true}
 		}
 	}
 	l.functions[funcName{"fromjson", 0}] = libraryEntry{guard: "__fromjson"}
-	for _, d := range definitions() {
+	l.define(definitions())
+	if l.priced {
+		l.define(pricedDefinitions())
+	}
+	return l
+}
+
+// define adds definitions; those of the same name and arity take the place of earlier ones.
+func (l library) define(all []definition) {
+	for _, d := range all {
 		head, _, _ := strings.Cut(strings.TrimPrefix(d.source, "def "), ":")
 		name, args, hasArgs := strings.Cut(head, "(")
 		l.definitions[name] = d.source
@@ -41,7 +53,6 @@ func newLibrary() library {
 			l.functions[funcName{d.name, arity}] = libraryEntry{definition: name}
 		}
 	}
-	return l
 }
 
 // natives are the machine's functions whose work and result are bounded by one step or by what the step before made.

@@ -3,6 +3,7 @@ package jq
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -17,6 +18,9 @@ import (
 const (
 	fuelVar   = "$__fuel"
 	updateVar = "$__x"
+	depthVar  = "$__depth"
+	// ownPrefix is put before the names of functions that an expression defines, as they get one parameter more.
+	ownPrefix = "__own_"
 )
 
 // funcName is a function's name and arity, under which expressions find it.
@@ -25,13 +29,27 @@ type funcName struct {
 	arity int
 }
 
+// localFunc is a function that the expression defines, or a parameter of one that is called like a function.
+type localFunc struct {
+	funcName
+	parameter bool
+}
+
 type rewriter struct {
 	source string
-	funcs  []funcName
+	funcs  []localFunc
 	vars   []string
 	lib    library
 	used   map[string]bool // library definitions in use
 	err    *SyntaxError
+
+	// body is one more than the index of the function in funcs whose body is rewritten, 0 outside of all.
+	body int
+	// frames is how many frames are at most between that body's own and the one of the query or term that is rewritten. The
+	// machine makes one for each argument, and finds variables by going through them.
+	frames int
+	// shared reports that the next query needs no frame of its own.
+	shared bool
 }
 
 // scoped runs f and forgets the functions and variables it defines.
@@ -78,6 +96,11 @@ func (r *rewriter) query(q *gojq.Query) *gojq.Query {
 		return q
 	}
 	out := *q
+	if !r.shared {
+		r.frames++
+		defer func() { r.frames-- }()
+	}
+	r.shared = false
 	r.scoped(func() {
 		out.FuncDefs = r.funcDefs(q.FuncDefs)
 		if q.Term != nil {
@@ -90,13 +113,21 @@ func (r *rewriter) query(q *gojq.Query) *gojq.Query {
 	return &out
 }
 
+// same rewrites a query that is evaluated in the same frame as what is around it.
+func (r *rewriter) same(q *gojq.Query) *gojq.Query {
+	r.shared = q != nil
+	return r.query(q)
+}
+
 func (r *rewriter) operator(q, out *gojq.Query) {
 	switch q.Op {
 	case gojq.OpPipe:
-		out.Left = r.query(q.Left)
+		out.Left = r.same(q.Left)
 		out.Patterns = r.patterns(q.Patterns)
-		out.Right = r.query(q.Right)
-	case gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr:
+		out.Right = r.same(q.Right)
+	case gojq.OpComma:
+		out.Left, out.Right = r.same(q.Left), r.same(q.Right)
+	case gojq.OpAlt, gojq.OpAnd, gojq.OpOr:
 		out.Left, out.Right = r.query(q.Left), r.query(q.Right)
 	case gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul,
 		gojq.OpUpdateDiv, gojq.OpUpdateMod, gojq.OpUpdateAlt:
@@ -186,20 +217,56 @@ func (r *rewriter) funcDefs(defs []*gojq.FuncDef) []*gojq.FuncDef {
 	out := make([]*gojq.FuncDef, len(defs))
 	for i, d := range defs {
 		r.reserved(d.Name)
-		r.funcs = append(r.funcs, funcName{d.Name, len(d.Args)})
+		r.funcs = append(r.funcs, localFunc{funcName: funcName{d.Name, len(d.Args)}})
+		outer, frames := r.body, r.frames
 		r.scoped(func() {
+			r.body, r.frames = len(r.funcs), 0
 			for _, a := range d.Args {
 				r.reserved(strings.TrimPrefix(a, "$"))
 				if name, ok := strings.CutPrefix(a, "$"); ok {
 					r.vars = append(r.vars, name)
 					a = name
 				}
-				r.funcs = append(r.funcs, funcName{a, 0})
+				r.funcs = append(r.funcs, localFunc{funcName: funcName{a, 0}, parameter: true})
 			}
-			out[i] = &gojq.FuncDef{Name: d.Name, Args: d.Args, Body: r.query(d.Body)}
+			out[i] = r.definition(d, r.same(d.Body))
 		})
+		r.body, r.frames = outer, frames
 	}
 	return out
+}
+
+// definition is a function with its rewritten body. Where evaluations charge for work it gets its depth as another parameter:
+// the machine finds a variable by going through the frames between it and its use.
+func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
+	if !r.lib.priced {
+		return &gojq.FuncDef{Name: d.Name, Args: d.Args, Body: body}
+	}
+	return &gojq.FuncDef{
+		Name: ownPrefix + d.Name, Args: append([]string{depthVar}, d.Args...),
+		Body: pipe(r.guarded("__call", call(depthVar)), &gojq.Query{Term: paren(body)}),
+	}
+}
+
+// own calls a function that the expression defines, whose index in funcs is given.
+func (r *rewriter) own(at int, args []*gojq.Query) *gojq.Term {
+	f := r.funcs[at]
+	if f.parameter || !r.lib.priced {
+		return call(f.name, args...).Term
+	}
+	added := number(strconv.Itoa(r.frames + 1))
+	depth := &gojq.Query{Left: call(depthVar), Op: gojq.OpAdd, Right: added}
+	switch {
+	case r.body == 0:
+		depth = added
+	case r.body == at+1 && r.frames == 0: // its frame takes the place of the one it is called from
+		depth = call(depthVar)
+	}
+	return call(ownPrefix+f.name, append([]*gojq.Query{depth}, args...)...).Term
+}
+
+func number(n string) *gojq.Query {
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: n}}
 }
 
 func (r *rewriter) reserved(name string) {

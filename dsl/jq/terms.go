@@ -14,7 +14,9 @@ import (
 func (r *rewriter) term(t *gojq.Term) *gojq.Term {
 	head := *t
 	head.SuffixList = nil
+	r.frames += len(t.SuffixList)
 	out := r.head(&head)
+	r.frames -= len(t.SuffixList)
 	for _, s := range t.SuffixList {
 		out = r.suffix(out, s)
 	}
@@ -22,11 +24,20 @@ func (r *rewriter) term(t *gojq.Term) *gojq.Term {
 }
 
 func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
+	if r.lib.priced && s.Optional && !s.Iter && s.Index == nil {
+		// T? is try T, of which what is caught costs
+		return paren(&gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeTry, Try: &gojq.Try{
+			Body: &gojq.Query{Term: t}, Catch: r.caught(nil),
+		}}})
+	}
 	next := &gojq.Suffix{Iter: s.Iter, Optional: s.Optional}
 	if s.Iter || s.Index != nil && s.Index.IsSlice {
 		t = r.touched(t)
 	}
 	if s.Index != nil {
+		if r.lib.priced && !s.Index.IsSlice && !namesMember(s.Index) {
+			t = paren(pipe(&gojq.Query{Term: t}, r.guarded("__subject")))
+		}
 		next.Index = r.index(s.Index)
 	}
 	out := *t
@@ -36,7 +47,19 @@ func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
 
 // touched charges for walking over a term's value. As the guard returns its very input, paths through it stay whole.
 func (r *rewriter) touched(t *gojq.Term) *gojq.Term {
-	return paren(pipe(&gojq.Query{Term: t}, r.guarded("__touch")))
+	touch := "__touch"
+	if r.lib.priced {
+		touch = "__each"
+	}
+	return paren(pipe(&gojq.Query{Term: t}, r.guarded(touch)))
+}
+
+// namesMember tells an index that can only be of an object.
+func namesMember(x *gojq.Index) bool {
+	if x.Name != "" || x.Str != nil {
+		return true
+	}
+	return x.Start != nil && x.Start.Term != nil && x.Start.Term.Type == gojq.TermTypeString && len(x.Start.Term.SuffixList) == 0
 }
 
 func (r *rewriter) index(x *gojq.Index) *gojq.Index {
@@ -76,7 +99,7 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 	case gojq.TermTypeRecurse:
 		return r.libCall("__recurse0").Term
 	case gojq.TermTypeIndex:
-		if t.Index.IsSlice {
+		if t.Index.IsSlice || r.lib.priced && !namesMember(t.Index) {
 			return r.suffix(&gojq.Term{Type: gojq.TermTypeIdentity}, &gojq.Suffix{Index: t.Index})
 		}
 		out.Index = r.index(t.Index)
@@ -91,7 +114,9 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 			r.fail(t.Number, "", "", "a number of %d characters is over the limit of %d", len(t.Number), value.MaxDigits)
 		}
 	case gojq.TermTypeUnary:
+		r.frames++
 		out.Unary = &gojq.Unary{Op: t.Unary.Op, Term: r.term(t.Unary.Term)}
+		r.frames--
 	case gojq.TermTypeFormat:
 		return r.format(t)
 	case gojq.TermTypeString:
@@ -99,7 +124,7 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 			return paren(r.str(t.Str, ""))
 		}
 	case gojq.TermTypeQuery:
-		out.Query = r.query(t.Query)
+		out.Query = r.same(t.Query)
 	default:
 		r.control(t, &out)
 	}
@@ -110,13 +135,13 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 func (r *rewriter) control(t, out *gojq.Term) {
 	switch t.Type {
 	case gojq.TermTypeIf:
-		f := &gojq.If{Cond: r.query(t.If.Cond), Then: r.query(t.If.Then), Else: r.query(t.If.Else)}
+		f := &gojq.If{Cond: r.query(t.If.Cond), Then: r.same(t.If.Then), Else: r.same(t.If.Else)}
 		for _, e := range t.If.Elif {
-			f.Elif = append(f.Elif, &gojq.IfElif{Cond: r.query(e.Cond), Then: r.query(e.Then)})
+			f.Elif = append(f.Elif, &gojq.IfElif{Cond: r.query(e.Cond), Then: r.same(e.Then)})
 		}
 		out.If = f
 	case gojq.TermTypeTry:
-		out.Try = &gojq.Try{Body: r.query(t.Try.Body), Catch: r.query(t.Try.Catch)}
+		out.Try = &gojq.Try{Body: r.query(t.Try.Body), Catch: r.caught(r.query(t.Try.Catch))}
 	case gojq.TermTypeReduce:
 		r.scoped(func() {
 			f := &gojq.Reduce{Query: r.query(t.Reduce.Query), Start: r.query(t.Reduce.Start)}
@@ -134,6 +159,17 @@ func (r *rewriter) control(t, out *gojq.Term) {
 	case gojq.TermTypeLabel:
 		out.Label = &gojq.Label{Ident: t.Label.Ident, Body: r.query(t.Label.Body)}
 	}
+}
+
+// caught charges for the error that a try hands to its handler.
+func (r *rewriter) caught(handler *gojq.Query) *gojq.Query {
+	switch {
+	case !r.lib.priced:
+		return handler
+	case handler == nil:
+		return &gojq.Query{Term: paren(pipe(r.guarded("__caught"), call("empty")))}
+	}
+	return &gojq.Query{Term: paren(pipe(r.guarded("__caught"), &gojq.Query{Term: paren(handler)}))}
 }
 
 func (r *rewriter) object(o *gojq.Object) *gojq.Object {
@@ -186,6 +222,9 @@ func (r *rewriter) formatted(format string) *gojq.Query {
 	if format == "" {
 		format = "@text"
 	}
+	if r.lib.priced {
+		return r.guarded("__shape", &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: format[1:]}}})
+	}
 	return pipe(r.guarded("__deep"), &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFormat, Format: format}})
 }
 
@@ -214,8 +253,10 @@ func (r *rewriter) function(f *gojq.Func) *gojq.Term {
 		args[i] = r.query(a)
 	}
 	name := funcName{f.Name, len(f.Args)}
-	if slices.Contains(r.funcs, name) {
-		return call(f.Name, args...).Term
+	for i, f := range slices.Backward(r.funcs) {
+		if f.funcName == name {
+			return r.own(i, args)
+		}
 	}
 	entry, ok := r.lib.lookup(name)
 	switch {

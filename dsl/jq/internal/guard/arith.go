@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
 )
@@ -26,6 +27,9 @@ func arithmetic(op string) guardFunc {
 		}
 		code, err := native()
 		if err != nil {
+			return nil, err
+		}
+		if err := priceOperands(op, l, r, f); err != nil {
 			return nil, err
 		}
 		if err := checkOperands(op, l, r, f); err != nil {
@@ -56,6 +60,33 @@ func small(op string, l, r any) (any, bool) {
 		return a * b, true
 	}
 	return nil, false
+}
+
+// priceOperands charges for what an operator does beside copying.
+func priceOperands(op string, l, r any, f *Fuel) error {
+	if f.Prices != ByWork {
+		return nil
+	}
+	if err := f.charge(numeric(l) + numeric(r)); err != nil {
+		return err
+	}
+	_, texts := l.(string)
+	separator, also := r.(string)
+	switch list, ok := l.([]any); {
+	case op == "-" && ok:
+		_, err := overlap(list, []any{r}, f)
+		return err
+	case op == "/" && texts && also:
+		s, _ := l.(string)
+		return f.parts(s, separator)
+	case op == "*" && container(l) && container(r):
+		if _, err := f.deep(l); err != nil {
+			return err
+		}
+		_, err := f.deep(r)
+		return err
+	}
+	return nil
 }
 
 func checkOperands(op string, l, r any, f *Fuel) error {
@@ -120,7 +151,22 @@ func bits(v any) int {
 func comparison(holds func(int) bool) guardFunc {
 	return func(_ any, args []any, f *Fuel) (any, error) {
 		l, r := args[0], args[1]
+		if f.Prices == ByWork && !container(l) && !container(r) {
+			if err := f.charge(int64(min(length(l), length(r)))/512 + numeric(l) + numeric(r)); err != nil {
+				return nil, err
+			}
+		}
 		if container(l) && container(r) {
+			for _, v := range args[:2] {
+				if f.Prices != ByWork {
+					break
+				}
+				g := &gauge{limits: f.Limits} // the machine sorts the keys of both sides
+				g.walk(v, 0)
+				if err := f.charge(g.nodes + g.sorting); err != nil {
+					return nil, err
+				}
+			}
 			for _, v := range args[:2] {
 				if _, err := f.deep(v); err != nil {
 					return nil, err
@@ -193,7 +239,14 @@ func weave(v any, args []any, f *Fuel) (any, error) {
 		return nil, fmt.Errorf("cannot search in %s: not a string", gojq.Preview(v))
 	}
 	replacements, replace := args[1].([]any)
-	pieces, err := cut(text, matches)
+	take := cut
+	if f.Prices == ByWork {
+		take = slice
+		if err := f.charge(int64(len(text))/16 + int64(len(matches))); err != nil {
+			return nil, err
+		}
+	}
+	pieces, err := take(text, matches)
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +276,36 @@ func weave(v any, args []any, f *Fuel) (any, error) {
 		}
 	}
 	return string(out), nil
+}
+
+// slice is cut without a copy of the text.
+func slice(text string, matches []any) ([]any, error) {
+	pieces := make([]any, 0, len(matches)+1)
+	at, last := 0, 0 // bytes and characters up to the end of the last match
+	forward := func(characters int) (string, bool) {
+		from := at
+		for ; characters > 0 && at < len(text); characters-- {
+			_, size := utf8.DecodeRuneInString(text[at:])
+			at += size
+		}
+		return text[from:at], characters == 0
+	}
+	for _, m := range matches {
+		match, _ := m.(map[string]any)
+		offset, ok := gojq.ToInt(match["offset"])
+		n, also := gojq.ToInt(match["length"])
+		if !ok || !also || offset < last {
+			return nil, fmt.Errorf("matches overlap")
+		}
+		piece, whole := forward(offset - last)
+		_, inside := forward(n)
+		if !whole || !inside {
+			return nil, fmt.Errorf("matches overlap")
+		}
+		pieces = append(pieces, piece)
+		last = offset + n
+	}
+	return append(pieces, text[at:]), nil
 }
 
 // cut gives the pieces of a text between matches, whose places count characters.

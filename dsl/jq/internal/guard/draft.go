@@ -54,6 +54,11 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, slice := p.(map[string]any); slice && f.Prices == ByWork {
+			if err := f.charge(int64(length(next)) / 4); err != nil {
+				return nil, err
+			}
+		}
 		cur = next
 	}
 	d.disown(cur)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/pattern"
 )
 
 // DefaultFuel is the budget of one evaluation when the caller gives none: a few tenths of a second of work.
@@ -23,9 +25,16 @@ const ErrFuel = Err("expression used up its compute budget")
 // of units, on any machine. A Fuel may be shared by several evaluations in a row; it is not safe for concurrent use.
 type Fuel struct {
 	Limits Limits // caps on values; set before use
+	Prices Prices // what is charged for; set before use
 
 	limit, used int64
 	closed      chan struct{}
+
+	patterns map[string]*pattern.Pattern // compiled in this evaluation
+	roots    []any                       // values whose largest object and text are not known yet
+	widest   int                         // keys of the largest object that is known
+	longest  int64                       // bytes of the longest text that is known
+	deepest  int64                       // what an instruction costs more because of the depth of calls
 }
 
 // NewFuel returns a budget of limit units.
@@ -33,6 +42,11 @@ func NewFuel(limit int64) *Fuel {
 	closed := make(chan struct{})
 	close(closed)
 	return &Fuel{Limits: DefaultLimits(), limit: limit, closed: closed}
+}
+
+// Begin notes the values that an evaluation starts with. It forgets what the one before left.
+func (f *Fuel) Begin(values ...any) {
+	f.patterns, f.roots, f.widest, f.longest, f.deepest = nil, values, 0, 0, 0
 }
 
 // Used tells how many units were spent so far; never more than the limit.
@@ -71,7 +85,7 @@ func (c Counter) Value(any) any { return nil }
 
 // Done implements [context.Context]: being asked is what costs fuel.
 func (c Counter) Done() <-chan struct{} {
-	if c.charge(1) != nil {
+	if c.charge(1+c.deepest) != nil {
 		return c.closed
 	}
 	return nil

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -14,6 +15,9 @@ import (
 
 // guardFunc is one of our functions inside the machine: it gets its input, its arguments and the budget.
 type guardFunc func(v any, args []any, f *Fuel) (any, error)
+
+// arities is how many numbers of arguments guards and pricedGuards list: none to three.
+const arities = 4
 
 // guards lists our functions by the number of their arguments, the budget not counted.
 func guards() []map[string]guardFunc {
@@ -30,13 +34,15 @@ func guards() []map[string]guardFunc {
 			"__gt": comparison(func(c int) bool { return c > 0 }), "__ge": comparison(func(c int) bool { return c >= 0 }),
 			"__regex": regex, "__weave": weave, "__put": put,
 		},
+		{},
 	}
 }
 
 // Options makes the machine know our functions.
 func Options() []gojq.CompilerOption {
 	var out []gojq.CompilerOption
-	for arity, byName := range guards() {
+	for arity, byName := range slices.Concat(guards(), pricedGuards()) {
+		arity %= arities
 		for name, g := range byName {
 			out = append(out, gojq.WithFunction(name, arity+1, arity+1, func(v any, args []any) any {
 				f, ok := args[len(args)-1].(*Fuel)

@@ -38,8 +38,13 @@ type gauge struct {
 	limits Limits
 	nodes  int64
 	bytes  int64
-	err    error
-	raw    bool // holds numbers as text, NaN or infinities, which values of ours do not
+	widest int // keys of the largest object
+	// longest is the bytes of the longest text.
+	longest int64
+	// sorting is the price of sorting the keys of the objects.
+	sorting int64
+	err     error
+	raw     bool // holds numbers as text, NaN or infinities, which values of ours do not
 }
 
 func (g *gauge) walk(v any, depth int) {
@@ -48,6 +53,7 @@ func (g *gauge) walk(v any, depth int) {
 	switch v := v.(type) {
 	case string:
 		g.bytes += int64(len(v))
+		g.longest = max(g.longest, int64(len(v)))
 	case json.Number:
 		g.bytes += int64(len(v))
 		g.raw = true
@@ -63,6 +69,8 @@ func (g *gauge) walk(v any, depth int) {
 			g.walk(e, depth+1)
 		}
 	case map[string]any:
+		g.widest = max(g.widest, len(v))
+		g.sorting += int64(len(v)) * logarithm(len(v)) / 2
 		for k, e := range v {
 			if !g.ok(depth) {
 				return
@@ -81,6 +89,9 @@ func (g *gauge) ok(depth int) bool {
 	}
 	return g.err == nil
 }
+
+// text is how many bytes of text were in it.
+func (g *gauge) text() int64 { return g.bytes - g.nodes*nodeBytes }
 
 // cost is the fuel for one pass over what was measured.
 func (g *gauge) cost() int64 { return 1 + g.nodes/2 + g.bytes/64 }
@@ -136,12 +147,20 @@ func (f *Fuel) fits(v any, n int) error {
 		if int64(n) > f.Limits.Bytes {
 			return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
 		}
+		f.longest = max(f.longest, int64(n))
 		return f.charge(int64(n) / 64)
 	case []any, map[string]any:
 		if n > f.Limits.Items {
 			return sizeError("%d items, the limit is %d", n, f.Limits.Items)
 		}
-		return f.charge(int64(n) / 4)
+		if f.Prices == ByInstruction {
+			return f.charge(int64(n) / 4)
+		}
+		if _, object := v.(map[string]any); object {
+			f.widest = max(f.widest, n)
+			return f.charge(4 * int64(n)) // each key is hashed and stored anew
+		}
+		return f.charge(int64(n) / 3)
 	}
 	return nil
 }
