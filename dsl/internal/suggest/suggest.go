@@ -21,6 +21,15 @@ func Name(name string, candidates []string) string {
 
 // Closest suggests the candidate that looks like a mistyped name, "" where none does.
 func Closest(name string, candidates []string) string {
+	best := Nearest(name, candidates)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", best)
+}
+
+// Nearest is the candidate that looks like a mistyped name, "" where none does.
+func Nearest(name string, candidates []string) string {
 	best, distance := "", len(name)/3+2
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(name), strings.ToLower(c))
@@ -28,10 +37,7 @@ func Closest(name string, candidates []string) string {
 			best, distance = c, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", best)
+	return best
 }
 
 // editDistance counts the letters to insert, delete, replace or swap to get from a to b. Long names are cut, as no

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,6 +35,26 @@ func (r *jsonReader) result(n *Node) (*Node, []Fault, bool) {
 		n = nil
 	}
 	return n, r.faults, true
+}
+
+// trailingComma finds the first comma before a closing bracket, in a text that is JSON up to there.
+func trailingComma(source []byte) []Fault {
+	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' {
+		return nil
+	}
+	var text json.RawMessage
+	broken, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(source, &text))
+	if !ok || broken.Offset < 1 || !strings.ContainsRune("]}", rune(source[broken.Offset-1])) {
+		return nil
+	}
+	before := bytes.TrimRight(source[:broken.Offset-1], " \t\r\n")
+	if !bytes.HasSuffix(before, []byte(",")) {
+		return nil
+	}
+	return []Fault{{
+		Kind: TrailingComma, Pos: position(source, len(before)-1), Suggestion: "remove the comma",
+		Message: "JSON has no comma before a closing bracket: the document is read as YAML, and other programs will refuse it",
+	}}
 }
 
 // place moves to the start of the next token and gives its position.

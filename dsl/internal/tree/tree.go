@@ -92,7 +92,8 @@ const (
 	Syntax FaultKind = iota
 	Limit
 	DuplicateKey
-	NotJSON // a value or key JSON cannot hold
+	NotJSON       // a value or key JSON cannot hold
+	TrailingComma // JSON but for a comma, which YAML allows: the text means what it seems to
 )
 
 // Fault is one thing wrong with a text. Pointer is the JSON pointer of the value concerned.
@@ -113,7 +114,8 @@ type Limits struct {
 }
 
 // Parse reads one document. The tree is nil when a fault is serious enough that nothing can be said about the rest;
-// duplicate keys and values that are not JSON leave a tree (with the first value, or null) for further checks.
+// duplicate keys and values that are not JSON leave a tree (with the first value, or null) for further checks, and so does a trailing
+// comma.
 func Parse(source []byte, limits Limits) (*Node, []Fault) {
 	if len(source) > limits.Bytes {
 		return nil, []Fault{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
@@ -121,7 +123,11 @@ func Parse(source []byte, limits Limits) (*Node, []Fault) {
 	if n, faults, ok := parseJSON(source, limits); ok {
 		return n, faults
 	}
-	return parseYAML(source, limits)
+	n, faults := parseYAML(source, limits)
+	if n != nil {
+		faults = append(faults, trailingComma(source)...)
+	}
+	return n, faults
 }
 
 const maxDigits = 1024

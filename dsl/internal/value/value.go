@@ -251,34 +251,44 @@ func appendFloat(b []byte, f float64) ([]byte, error) {
 	return strconv.AppendFloat(b, f, 'e', -1, 64), nil
 }
 
+// appendString copies what needs no escape in pieces as long as possible: texts of megabytes are common.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	b = append(b, '"')
+	b = append(slices.Grow(b, len(s)+2), '"') //nolint:mnd // the quotes
+	plain := 0                                // from where on nothing was copied yet
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			i++
-			switch {
-			case c == '"' || c == '\\':
+			if c >= 0x20 && c != '"' && c != '\\' && c != 0x7f {
+				continue
+			}
+			b = append(b, s[plain:i-1]...)
+			plain = i
+			switch c {
+			case '"', '\\':
 				b = append(b, '\\', c)
-			case c == '\n':
+			case '\n':
 				b = append(b, '\\', 'n')
-			case c == '\r':
+			case '\r':
 				b = append(b, '\\', 'r')
-			case c == '\t':
+			case '\t':
 				b = append(b, '\\', 't')
-			case c < 0x20 || c == 0x7f:
-				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 			default:
-				b = append(b, c)
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 			}
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		b = utf8.AppendRune(b, r)
 		i += n
+		if r != utf8.RuneError || n > 1 {
+			continue
+		}
+		b = append(b, s[plain:i-n]...)
+		b = utf8.AppendRune(b, r)
+		plain = i
 	}
-	return append(b, '"')
+	return append(append(b, s[plain:]...), '"')
 }
 
 // SortedKeys gives the keys of an object in order.
