@@ -20,6 +20,18 @@ const (
 	AuthOIDC   AuthScheme = "oidc"
 )
 
+// HTTP is the scheme that the call's header Authorization has.
+func (s AuthScheme) HTTP() string {
+	switch s {
+	case AuthBasic:
+		return "Basic"
+	case AuthDigest:
+		return "Digest"
+	case AuthBearer, AuthOAuth2, AuthOIDC:
+	}
+	return "Bearer"
+}
+
 // Authentication is how a call proves who it is: by Scheme, with the properties that the specification names for it. They are
 // given inline as an object of expressions, or by a secret that is a JSON object of them.
 type Authentication struct {

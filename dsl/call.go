@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
@@ -11,11 +12,16 @@ import (
 func (p *parser) callTask(task value, c taskContext) Body {
 	v, _ := task.member("call")
 	name := p.text(v, "call")
+	unsupported := []string{"asyncapi", "grpc", "openapi", "a2a", "mcp"}
+	kind := strings.ToLower(strings.TrimSpace(name))
 	switch {
 	case v.node.Kind != tree.String:
 		return nil
-	case slices.Contains([]string{"asyncapi", "grpc", "openapi", "a2a", "mcp"}, name):
+	case slices.Contains(unsupported, name):
 		p.unsupported(v, fmt.Sprintf("the call of kind %q", name))
+		return nil
+	case name != kind && slices.Contains(append(unsupported, "http"), kind) && !slices.Contains(p.functions, name):
+		p.report(CodeValue, v, "write "+kind, "there is no call of kind %q", name)
 		return nil
 	case name != "http":
 		p.unsupported(v, fmt.Sprintf("the call of the function %q", name))

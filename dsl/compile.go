@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/duration"
+	"github.com/signalbox-dev/signalbox/dsl/internal/lint"
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
@@ -22,7 +24,8 @@ func (p *parser) expr(v value, what string, vars []string) *Expr {
 // wrapped reads a string that must be an expression in ${ }.
 func (p *parser) wrapped(v value, what string, vars []string) *Expr {
 	if !p.isExpression(v, vars) {
-		p.report(CodeExpression, v, fmt.Sprintf("write it as ${ %s }", strings.TrimSpace(v.node.Text)), "%s must be an expression in ${ }", what)
+		inner, _ := unwrap(v.node.Text)
+		p.report(CodeExpression, v, fmt.Sprintf("write it as ${ %s }", strings.TrimSpace(inner)), "%s must be an expression in ${ }", what)
 		return nil
 	}
 	return p.compile(v, vars)
@@ -44,7 +47,13 @@ func (p *parser) isExpression(v value, vars []string) bool {
 }
 
 func (p *parser) compile(v value, vars []string) *Expr {
-	source, _ := unwrap(v.node.Text)
+	source, whole := unwrap(v.node.Text)
+	if !whole && strings.HasPrefix(strings.TrimSpace(v.node.Text), "${") {
+		p.warn(CodeLiteral, v, Pos{}, "add the }", "${ is not closed: the expression is read as if it were, and other engines may refuse it")
+	}
+	if !p.stored && lint.NamesCredentials(source) {
+		p.report(CodeSecret, v, "send the credentials by the authentication of the endpoint", "the parameter of $authorization is a secret, no expression sees it; $authorization.scheme can be used")
+	}
 	program, err := p.jq.Compile(source, vars)
 	switch {
 	case err != nil && p.taking && namesSecrets(err):
@@ -63,7 +72,7 @@ func namesSecrets(err error) bool {
 }
 
 func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
-	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + err.Error()}
+	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Plainly(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		problem.Suggestion = se.Suggestion
 		if se.Offset >= 0 {
@@ -81,6 +90,12 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 			if len(vars) == 0 {
 				problem.Suggestion = "only the event can be seen here; what a run knows goes into correlate, as expect"
 			}
+		}
+	}
+	if strings.Contains(source, "${") {
+		if expression, ok := lint.Interpolated(v.node.Text, p.compiles(vars)); ok {
+			problem.Pos, problem.Message = v.pos(), "${ } must be around a whole text, which has one expression"
+			problem.Suggestion = "write " + expression
 		}
 	}
 	p.add(problem)
@@ -125,6 +140,7 @@ func (p *parser) template(v value, vars []string) *Template {
 			t.array[i] = p.template(v.item(i), vars)
 		}
 	default:
+		p.checkText(v, vars)
 		t.literal = v.node.Scalar
 	}
 	return t.folded()
@@ -249,7 +265,7 @@ func (p *parser) duration(v value, vars []string) *Duration {
 	var err error
 	switch v.node.Kind {
 	case tree.String, tree.Object:
-		if d.fixed, err = durationOf(v.node.Value()); err != nil {
+		if d.fixed, err = duration.Of(v.node.Value()); err != nil {
 			p.report(CodeValue, v, "", "%v", err)
 		}
 	default:

@@ -25,6 +25,9 @@ const (
 // reusable parts, then the tasks that refer to them.
 func (p *parser) document(root value) *Document {
 	d := &Document{Evaluate: Evaluate{Language: "jq"}}
+	if p.olderLanguage(root) {
+		return d
+	}
 	if v, ok := root.member("evaluate"); ok {
 		p.evaluate(v, &d.Evaluate)
 	}
@@ -44,6 +47,7 @@ func (p *parser) document(root value) *Document {
 		{"evaluate", false, func(value) {}},
 	})
 	d.Use = p.finishUse()
+	p.finishErrorFilters()
 	d.Definition = root.node.Value()
 	canonical, err := jq.EncodeJSON(d.Definition)
 	if err != nil {
@@ -75,14 +79,37 @@ func (p *parser) semver(v value, what string) string {
 	return s
 }
 
-// dslVersion accepts the versions whose documents mean what this package takes them for: all of 1.0, no drafts.
+// dslVersion accepts the versions whose documents mean what this package takes them for: all of 1.0. Pre-releases are read as the
+// release, which refuses what it has changed since.
 func (p *parser) dslVersion(v value) string {
+	const suggestion = `write dsl: "1.0.3"`
 	before := len(p.problems)
 	s := p.semver(v, "the version of the language")
-	if len(p.problems) == before && (!strings.HasPrefix(s, "1.0.") || strings.ContainsAny(s, "-")) {
-		p.report(CodeUnsupported, v, `write dsl: "1.0.3"`, "version %q of the language is not supported, 1.0.x is", s)
+	release, _, _ := strings.Cut(s, "+")
+	switch {
+	case len(p.problems) > before:
+	case !strings.HasPrefix(s, "1.0."):
+		p.report(CodeUnsupported, v, suggestion, "version %q of the language is not supported, 1.0.x is", s)
+	case strings.Contains(release, "-"):
+		p.warn(CodePreRelease, v, Pos{}, suggestion, "version %q of the language is a pre-release, it is read as 1.0", s)
 	}
 	return s
+}
+
+// olderLanguage recognises a document of the language before 1.0, which has another structure, and reports only that.
+func (p *parser) olderLanguage(root value) bool {
+	states, machine := root.member("states")
+	version, versioned := root.member("specVersion")
+	_, headed := root.member("document")
+	if headed || !versioned && (!machine || states.node.Kind != tree.Array) {
+		return false
+	}
+	at, which := root, "before 1.0"
+	if versioned {
+		at, which = version, fmt.Sprintf("%q", version.node.Text)
+	}
+	p.report(CodeUnsupported, at, "write it anew for 1.0, with document and do", "this is a document of version %s of the language, which has another structure: 1.0.x is supported", which)
+	return true
 }
 
 func (p *parser) name(v value, what string) string {
@@ -148,6 +175,11 @@ func (p *parser) collectUse(v value) {
 			f.read = func(v value) { p.use[s.key] = p.entries(v, "use."+s.key) }
 		}
 		fs = append(fs, f)
+	}
+	if functions, ok := v.member("functions"); ok {
+		for _, m := range functions.node.Members {
+			p.functions = append(p.functions, m.Key)
+		}
 	}
 	p.object(v, "use", fs)
 }

@@ -61,7 +61,7 @@ do:
   - choose:
       switch:
         - yes: {when: .x, then: loop}
-        - no: {then: end}
+        - no: {then: both}
   - both:
       if: .y
       fork: {compete: true, branches: [{l: {wait: {days: 1, milliseconds: 5}}}, {r: {set: {a: 1}}}]}
@@ -237,10 +237,10 @@ func TestEncodings(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	t.Parallel()
-	set := body[*dsl.Set](t, "set:\n  expr: ' ${ .x } '\n  text: a ${ .x } b\n  list: [1, '${ .x + 1 }', {deep: '${ $input }'}]\n  none: null")
+	set := body[*dsl.Set](t, "set:\n  expr: ' ${ .x } '\n  text: a {{ .x }} b\n  list: [1, '${ .x + 1 }', {deep: '${ $input }'}]\n  none: null")
 	got, err := set.Value.Eval(map[string]any{"x": 1}, map[string]any{"input": "i"}, nil)
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"expr": 1, "text": "a ${ .x } b", "list": []any{1, 2, map[string]any{"deep": "i"}}, "none": nil}, got)
+	require.Equal(t, map[string]any{"expr": 1, "text": "a {{ .x }} b", "list": []any{1, 2, map[string]any{"deep": "i"}}, "none": nil}, got)
 	_, static := set.Value.Static()
 	require.False(t, static)
 	whole := body[*dsl.Set](t, "set: ${ [.x] }")

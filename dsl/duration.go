@@ -2,12 +2,9 @@ package dsl
 
 import (
 	"fmt"
-	"math"
-	"math/big"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/duration"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -29,7 +26,7 @@ func (d *Duration) Eval(input any, vars map[string]any, fuel *jq.Fuel) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	length, err := durationOf(v)
+	length, err := duration.Of(v)
 	if err != nil {
 		return 0, fmt.Errorf("evaluate %q as a duration: %w", d.expr.Source, err)
 	}
@@ -38,100 +35,3 @@ func (d *Duration) Eval(input any, vars map[string]any, fuel *jq.Fuel) (time.Dur
 
 // Fixed gives the length of a duration that needs no evaluation.
 func (d *Duration) Fixed() (time.Duration, bool) { return d.fixed, d.expr == nil }
-
-func durationOf(v any) (time.Duration, error) {
-	switch v := v.(type) {
-	case string:
-		return parseISODuration(v)
-	case map[string]any:
-		return inlineDuration(v)
-	}
-	return 0, fmt.Errorf("want an ISO 8601 duration or an object of days, hours, minutes, seconds and milliseconds, got %s", jq.TypeName(v))
-}
-
-// unit is one member of an inline duration.
-type unit struct {
-	name   string
-	length time.Duration
-}
-
-func durationUnits() []unit {
-	return []unit{
-		{"days", 24 * time.Hour}, {"hours", time.Hour}, {"minutes", time.Minute},
-		{"seconds", time.Second}, {"milliseconds", time.Millisecond},
-	}
-}
-
-func inlineDuration(m map[string]any) (time.Duration, error) {
-	if len(m) == 0 {
-		return 0, fmt.Errorf("a duration needs at least one of days, hours, minutes, seconds and milliseconds")
-	}
-	units := durationUnits()
-	for key := range m {
-		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == key }) {
-			return 0, fmt.Errorf("a duration has no %q", key)
-		}
-	}
-	total := new(big.Float).SetPrec(128)
-	for _, u := range units {
-		v, ok := m[u.name]
-		if !ok {
-			continue
-		}
-		n, ok := v.(int)
-		if f, isFloat := v.(float64); isFloat && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-			n, ok = int(f), true
-		}
-		if !ok {
-			return 0, fmt.Errorf("%s must be an integer, got %v", u.name, v)
-		}
-		if n < 0 {
-			return 0, fmt.Errorf("%s must not be negative, got %d", u.name, n)
-		}
-		addTime(total, new(big.Float).SetInt64(int64(n)), u.length)
-	}
-	return nanoseconds(total)
-}
-
-func addTime(total, n *big.Float, length time.Duration) {
-	total.Add(total, new(big.Float).SetPrec(128).Mul(n, new(big.Float).SetInt64(int64(length))))
-}
-
-func nanoseconds(total *big.Float) (time.Duration, error) {
-	n, _ := total.Int64()
-	if n == math.MaxInt64 {
-		return 0, fmt.Errorf("the duration is over the limit of 292 years")
-	}
-	return time.Duration(n), nil
-}
-
-// parseISODuration reads an ISO 8601 duration. Like the specification's schema it allows a fraction in any part.
-func parseISODuration(s string) (time.Duration, error) {
-	const maxLength, precision, day = 128, 128, 24 * time.Hour
-	bad := fmt.Errorf("%.40q is not an ISO 8601 duration such as PT30S or P1DT12H", s)
-	rest, ok := strings.CutPrefix(s, "P")
-	if !ok || rest == "" || len(s) > maxLength {
-		return 0, bad
-	}
-	units := []unit{{"Y", 365 * day}, {"M", 30 * day}, {"W", 7 * day}, {"D", day}}
-	total, inTime := new(big.Float).SetPrec(precision), false
-	for rest != "" {
-		if !inTime && rest[0] == 'T' && len(rest) > 1 {
-			inTime, rest = true, rest[1:]
-			units = []unit{{"H", time.Hour}, {"M", time.Minute}, {"S", time.Second}}
-		}
-		end := strings.IndexFunc(rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
-		if end <= 0 {
-			return 0, bad
-		}
-		i := slices.IndexFunc(units, func(u unit) bool { return u.name == rest[end:end+1] })
-		n, ok := new(big.Float).SetPrec(precision).SetString(rest[:end])
-		if i < 0 || !ok || rest[0] == '.' || rest[end-1] == '.' {
-			return 0, bad
-		}
-		addTime(total, n, units[i].length)
-		units, rest = units[i+1:], rest[end+1:]
-	}
-	// half a nanosecond up, so that 0.1 S is 100 ms in spite of binary fractions
-	return nanoseconds(total.Add(total, big.NewFloat(0.5)))
-}

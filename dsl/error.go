@@ -19,8 +19,13 @@ const (
 	ErrorTypeRuntime        = errorTypeBase + "runtime"
 )
 
+// standardErrors are the names of the standard errors: the last parts of their types.
+func standardErrors() []string {
+	return []string{"configuration", "validation", "expression", "authentication", "authorization", "timeout", "communication", "runtime"}
+}
+
 // Error is an error of a run as Problem Details (RFC 7807) describe it. Instance is the JSON pointer of the task
-// that raised it. All five members are always written.
+// that raised it. Title and Detail are empty where the error states none.
 type Error struct {
 	Type     string `json:"type"`
 	Status   int    `json:"status"`

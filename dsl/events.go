@@ -44,6 +44,7 @@ type EventFilter struct {
 	Correlate []Correlation // by name
 	Pos       Pos
 	matcher   *eventfilter.Matcher
+	literal   *EventFilter // the filter without patterns; nil where it has none
 }
 
 // Correlation is a key by which events belong together. A nil Expect takes the value of the first event.
@@ -71,6 +72,21 @@ func (*Listen) Kind() Kind { return KindListen }
 
 // Kind implements Body.
 func (*Emit) Kind() Kind { return KindEmit }
+
+// Literally is the consumption with filters that compare all texts as they are, as they did before texts could be patterns.
+func (c Consumption) Literally() Consumption {
+	c.Filters = slices.Clone(c.Filters)
+	for i, f := range c.Filters {
+		if f.literal != nil {
+			c.Filters[i] = f.literal
+		}
+	}
+	if c.UntilEvents != nil {
+		until := c.UntilEvents.Literally()
+		c.UntilEvents = &until
+	}
+	return c
+}
 
 // Matcher is the filter ready to match, with what its correlation keys must be.
 func (f *EventFilter) Matcher(expect map[string]any) *eventfilter.Matcher {

@@ -162,6 +162,7 @@ func (p *parser) errorDef(v value, vars []string) *ErrorDef {
 	p.object(v, "an error", fields{
 		{"type", true, func(v value) {
 			str(&def.Type, "the type of an error")(v)
+			p.errors.raised = append(p.errors.raised, def.Type)
 			p.literalURI(v, def.Type, "the type of an error")
 		}},
 		{"status", true, func(v value) { def.Status = p.integer(v, "the status of an error") }},

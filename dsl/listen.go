@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/internal/lint"
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/internal/uritemplate"
@@ -102,8 +103,9 @@ func (p *parser) eventFilters(v value, vars []string, what string) []*EventFilte
 // eventFilter reads one filter. vars are what correlate.*.expect may use, nil where it must be constant.
 func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	f := &EventFilter{Pos: v.pos()}
+	var literal map[string]eventfilter.Value
 	p.object(v, "an event filter", fields{
-		{"with", true, func(v value) { f.With = p.eventPattern(v) }},
+		{"with", true, func(v value) { f.With, literal = p.eventPattern(v) }},
 		{"correlate", false, func(v value) { f.Correlate = p.correlations(v, vars) }},
 	})
 	stored := eventfilter.Filter{With: f.With, Correlate: map[string]eventfilter.Key{}}
@@ -112,6 +114,11 @@ func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	}
 	// What does not compile has been reported where it stands.
 	f.matcher, _ = eventfilter.Compile(stored, p.jq)
+	if literal != nil {
+		stored.With = literal
+		f.literal = &EventFilter{With: literal, Correlate: f.Correlate, Pos: f.Pos}
+		f.literal.matcher, _ = eventfilter.Compile(stored, p.jq)
+	}
 	return f
 }
 
@@ -145,23 +152,51 @@ func (p *parser) expectation(v value, vars []string) *Template {
 			"there is no run yet whose data expect could be evaluated on")
 		return nil
 	}
+	p.checkPath(v, vars, "expect is compared as the text %q")
 	return p.template(v, vars)
 }
 
-// eventPattern reads what a filter's event must have.
-func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
-	out := map[string]eventfilter.Value{}
+// eventPattern reads what a filter's event must have. literal is the same without patterns, nil where there are none.
+func (p *parser) eventPattern(v value) (out, literal map[string]eventfilter.Value) {
+	out = map[string]eventfilter.Value{}
+	plain := map[string]eventfilter.Value{}
 	p.eventAttributes(v, "with", func(name string, v value) {
 		if literal := p.isLiteral(v); literal && isURIAttribute(name) && strings.ContainsAny(v.node.Text, "{}") {
 			p.report(CodeValue, v, "write an expression, for example ${ startswith(\"https://example.com/\") }",
 				"a filter compares the %s as it is, it cannot be a URI template", name)
 		}
-		out[name] = p.eventValue(v)
+		p.checkAttribute(name, v)
+		plain[name] = p.eventValue(v)
+		out[name] = plain[name]
+		if pattern, ok := p.pattern(name, v); ok {
+			out[name] = eventfilter.Value{Expr: pattern}
+			literal = plain
+		}
 	})
 	if v.node.Kind == tree.Object && len(v.node.Members) == 0 {
 		p.report(CodeValue, v, "any: [] takes every event", "the with of an event filter must not be empty")
 	}
-	return out
+	return out, literal
+}
+
+// pattern is the expression for an attribute whose text is a regular expression. One that does not compile, or that is over a limit, is
+// compared as it is.
+func (p *parser) pattern(name string, v value) (string, bool) {
+	if !p.isLiteral(v) || name == "data" || name == "time" {
+		return "", false
+	}
+	source, ok := lint.Pattern(v.node.Text)
+	if !ok {
+		return "", false
+	}
+	program, err := p.jq.Compile(source, nil)
+	if err == nil {
+		_, err = program.Run("", nil, jq.NewFuel(eventfilter.Fuel))
+	}
+	if err != nil {
+		p.warn(CodeLiteral, v, Pos{}, "correct the expression, or write ${ . == \"…\" }", "%q is no regular expression that can be used: it is compared as it is", v.node.Text)
+	}
+	return source, err == nil
 }
 
 func (p *parser) isLiteral(v value) bool {
@@ -180,6 +215,9 @@ func (p *parser) eventValue(v value) eventfilter.Value {
 			members[m.Key] = p.eventValue(v.child(m))
 		}
 		return eventfilter.Value{Members: members}
+	}
+	if v.node.Kind == tree.String {
+		p.checkPath(v, nil, "an event filter compares with the text %q as it is")
 	}
 	if _, static := p.template(v, nil).Static(); !static {
 		p.report(CodeValue, v, "write the whole array as one expression", "an array in a filter is compared as it is, it cannot hold expressions")

@@ -71,16 +71,19 @@ func capped(ps Problems, limit int) Problems {
 
 // parser collects problems while it turns a tree into a document.
 type parser struct {
-	limits   Limits
-	jq       *jq.Compiler
-	lines    [][]byte
-	problems Problems
-	loose    bool
-	stored   bool                            // it was published, perhaps by a release that allowed more
-	use      map[string]map[string]*reusable // by section of use, then by name
-	declared []DeclaredSecret
-	secrets  map[string]bool // the declared ones, and whether they are used
-	taking   bool            // what is read now may name secrets
+	limits    Limits
+	jq        *jq.Compiler
+	lines     [][]byte
+	problems  Problems
+	wrong     int // how many of the problems are errors
+	loose     bool
+	stored    bool                            // it was published, perhaps by a release that allowed more
+	use       map[string]map[string]*reusable // by section of use, then by name
+	functions []string                        // the names under use.functions, which are not run yet
+	errors    errorTypes
+	declared  []DeclaredSecret
+	secrets   map[string]bool // the declared ones, and whether they are used
+	taking    bool            // what is read now may name secrets
 }
 
 // value is a node together with its JSON pointer, which aliases keep nodes from knowing themselves.
@@ -110,8 +113,17 @@ func (v value) item(i int) value {
 }
 
 func (p *parser) fault(f tree.Fault) {
-	codes := map[tree.FaultKind]Code{tree.Syntax: CodeSyntax, tree.Limit: CodeLimit, tree.DuplicateKey: CodeDuplicateKey, tree.NotJSON: CodeType}
-	p.add(Problem{Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message, Suggestion: f.Suggestion})
+	codes := map[tree.FaultKind]Code{
+		tree.Syntax: CodeSyntax, tree.Limit: CodeLimit, tree.DuplicateKey: CodeDuplicateKey, tree.NotJSON: CodeType,
+		tree.TrailingComma: CodeTrailingComma,
+	}
+	severity := SeverityError
+	if f.Kind == tree.TrailingComma {
+		severity = SeverityWarning
+	}
+	p.add(Problem{
+		Severity: severity, Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message, Suggestion: f.Suggestion,
+	})
 }
 
 // add records an error unless the problem says that it is less.
@@ -119,11 +131,24 @@ func (p *parser) add(problem Problem) {
 	if problem.Severity == "" {
 		problem.Severity = SeverityError
 	}
+	if problem.Severity == SeverityError {
+		p.wrong++
+	}
 	p.problems = append(p.problems, problem)
 }
 
 func (p *parser) report(code Code, v value, suggestion, format string, args ...any) {
 	p.add(Problem{Code: code, Path: v.path, Pos: v.pos(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
+}
+
+// warn reports what is legal and surely a mistake, at a place that may be within the value.
+func (p *parser) warn(code Code, v value, at Pos, suggestion, format string, args ...any) {
+	if at.Line == 0 {
+		at = v.pos()
+	}
+	p.add(Problem{
+		Severity: SeverityWarning, Code: code, Path: v.path, Pos: at, Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
+	})
 }
 
 func (p *parser) unsupported(v value, what string) {

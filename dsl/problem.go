@@ -40,6 +40,13 @@ const (
 	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
 	CodeUnused           Code = "unused"            // defined, never used (warning)
 	CodeSecret           Code = "secret"            // a secret where none may be used, or that cannot be found (warning)
+	CodePreRelease       Code = "pre_release"       // a pre-release of the language, read as its release (warning)
+	CodeTrailingComma    Code = "trailing_comma"    // JSON but for a comma, read as YAML (warning)
+	CodeLiteral          Code = "literal"           // a text that looks like an expression and is none (warning)
+	CodeNeverMatches     Code = "never_matches"     // a filter that nothing can match (warning)
+	CodeUnreachable      Code = "unreachable"       // a task that no other task leads to (warning)
+	CodeEndless          Code = "endless"           // a task that goes to itself without a condition (warning)
+	CodeDirectiveName    Code = "directive_name"    // a task named like a flow directive (warning)
 )
 
 // Codes lists all codes.
@@ -47,6 +54,7 @@ func Codes() []Code {
 	return []Code{
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
 		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused, CodeSecret,
+		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeUnreachable, CodeEndless, CodeDirectiveName,
 	}
 }
 

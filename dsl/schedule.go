@@ -68,7 +68,8 @@ func (p *parser) every(v value) *Duration {
 
 func (p *parser) trigger(v value) *eventfilter.Spec {
 	if until, ok := v.member("until"); ok {
-		p.report(CodeValue, until, "remove it; a run can listen to further events by a listen task", "until has no meaning in schedule.on: each run is started once")
+		p.report(CodeUnsupported, until, "remove it; a run can listen to further events by a listen task",
+			"until under schedule.on is in the language, but this version of Signalbox does not run it yet: each run is started once")
 	}
 	strategy := p.consumption(value{node: without(v.node, "until"), path: v.path, key: v.key}, nil, "schedule.on")
 	spec := &eventfilter.Spec{Mode: strategy.Mode}

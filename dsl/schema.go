@@ -13,6 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/schemacost"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // Schema is a compiled JSON Schema (draft 2020-12 unless its $schema says otherwise). Nothing is ever loaded from
@@ -20,6 +23,7 @@ import (
 type Schema struct {
 	Definition any // the schema as a plain JSON value; must not be changed
 	compiled   *jsonschema.Schema
+	costs      *schemacost.Graph
 }
 
 // Violation is one place where a value does not match its schema.
@@ -52,12 +56,12 @@ func compileSchema(definition any) (*Schema, error) {
 	}
 	compiled, err := c.Compile(location)
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		err = violations(invalid.Err)
+		err = violations(invalid.Err, 0)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{Definition: definition, compiled: compiled}, nil
+	return &Schema{Definition: definition, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}, nil
 }
 
 // noLoader keeps schemas from reaching for anything outside the document.
@@ -67,42 +71,129 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%q is outside the document and is not loaded", url)
 }
 
-// Validate checks a value. The error is a *SchemaError that names every violation.
+// MaxViolations is how many violations the error of [Schema.Check] names.
+const MaxViolations = 100
+
+// CheckCostError is the error of a check that was not made, as it might have taken more than its budget.
+type CheckCostError struct{ Budget int64 }
+
+// Error implements error.
+func (e *CheckCostError) Error() string {
+	return fmt.Sprintf("a check against the schema may take more than %d units of compute, which is what there is for it: "+
+		"make the value smaller, or the schema simpler where it refers to itself or lists alternatives", e.Budget)
+}
+
+// Check checks a value within a budget, in the units of [jq.Fuel], and returns the units it took; a check that may take more is
+// refused before it is made. The same value takes the same units on every machine. The error is a *SchemaError that names the
+// first MaxViolations, or a *CheckCostError.
+func (s *Schema) Check(v any, budget int64) (units int64, err error) {
+	cost := s.costs.Cost(v, max(budget, 0))
+	if cost > budget {
+		return max(budget, 0), &CheckCostError{Budget: max(budget, 0)}
+	}
+	if err := s.compiled.Validate(forSchema(v)); err != nil {
+		return cost, violations(err, MaxViolations)
+	}
+	return cost, nil
+}
+
+// Validate checks a value, however long it takes. The error is a *SchemaError that names every violation. It is for runs that began
+// before there were budgets; see [Schema.Check].
 func (s *Schema) Validate(v any) error {
 	if err := s.compiled.Validate(forSchema(v)); err != nil {
-		return violations(err)
+		return violations(err, 0)
 	}
 	return nil
 }
 
-func violations(err error) error {
+// violations lists the violations of an error, the first of them if there is a limit.
+func violations(err error, limit int) error {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return fmt.Errorf("validate against the schema: %w", err)
 	}
-	out := &SchemaError{}
-	collect(ve, message.NewPrinter(language.English), out)
-	slices.SortStableFunc(out.Violations, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Message, b.Message))
-	})
-	out.Violations = slices.Compact(out.Violations)
-	return out
+	c := &collector{limit: limit, printer: message.NewPrinter(language.English)}
+	c.collect(ve)
+	if limit > 0 {
+		c.found = unique(c.found)
+		return &SchemaError{Violations: c.found[:min(len(c.found), limit)]}
+	}
+	slices.SortStableFunc(c.found, compareViolations)
+	return &SchemaError{Violations: slices.Compact(c.found)}
 }
 
-// collect takes the innermost causes, which are the ones a person can act on.
-func collect(ve *jsonschema.ValidationError, p *message.Printer, out *SchemaError) {
-	if len(ve.Causes) == 0 {
-		if _, ok := ve.ErrorKind.(*kind.Schema); !ok {
-			out.Violations = append(out.Violations, Violation{
-				Pointer: pointer(ve.InstanceLocation...), Message: ve.ErrorKind.LocalizedString(p),
-				Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
-			})
-		}
+func compareViolations(a, b Violation) int {
+	return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Message, b.Message))
+}
+
+// unique sorts violations and drops those that are listed twice.
+func unique(all []Violation) []Violation {
+	slices.SortFunc(all, func(a, b Violation) int { return cmp.Or(compareViolations(a, b), cmp.Compare(a.Keyword, b.Keyword)) })
+	return slices.Compact(all)
+}
+
+// collector gathers the innermost causes of an error, which are the ones a person can act on.
+type collector struct {
+	limit   int // 0: none
+	printer *message.Printer
+	found   []Violation
+	last    string // where there is a limit, what comes after it is not among the first
+}
+
+func (c *collector) collect(ve *jsonschema.ValidationError) {
+	for _, cause := range ve.Causes {
+		c.collect(cause)
+	}
+	if _, whole := ve.ErrorKind.(*kind.Schema); whole || len(ve.Causes) > 0 {
 		return
 	}
-	for _, c := range ve.Causes {
-		collect(c, p, out)
+	at := pointer(ve.InstanceLocation...)
+	if c.last != "" && at > c.last {
+		return
 	}
+	c.bound(ve.ErrorKind)
+	c.found = append(c.found, Violation{
+		Pointer: at, Message: ve.ErrorKind.LocalizedString(c.printer), Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
+	})
+	if c.limit > 0 && len(c.found) >= 4*c.limit {
+		if c.found = unique(c.found); len(c.found) >= c.limit {
+			c.found = c.found[:c.limit]
+			c.last = c.found[c.limit-1].Pointer
+		}
+	}
+}
+
+// bound makes what an error quotes the same every time, and short where there is a limit.
+func (c *collector) bound(of jsonschema.ErrorKind) {
+	if additional, ok := of.(*kind.AdditionalProperties); ok {
+		slices.Sort(additional.Properties) // the library has them in the order of a map
+	}
+	if c.limit == 0 {
+		return
+	}
+	switch k := of.(type) {
+	case *kind.AdditionalProperties:
+		k.Properties = k.Properties[:min(len(k.Properties), c.limit)]
+		for i, name := range k.Properties {
+			k.Properties[i] = shorten(name)
+		}
+	case *kind.Pattern:
+		k.Got = shorten(k.Got)
+	case *kind.PropertyNames:
+		k.Property = shorten(k.Property)
+	case *kind.Format:
+		if s, ok := k.Got.(string); ok {
+			k.Got = shorten(s)
+		}
+	}
+}
+
+func shorten(s string) string {
+	const longest = 1 << 10
+	if len(s) <= longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
 }
 
 // forSchema turns big integers into the form the schema library takes for numbers of any size.
@@ -130,7 +221,8 @@ func forSchema(v any) any {
 func pointer(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p))
+		b.WriteByte('/')
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(p, "~", "~0"), "/", "~1"))
 	}
 	return b.String()
 }

@@ -44,6 +44,7 @@ func baseKeys() []string {
 type taskContext struct {
 	scope  scope
 	names  []string
+	self   string // the task's own name
 	branch bool
 }
 
@@ -65,10 +66,14 @@ func (p *parser) tasks(v value, s scope, branches bool) []*Task {
 	}
 	out := make([]*Task, 0, len(v.node.Items))
 	seen := make(map[string]Pos)
+	before := p.wrong
 	for i := range v.node.Items {
 		if name, body, ok := p.named(v.item(i), "a task", seen); ok {
 			out = append(out, p.task(name, i, body, c))
 		}
+	}
+	if !branches && p.wrong == before {
+		p.checkFlow(v)
 	}
 	return out
 }
@@ -111,6 +116,7 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 	what := fmt.Sprintf("the task %q", name)
 	present := presentKinds(v.node)
 	known := baseKeys()
+	c.self = name
 	switch len(present) {
 	case 0:
 		p.report(CodeTaskKind, v, p.kindSuggestion(v.node), "%s says nothing to do", what)
@@ -200,7 +206,48 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 	read("export", func(v value) { t.Export = p.export(v, c.scope.at(slotTaskExport)) })
 	read("timeout", func(v value) { t.Timeout = p.timeout(v, c.scope.at(slotTask)) })
 	read("then", func(v value) { t.Then = p.flow(v, c) })
-	read("metadata", func(v value) { t.Metadata = p.plainObject(v, "metadata") })
+	read("metadata", func(metadata value) {
+		t.Metadata = p.plainObject(metadata, "metadata")
+		_, calls := v.member("call")
+		p.repeat(metadata, calls)
+	})
+}
+
+// RepeatKey is the key in a task's metadata that says whether the platform may send a call again whose result was lost; RepeatNever is
+// its only value.
+const (
+	RepeatKey   = "signalbox.repeat"
+	RepeatNever = "never"
+)
+
+// SentOnce returns whether the task's metadata forbids to send its call again.
+func (t *Task) SentOnce() bool { return t.Metadata[RepeatKey] == RepeatNever }
+
+// repeat checks the metadata that the platform acts on.
+func (p *parser) repeat(metadata value, calls bool) {
+	v, ok := metadata.member(RepeatKey)
+	if !ok {
+		return
+	}
+	if v.node.Kind != tree.String || v.node.Text != RepeatNever {
+		p.report(CodeValue, v, "write "+RepeatKey+": "+RepeatNever+", or leave it out", "%s must be %s", RepeatKey, RepeatNever)
+		return
+	}
+	if !calls {
+		p.report(CodeValue, v, "move it to the metadata of the task that calls", "%s concerns only tasks that call", RepeatKey)
+	}
+}
+
+// others are what a mistyped target may have been meant to be: not the task itself, which would repeat it for ever, and no directive that
+// is much shorter.
+func (c taskContext) others(target string) []string {
+	names := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return name == c.self })
+	for _, directive := range []string{"continue", "exit", "end"} {
+		if len(target) <= len(directive)+1 {
+			names = append(names, directive)
+		}
+	}
+	return names
 }
 
 // flow reads a flow directive. Names that are directives cannot be the names of targets.
@@ -216,7 +263,7 @@ func (p *parser) flow(v value, c taskContext) Flow {
 	case c.branch:
 		p.report(CodeValue, v, "use continue, exit or end", "a branch of a fork cannot go to the task %q, as all branches run", name)
 	case !slices.Contains(c.names, name):
-		suggestion := suggest.Name(name, append(slices.Clone(c.names), "continue", "exit", "end"))
+		suggestion := suggest.Name(name, c.others(name))
 		p.report(CodeUnknownReference, v, suggestion, "there is no task %q in this list; a task can only go to tasks of its own list", name)
 	}
 	return Flow{Kind: FlowGoto, Task: name}

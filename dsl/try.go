@@ -46,7 +46,11 @@ func (p *parser) errorFilter(v value) *ErrorFilter {
 		}
 	}
 	p.object(v, "an error filter", fields{
-		{"type", false, str(&f.Type, "the type")},
+		{"type", false, func(v value) {
+			if str(&f.Type, "the type")(v); v.node.Kind == tree.String {
+				p.errors.filters = append(p.errors.filters, v)
+			}
+		}},
 		{"status", false, func(v value) {
 			n := p.integer(v, "the status")
 			f.Status = &n

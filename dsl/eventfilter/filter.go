@@ -190,8 +190,11 @@ type Match struct {
 }
 
 // Match matches an event, a plain value that must not be changed meanwhile.
-func (m *Matcher) Match(event map[string]any) Match {
-	var e evaluation
+func (m *Matcher) Match(event map[string]any) Match { return m.MatchAt(event, jq.ByWork) }
+
+// MatchAt is Match at the prices of a run that began with others.
+func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
+	e := evaluation{prices: prices}
 	for _, a := range m.with {
 		if !a.want.accepts(attributeOf(event, a.name), a.name == "time", &e) {
 			return e.missed(a.name)
@@ -246,12 +249,14 @@ func (w want) accepts(value any, moment bool, e *evaluation) bool {
 
 // evaluation is what matching one event took, and the first expression that failed.
 type evaluation struct {
+	prices  jq.Prices
 	used    int64
 	problem error
 }
 
 func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	fuel := jq.NewFuel(Fuel)
+	fuel.Prices = e.prices
 	value, err := p.Run(input, nil, fuel)
 	e.used += fuel.Used()
 	if e.problem == nil {

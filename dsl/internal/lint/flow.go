@@ -1,0 +1,121 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+)
+
+// Tasks finds the tasks of a list that nothing leads to, that go to themselves for ever, or whose name is a directive.
+func Tasks(list *tree.Node) []Finding {
+	var out []Finding
+	index := make(map[string]int, len(list.Items))
+	for i, item := range list.Items {
+		name := item.Members[0].Key
+		index[name] = i
+		if slices.Contains([]string{"continue", "exit", "end"}, name) {
+			out = append(out, Finding{
+				Code: DirectiveName, Task: i, Suggestion: "rename it",
+				Message: fmt.Sprintf("the task is named like the directive %q: then: %s follows the directive and never goes to the task", name, name),
+			})
+		}
+	}
+	reached := make([]bool, len(list.Items))
+	for queue := []int{0}; len(queue) > 0; {
+		i := queue[0]
+		queue = queue[1:]
+		if i >= len(list.Items) || reached[i] {
+			continue
+		}
+		reached[i] = true
+		name, task := list.Items[i].Members[0].Key, list.Items[i].Members[0].Value
+		ways := flows(task)
+		for _, way := range ways {
+			switch way {
+			case "continue":
+				queue = append(queue, i+1)
+			case "exit", "end":
+			default:
+				queue = append(queue, index[way])
+			}
+		}
+		if always(ways, name) && !leaves(task) {
+			out = append(out, Finding{
+				Code: Endless, Task: i, Then: true, Suggestion: "go on conditionally: by if, or by a switch",
+				Message: fmt.Sprintf("the task %q goes to itself without a condition: it is repeated until an error or a timeout ends it", name),
+			})
+		}
+	}
+	for i, item := range list.Items {
+		if !reached[i] {
+			out = append(out, Finding{
+				Code: Unreachable, Task: i, Suggestion: "go to it by then, or remove it",
+				Message: fmt.Sprintf("the task %q is never reached: no task before it goes on with it, and no then names it", item.Members[0].Key),
+			})
+		}
+	}
+	return out
+}
+
+func always(ways []string, name string) bool {
+	return len(ways) > 0 && !slices.ContainsFunc(ways, func(way string) bool { return way != name })
+}
+
+// flows are the ways that control may take after a task: directives, and names of tasks. What its inner lists do is not looked into:
+// each may come to its end.
+func flows(task *tree.Node) []string {
+	var out []string
+	if task.Get("if") != nil {
+		out = append(out, "continue")
+	}
+	if task.Get("raise") != nil {
+		return out
+	}
+	if cases := task.Get("switch"); cases != nil {
+		for _, item := range cases.Items {
+			one := item.Members[0].Value
+			out = append(out, then(one))
+			if one.Get("when") == nil {
+				return append(out, rest(cases, item)...)
+			}
+		}
+	}
+	if catch := task.Get("catch"); catch != nil && catch.Get("then") != nil {
+		out = append(out, then(catch))
+	}
+	return append(out, then(task))
+}
+
+// rest are the ways of the cases after one.
+func rest(cases, after *tree.Node) []string {
+	var out []string
+	for _, item := range cases.Items[slices.Index(cases.Items, after)+1:] {
+		out = append(out, then(item.Members[0].Value))
+	}
+	return out
+}
+
+func then(n *tree.Node) string {
+	if t := n.Get("then"); t != nil {
+		return t.Text
+	}
+	return "continue"
+}
+
+// leaves reports whether something in a task may end the run or raise an error of its own, or waits for events.
+func leaves(task *tree.Node) bool {
+	if task.Get("raise") != nil || task.Get("listen") != nil {
+		return true
+	}
+	lists := []*tree.Node{task.Get("do"), task.Get("try")}
+	if fork := task.Get("fork"); fork != nil {
+		lists = append(lists, fork.Get("branches"))
+	}
+	if catch := task.Get("catch"); catch != nil {
+		lists = append(lists, catch.Get("do"))
+	}
+	return slices.Contains(flows(task), "end") || slices.ContainsFunc(lists, func(list *tree.Node) bool {
+		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool { return leaves(item.Members[0].Value) })
+	})
+}

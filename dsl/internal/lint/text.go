@@ -1,0 +1,145 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
+	"github.com/signalbox-dev/signalbox/dsl/internal/value"
+)
+
+// Embedded finds ${ } in a text that is no expression, or ${ without }: the text stays as it stands. compiles reports whether a text
+// without ${ } is an expression.
+func Embedded(text string, compiles func(string) bool) (Finding, bool) {
+	begin := strings.Index(text, "${")
+	if begin < 0 {
+		return Finding{}, false
+	}
+	f := Finding{
+		Code: Literal, Offset: begin, Message: "${ } in the middle of a text is no expression, the text stays as it stands",
+		Suggestion: `write the whole text as one expression, for example ${ "a \(.b)" }`,
+	}
+	if !strings.Contains(text[begin:], "}") {
+		f.Message, f.Suggestion = "${ is not closed: this is no expression, the text stays as it stands", "add the }, or write the text without ${"
+	} else if whole, ok := Interpolated(text, compiles); ok {
+		f.Suggestion = "write " + whole
+	}
+	return f, true
+}
+
+// Interpolated is a text with ${ } in it as one expression, where there is one that compiles and is short enough to be shown.
+func Interpolated(text string, compiles func(string) bool) (string, bool) {
+	const longest = 160
+	var b strings.Builder
+	for rest, more := text, true; more && b.Len() < longest; {
+		var before, after string
+		before, after, more = strings.Cut(rest, "${")
+		quoted, err := value.Encode(before)
+		if err != nil {
+			return "", false
+		}
+		b.Write(quoted[1 : len(quoted)-1])
+		if !more {
+			break
+		}
+		expression, next, closed := strings.Cut(after, "}")
+		if !closed || strings.TrimSpace(expression) == "" {
+			return "", false
+		}
+		b.WriteString(`\(` + strings.TrimSpace(expression) + ")")
+		rest = next
+	}
+	inner := `"` + b.String() + `"`
+	if len(inner) > longest || strings.ContainsAny(inner, "\n\r") || !compiles(inner) {
+		return "", false
+	}
+	return "${ " + inner + " }", true
+}
+
+// Path reports whether a text looks like a path into data. compiles is that of [Embedded].
+func Path(text string, compiles func(string) bool) bool {
+	const longest = 200
+	return len(text) <= longest && regexp.MustCompile(`^(\.[A-Za-z_]|\$[a-z]+\.[A-Za-z_])[^/]*$`).MatchString(text) && compiles(text)
+}
+
+// Attribute finds an expression on an attribute of events that holds for none. fails reports whether the expression fails on a text
+// because that has no members.
+func Attribute(name, source string, fails func() bool) (Finding, bool) {
+	switch {
+	case slices.Contains([]string{"false", "null", "empty"}, source):
+		return Finding{
+			Code: NeverMatches, Suggestion: "remove the attribute, or write what it must be",
+			Message: fmt.Sprintf("no event matches: the expression gives %s for each", source),
+		}, true
+	case slices.Contains([]string{"id", "source", "type"}, name) && regexp.MustCompile(`^\.[A-Za-z_]`).MatchString(source) && fails():
+		return Finding{
+			Code: NeverMatches, Suggestion: fmt.Sprintf("write . for the %s, for example ${ startswith(\"com.example.\") }", name),
+			Message: fmt.Sprintf("no event matches: the expression sees the %s itself, which is a text without members", name),
+		}, true
+	}
+	return Finding{}, false
+}
+
+// ErrorType finds the type in an error filter that was meant to be a standard one, of which names are the last parts and base the
+// first. canonical is the type in the form of the standard ones, if it has one of their hosts and paths.
+func ErrorType(text, canonical, base string, names []string) (Finding, bool) {
+	meant := ""
+	if name, standard := strings.CutPrefix(canonical, base); standard {
+		if !slices.Contains(names, name) {
+			meant = suggest.Nearest(name, names)
+		}
+	} else if name := strings.ToLower(text); slices.Contains(names, name) {
+		meant = name
+	} else {
+		meant = elsewhere(text, names)
+	}
+	return Finding{
+		Code: NeverMatches, Suggestion: fmt.Sprintf("did you mean %q?", base+meant),
+		Message: fmt.Sprintf("no error has the type %.200q: the filter matches nothing", text),
+	}, meant != ""
+}
+
+// elsewhere is the name in a type that has a standard path on a misspelt host.
+func elsewhere(text string, names []string) string {
+	hosts := []string{"https://serverlessworkflow.io", "https://open-workflow-specification.org"}
+	for _, path := range []string{"/spec/1.0.0/errors/", "/dsl/errors/types/"} {
+		host, name, found := strings.Cut(text, path)
+		if found && slices.Contains(names, name) && suggest.Nearest(host, hosts) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// NamesCredentials reports whether an expression names the parameter of $authorization.
+func NamesCredentials(source string) bool {
+	return regexp.MustCompile(`\$authorization\s*(\|\s*)?(\.\s*"?parameter\b|\[\s*"parameter")`).MatchString(source)
+}
+
+// Pattern is the expression that an attribute of events meets if it is equal to a text or, as a whole, matches it as a regular
+// expression. It returns false for a text that is the same as a regular expression but for its dots.
+func Pattern(text string) (string, bool) {
+	if !strings.ContainsAny(text, `*+?()[]{}|^$\`) {
+		return "", false
+	}
+	plain, err := value.Encode(text)
+	if err != nil {
+		return "", false
+	}
+	whole, err := value.Encode("^(?:" + text + ")$")
+	return fmt.Sprintf(`type == "string" and (. == %s or test(%s))`, plain, whole), err == nil
+}
+
+// Plainly is an error of the expression compiler in words that do not need knowledge of the compiler.
+func Plainly(err error) string {
+	switch text := err.Error(); {
+	case strings.HasPrefix(text, "function not defined: /"):
+		return "there is nothing to evaluate in it"
+	case text == "unexpected EOF":
+		return "it ends where more is expected"
+	default:
+		return text
+	}
+}

@@ -1,0 +1,99 @@
+package dsl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/internal/lint"
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
+
+// found reports a finding about a value.
+func (p *parser) found(v value, at Pos, f lint.Finding) {
+	p.warn(Code(f.Code), v, at, f.Suggestion, "%s", f.Message)
+}
+
+// compiles returns what tells whether a text is an expression with these variables.
+func (p *parser) compiles(vars []string) func(string) bool {
+	return func(text string) bool {
+		_, err := p.jq.Compile(text, vars)
+		return err == nil
+	}
+}
+
+// checkText warns of a text with ${ } in it.
+func (p *parser) checkText(v value, vars []string) {
+	if v.node.Kind != tree.String {
+		return
+	}
+	if f, ok := lint.Embedded(v.node.Text, p.compiles(vars)); ok {
+		p.found(v, p.inside(v, f.Offset), f)
+	}
+}
+
+// checkPath warns of a text that is compared as it is and looks like a path into data.
+func (p *parser) checkPath(v value, vars []string, format string) {
+	text := strings.TrimSpace(v.node.Text)
+	if !p.loose && lint.Path(text, p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
+		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", format, text)
+	}
+}
+
+// checkAttribute warns of an attribute of an event filter that no event can have.
+func (p *parser) checkAttribute(name string, v value) {
+	if !p.isExpression(v, nil) {
+		return
+	}
+	source, _ := unwrap(v.node.Text)
+	source = strings.TrimSpace(source)
+	f, ok := lint.Attribute(name, source, func() bool {
+		program, err := p.jq.Compile(source, nil)
+		if err != nil {
+			return false
+		}
+		_, err = program.Run("text", nil, jq.NewFuel(eventfilter.Fuel))
+		return err != nil && strings.Contains(err.Error(), "expected an object")
+	})
+	if ok {
+		p.found(v, Pos{}, f)
+	}
+}
+
+// checkFlow warns of the ways between the tasks of a list, which has no errors.
+func (p *parser) checkFlow(list value) {
+	for _, f := range lint.Tasks(list.node) {
+		task := list.item(f.Task)
+		body := task.child(task.node.Members[0])
+		at := body.key
+		if f.Then {
+			body, _ = body.member("then")
+			at = body.pos()
+		}
+		p.found(body, at, f)
+	}
+}
+
+// errorTypes are what a document says about types of errors: those that it raises, and its filters.
+type errorTypes struct {
+	raised  []*Template
+	filters []value
+}
+
+// finishErrorFilters warns of filters for the short or misspelt type of a standard error. A type that the document itself may raise is not
+// one.
+func (p *parser) finishErrorFilters() {
+	for _, v := range p.errors.filters {
+		f, ok := lint.ErrorType(v.node.Text, canonicalErrorType(v.node.Text), errorTypeBase, standardErrors())
+		if ok && !slices.ContainsFunc(p.errors.raised, func(t *Template) bool {
+			if t == nil {
+				return false
+			}
+			literal, static := t.Static()
+			return !static || literal == v.node.Text
+		}) {
+			p.found(v, Pos{}, f)
+		}
+	}
+}
