@@ -15,6 +15,7 @@ type book struct {
 	dirty       []*step
 	run         RunRecord
 	runDirty    bool
+	summary     summarizer
 }
 
 // step is the record of an open frame, or of a closed one that was not taken yet.
@@ -33,6 +34,8 @@ type step struct {
 	hasOutput bool
 	err       *dsl.Error
 	attempts  []AttemptRecord
+	kept      bool // see StepRecord.Kept
+	requests  bool // attempts are the requests of a call
 	dirty     bool
 }
 
@@ -44,8 +47,14 @@ func (b *book) open(f *frame, now time.Time) *step {
 	}
 	b.mark(s)
 	b.runDirty = true
+	if leaving := b.summary.entered(s); leaving != nil {
+		b.mark(leaving) // its record is to be kept from now on
+	}
 	return s
 }
+
+// full reports whether there are so many records that they are to be taken before more are made.
+func (b *book) full() bool { return b.summary.bounded() && len(b.dirty) >= b.summary.limits.Pending }
 
 func (b *book) mark(s *step) {
 	if !s.dirty {
@@ -58,11 +67,16 @@ func (b *book) close(s *step, status Status, now time.Time) {
 	s.resume()
 	s.status, s.endedAt = status, now
 	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
+		if s.requests {
+			s.setOutcome(OutcomeUnknown)
+		}
 		s.endAttempt(now, s.err)
 	}
 	b.done++
 	b.runDirty = true
-	b.mark(s)
+	if b.summary.ended(s, b.total) {
+		b.mark(s)
+	}
 }
 
 func (s *step) wait(kind string, until time.Time) {
@@ -86,10 +100,50 @@ func (s *step) endAttempt(now time.Time, err *dsl.Error) {
 	}
 }
 
+// setOutcome notes how the open attempt ends.
+func (s *step) setOutcome(outcome string) {
+	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
+		s.attempts[n-1].Outcome = outcome
+	}
+}
+
+// setAttempts replaces the attempts of a call by the requests that left the process. problem is what the last of them led to.
+// Clocks of processes differ: no attempt begins before its step or ends before it began.
+func (s *step) setAttempts(attempts []Attempt, problem *dsl.Error) {
+	s.attempts = nil
+	for i, a := range attempts {
+		started := laterOf(moment(a.StartedAt), s.startedAt)
+		ended := laterOf(moment(a.EndedAt), started)
+		s.beginAttempt(i+1, started)
+		r := &s.attempts[len(s.attempts)-1]
+		r.EndedAt, r.HTTPStatus = &ended, a.Status
+		last := i == len(attempts)-1
+		if last {
+			r.Error = problem
+		}
+		switch {
+		case a.Status != 0:
+			r.Outcome = OutcomeAnswered
+		case !a.Unknown && last && problem != nil:
+			r.Outcome = OutcomeFailed
+		default:
+			r.Outcome = OutcomeUnknown
+		}
+	}
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // TakeRecords returns what changed since the last call: the run (nil if it did not) and the steps by number. A step
-// that changed several times is told once, as it is now.
+// that changed several times is told once, as it is now. A step that is counted in a summary by now is left out.
 func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 	b := &m.book
+	b.dirty = slices.DeleteFunc(b.dirty, func(s *step) bool { return !b.summary.recorded(s, b.total) })
 	slices.SortFunc(b.dirty, func(x, y *step) int { return cmp.Compare(x.number, y.number) })
 	var steps []StepRecord
 	if len(b.dirty) > 0 {
@@ -105,7 +159,7 @@ func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 	}
 	b.runDirty = false
 	run := b.run
-	run.StepsTotal, run.StepsDone = b.total, b.done
+	run.StepsTotal, run.StepsDone, run.Summary = b.total, b.done, b.summary.take(b.total)
 	return &run, steps
 }
 
@@ -113,7 +167,7 @@ func (s *step) record() StepRecord {
 	r := StepRecord{
 		Number: s.number, Path: s.path, Pointer: s.task.Pointer, Task: s.task.Name, Kind: string(s.task.Body.Kind()),
 		Status: s.status, WaitKind: s.waitKind, Attempt: s.attempt, StartedAt: s.startedAt, Error: s.err,
-		Attempts: slices.Clone(s.attempts),
+		Attempts: slices.Clone(s.attempts), Kept: s.kept,
 	}
 	if !s.waitUntil.IsZero() {
 		until := s.waitUntil
@@ -139,10 +193,7 @@ func (s *step) record() StepRecord {
 func (m *Machine) noteRun() {
 	next := RunRecord{Status: StatusRunning, Since: m.now}
 	if o := m.outcome; o != nil {
-		next.Status, next.Error = o.Status, o.Error
-		if o.Status == StatusCompleted {
-			next.Output = payload.Encode(o.Output)
-		}
+		next.Status, next.Error, next.Output = o.Status, o.Error, o.JSON
 	} else if kind, until, waits := m.waiting(); waits {
 		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, until
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/opaque"
@@ -42,11 +43,37 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	f.call = EffectID(m.newID())
 	m.calls[f.call] = f
 	f.step.beginAttempt(1, m.now)
+	f.step.requests = m.start.Interpreter >= BoundedSince
 	m.book.mark(f.step)
 	m.effects = append(m.effects, Call{
 		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
+		Once: f.step.requests && f.task.SentOnce(),
 	})
+}
+
+// Attempted records the requests of a call in flight whose results are known or lost, before the call is sent again.
+func (m *Machine) Attempted(id EffectID, attempts []Attempt, now time.Time) {
+	m.tick(now)
+	f, open := m.calls[id]
+	if !open || m.outcome != nil {
+		return
+	}
+	f.step.setAttempts(attempts, nil)
+	f.step.beginAttempt(len(attempts)+1, m.now)
+	m.book.mark(f.step)
+}
+
+// endAttempts ends the attempts of a frame's step with the result of its call.
+func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) {
+	if len(attempts) > 0 {
+		f.step.setAttempts(attempts, problem)
+		return
+	}
+	if f.step.requests && problem != nil {
+		f.step.setOutcome(OutcomeFailed)
+	}
+	f.step.endAttempt(m.now, problem)
 }
 
 // callKey names a call by its run and its place in the run.

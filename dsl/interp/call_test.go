@@ -156,7 +156,7 @@ func TestCallFailureIsTheStandardError(t *testing.T) {
 	}, got)
 	s := w.step("/do/0/o/do/0/c")
 	ended := epoch.Add(time.Second)
-	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got}}, s.Attempts)
+	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got, Outcome: interp.OutcomeFailed}}, s.Attempts)
 }
 
 const retrying = `

@@ -56,7 +56,7 @@ func (r *restorer) ear(f *frame, s earState) error {
 	for _, i := range s.Outputs {
 		e.outputs = append(e.outputs, r.value(i))
 	}
-	e.tune(b, states[0], states[1])
+	e.tune(r.machine.consumption(b), states[0], states[1])
 	f.ear = e
 	return nil
 }

@@ -34,7 +34,9 @@ type Call struct {
 	// Key names the call for its receiver: the same key means the same logical call. Attempts of a try keep it as long
 	// as the answer to the one before is unknown, so that a receiver can tell a repetition; an attempt after an
 	// answer is a new call.
-	Key  string
+	Key string
+	// Once: the call is sent at most once, whatever happens to its result.
+	Once bool
 	HTTP *HTTPRequest
 }
 
@@ -107,6 +109,20 @@ type Result struct {
 	Error *dsl.Error
 	// Unanswered tells of a failed call that it is unknown whether the receiver acted.
 	Unanswered bool
+	// Attempts are the requests that left the process for a call, in order. Where there are none, the machine records one
+	// attempt from the effect to its result.
+	Attempts []Attempt
+}
+
+// Attempt is one request that left the process, with the redirects that it led to.
+type Attempt struct {
+	// StartedAt may be zero where it is not known.
+	StartedAt time.Time `json:"startedAt"`
+	EndedAt   time.Time `json:"endedAt"`
+	// Status is the HTTP status of the answer; 0: there was none.
+	Status int `json:"status,omitempty"`
+	// Unknown: the attempt's result was lost.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // alarmKind says what happens when a deadline passes.
@@ -187,6 +203,9 @@ func (m *Machine) fireDue() {
 		if due == nil {
 			return
 		}
+		if m.spent >= m.limits.AdvanceFuel && m.start.Interpreter >= BoundedSince {
+			return // the next Advance goes on
+		}
 		m.ring(due)
 	}
 }
@@ -196,6 +215,7 @@ func (m *Machine) ring(a *alarm) {
 	if m.outcome != nil {
 		return
 	}
+	m.newTurn()
 	f := a.frame
 	m.dropAlarm(a)
 	switch a.Kind {

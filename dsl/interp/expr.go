@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -40,6 +41,9 @@ func (m *Machine) variables(f *frame) map[string]any {
 	}
 	vars["input"] = f.input
 	vars["task"] = m.descriptorOf(f)
+	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil && m.bounded() {
+		vars["authorization"] = map[string]any{"scheme": call.Authentication.Scheme.HTTP()}
+	}
 	for p := f.parent; p != nil; p = p.parent {
 		for _, b := range p.binds {
 			if _, shadowed := vars[b.name]; !shadowed {
@@ -72,7 +76,35 @@ func (f *frame) setOutput(vars map[string]any, raw any) {
 	vars["task"] = d
 }
 
-func (m *Machine) fuel() *jq.Fuel { return jq.NewFuel(m.limits.ExpressionFuel) }
+// fuel is the budget of the next expression. Since version BoundedSince all expressions of one turn share a budget, as a turn
+// cannot be interrupted: a task may have any number of them.
+func (m *Machine) fuel() *jq.Fuel {
+	if m.start.Interpreter < BoundedSince {
+		fuel := jq.NewFuel(m.limits.ExpressionFuel)
+		fuel.Prices = jq.ByInstruction
+		return fuel
+	}
+	share := m.limits.ExpressionFuel
+	if m.handling {
+		share += share / handlerShare
+	}
+	return jq.NewFuel(max(share-m.turn, 0))
+}
+
+// prices are those that the run began with.
+func (m *Machine) prices() jq.Prices {
+	if m.start.Interpreter < BoundedSince {
+		return jq.ByInstruction
+	}
+	return jq.ByWork
+}
+
+// handlerShare is the part of a turn's budget that is kept for those who handle an error, one in so many: an expression that
+// used up the budget fails with an error that can be caught.
+const handlerShare = 4
+
+// newTurn begins the turn of another task.
+func (m *Machine) newTurn() { m.turn, m.handling = 0, false }
 
 // evaluate evaluates an expression of the task at the pointer.
 func (m *Machine) evaluate(e *dsl.Expr, input any, vars map[string]any, at string) (any, *dsl.Error) {
@@ -119,12 +151,26 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if s == nil {
 		return nil
 	}
-	m.spend(int64(payload.Size(v, m.limits.size()) / bytesPerFuel))
-	if err := s.Validate(v); err != nil {
-		problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
-		return &problem
+	size := int64(payload.Size(v, m.limits.size()) / bytesPerFuel)
+	if !m.bounded() {
+		m.spend(size)
+		if err := s.Validate(v); err != nil {
+			problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
+			return &problem
+		}
+		return nil
 	}
-	return nil
+	size /= 8 // the value is copied for the check
+	spent, err := s.Check(v, m.fuel().Remaining()-size)
+	m.spend(min(size+spent, m.fuel().Remaining()))
+	if err == nil {
+		return nil
+	}
+	problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
+	if _, costly := errors.AsType[*dsl.CheckCostError](err); costly {
+		problem = newError(dsl.ErrorTypeExpression, 400, at, what+" cannot be checked: "+err.Error())
+	}
+	return &problem
 }
 
 // bytesPerFuel is how many bytes of JSON one unit of fuel validates.

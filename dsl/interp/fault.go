@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -20,7 +21,17 @@ func newError(kind string, status int, instance, detail string) dsl.Error {
 	return dsl.Error{Type: kind, Status: status, Title: titleOf(kind), Detail: detail, Instance: instance}
 }
 
-// titleOf is the title of an error that states none: a phrase for a standard type, otherwise the type's last part.
+// seen is an error as expressions see it: without what it does not state. Runs before BoundedSince see all members of each error.
+func (m *Machine) seen(problem *dsl.Error) map[string]any {
+	value := problem.Value()
+	if m.bounded() {
+		maps.DeleteFunc(value, func(name string, v any) bool { return v == "" && name != "type" })
+	}
+	return value
+}
+
+// titleOf is the title of an error of the machine: a phrase for a standard type, otherwise the type's last part. Runs before
+// BoundedSince have it also for errors that a document raises without a title.
 func titleOf(kind string) string {
 	for _, standard := range []struct{ kind, title string }{
 		{dsl.ErrorTypeConfiguration, "Wrong configuration"},
@@ -50,6 +61,8 @@ func (m *Machine) fail(f *frame, problem *dsl.Error) {
 
 // fault raises an error in f and carries it outwards until a try catches it, a race survives it, or the run fails.
 func (m *Machine) fault(f *frame, ft fault) {
+	m.handling = true
+	ft.problem = m.cut(ft.problem)
 	for f != nil {
 		ft.unanswered = m.cutOff(f) || ft.unanswered
 		p := f.parent
@@ -139,7 +152,7 @@ func (m *Machine) catch(f *frame, ft *fault) bool {
 		return false
 	}
 	vars := m.variables(f)
-	vars[c.As] = ft.problem.Value()
+	vars[c.As] = m.seen(&ft.problem)
 	wanted, failed := m.permits(f, c.When, c.ExceptWhen, vars)
 	if failed != nil {
 		ft.problem = *failed
@@ -165,7 +178,7 @@ func (m *Machine) catch(f *frame, ft *fault) bool {
 		m.finish(f, f.input, catchThen(f.task))
 		return true
 	}
-	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, ft.problem.Value()}}
+	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, m.seen(&ft.problem)}}
 	return true
 }
 

@@ -257,7 +257,7 @@ func (m *Machine) move(f *frame) {
 // nextTask enters the next task of a list, or ends the list.
 func (m *Machine) nextTask(f *frame) {
 	if f.next < len(f.list) {
-		if !m.admits(f) {
+		if !m.admits(f, f.list[f.next]) {
 			return
 		}
 		m.newTask(f, roleTask, f.list[f.next], f.value)

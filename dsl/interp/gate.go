@@ -1,8 +1,11 @@
 package interp
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
 )
 
 // gate stands before every task: a branch that would enter its next one may have to stop there, because the run is paused or
@@ -84,8 +87,12 @@ func (m *Machine) ResumeQuota(now time.Time) {
 	m.gate.refused, m.gate.force = false, true
 }
 
-// admits tells whether f may enter one more task, and counts it. Where it may not, f comes back when it may be otherwise.
-func (m *Machine) admits(f *frame) bool {
+// admits tells whether f may enter one more task, and counts it. Where it may not, f comes back when it may be otherwise, or
+// the run has ended because it has entered as many steps as it may.
+func (m *Machine) admits(f *frame, task *dsl.Task) bool {
+	if m.exhausted(task) {
+		return false
+	}
 	g := &m.gate
 	if !g.lapses.IsZero() && !m.now.Before(g.lapses) {
 		g.allowance = 0
@@ -99,6 +106,20 @@ func (m *Machine) admits(f *frame) bool {
 	}
 	g.stopped = append(g.stopped, f)
 	return false
+}
+
+// exhausted ends the run if it has entered as many steps as it may. No try of the document sees the error: a handler would
+// need steps of its own, and a loop around it would never end.
+func (m *Machine) exhausted(task *dsl.Task) bool {
+	limit := m.limits.Steps
+	if limit <= 0 || m.book.total < limit || m.start.Interpreter < BoundedSince {
+		return false
+	}
+	problem := newError(dsl.ErrorTypeRuntime, 500, task.Pointer, fmt.Sprintf(
+		"the run has entered %d steps, which is its limit (runs.max_steps, or the lower max_steps of its project)", limit))
+	problem.Title = "Too many steps"
+	m.end(Outcome{Status: StatusFailed, Error: &problem})
+	return true
 }
 
 // release gives those that have stopped another turn.

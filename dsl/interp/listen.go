@@ -35,7 +35,7 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 		m.fail(f, problem)
 		return
 	}
-	e.tune(b, main, until)
+	e.tune(m.consumption(b), main, until)
 	spec, err := gather.Spec(e.main, e.until)
 	if problem = expressionError(err, f.task.Pointer); problem != nil {
 		m.fail(f, problem)
@@ -69,11 +69,19 @@ func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[stri
 }
 
 // tune makes what follows from the document and the expectations.
-func (e *ear) tune(b *dsl.Listen, main, until gather.State) {
-	e.main = gather.New(b.To, main)
-	if b.To.UntilEvents != nil {
-		e.until = gather.New(*b.To.UntilEvents, until)
+func (e *ear) tune(to dsl.Consumption, main, until gather.State) {
+	e.main = gather.New(to, main)
+	if to.UntilEvents != nil {
+		e.until = gather.New(*to.UntilEvents, until)
 	}
+}
+
+// consumption is what a task listens to. In runs before BoundedSince no text of a filter is a pattern.
+func (m *Machine) consumption(b *dsl.Listen) dsl.Consumption {
+	if m.bounded() {
+		return b.To
+	}
+	return b.To.Literally()
 }
 
 // Deliver hands an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed afterwards.
@@ -137,7 +145,7 @@ func (m *Machine) listenOn(f *frame) {
 }
 
 func (m *Machine) takes(e *ear, s *gather.Set, event map[string]any) bool {
-	taken, fuel := s.Takes(event, e.keys)
+	taken, fuel := s.Takes(event, e.keys, m.prices())
 	m.spend(fuel)
 	return taken
 }

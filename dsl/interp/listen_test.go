@@ -343,6 +343,32 @@ do:
 	require.Equal(t, "listen", w.steps[1].Kind)
 }
 
+// TestFiltersMatchByRegularExpression: a text with more than letters, digits and dots matches as a whole, or by being equal. In runs of
+// before it is compared as it is.
+func TestFiltersMatchByRegularExpression(t *testing.T) {
+	t.Parallel()
+	for _, restored := range []bool{false, true} {
+		run := func(interpreter int, task string, events ...string) *world {
+			w := newWorld(t, document("do:\n  - l: "+task), `{}`)
+			w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
+			for i, e := range events {
+				w.publish(time.Duration(i+1)*second, e)
+			}
+			if restored {
+				w.between = func(w *world) { w.restore() }
+			}
+			return w
+		}
+		other, match, literal := `{"type": "xev.rx.1", "data": 1}`, `{"type": "ev.rx.1", "data": 2}`, `{"type": "ev[.]rx[.].*", "data": 3}`
+		run(interp.Version, `{listen: {to: {one: {with: {type: 'ev[.]rx[.].*'}}}}}`, other, match, literal).completes(`[2]`)
+		run(interp.Version, `{listen: {to: {one: {with: {type: 'ev[.]rx[.].*'}}}}}`, other, literal).completes(`[3]`)
+		run(interp.BoundedSince-1, `{listen: {to: {one: {with: {type: 'ev[.]rx[.].*'}}}}}`, other, match, literal).completes(`[3]`)
+		run(interp.Version, `{listen: {to: {one: {with: {type: ev.rx.1}}}}}`, `{"type": "ev-rx-1", "data": 0}`, match).completes(`[2]`)
+		run(interp.Version, `{listen: {to: {any: [], until: {one: {with: {type: 'e.*1'}}}}}}`, other, match, literal).completes(`[1]`)
+		run(interp.BoundedSince-1, `{listen: {to: {any: [], until: {one: {with: {type: 'ev[.]rx[.].*'}}}}}}`, other, match, literal).completes(`[1, 2]`)
+	}
+}
+
 // Values that are equal are kept once in a snapshot: what one listener learns is neither the other's nor the run's.
 func TestRestoredListenersLearnForThemselves(t *testing.T) {
 	t.Parallel()

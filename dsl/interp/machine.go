@@ -1,10 +1,13 @@
 package interp
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 )
 
 // Start is what a run begins with.
@@ -19,6 +22,8 @@ type Start struct {
 	RuntimeName, RuntimeVersion string
 	// Metered tells that the run needs a Grant for the steps that it enters.
 	Metered bool
+	// Interpreter is the version of the interpretation that the run keeps to its end; 0 means Version.
+	Interpreter int
 }
 
 // stepFuel is what one move of one frame costs besides its expressions: about as much time as that many instructions.
@@ -28,6 +33,8 @@ const stepFuel = 60
 type Outcome struct {
 	Status Status
 	Output any
+	// JSON is the output as JSON. It may be large, so it is encoded once for all that need it.
+	JSON   json.RawMessage
 	Error  *dsl.Error
 	Reason string
 }
@@ -53,6 +60,8 @@ type Machine struct {
 	gate    gate
 
 	spent, total int64
+	turn         int64 // spent in this turn: one move of one frame, or what one event outside leads to
+	handling     bool  // an error was raised in this turn
 	yielded      bool
 	effects      []Effect
 	outcome      *Outcome
@@ -65,6 +74,7 @@ type Machine struct {
 // New makes the machine of a new run. Nothing happens before the first Advance.
 func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	start.At = moment(start.At)
+	start.Interpreter = cmp.Or(start.Interpreter, Version)
 	if start.Source == "" {
 		start.Source = "/workflows/" + doc.Namespace + "/" + doc.Name
 	}
@@ -73,10 +83,13 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	m.describe()
 	m.book.run = RunRecord{Status: StatusRunning, Since: start.At}
 	m.book.runDirty = true
+	if start.Interpreter >= BoundedSince {
+		m.book.summary = newSummarizer(limits.Records)
+	}
 	return m
 }
 
-// Advance moves every branch until it is blocked, the run has ended, or the budget is used up (Yielded), and returns
+// Advance moves every branch until it is blocked, the run has ended, or the budget or the room for records is used up (Yielded), and returns
 // what to do outside. now never goes backwards; deadlines that have passed by then fire first.
 func (m *Machine) Advance(now time.Time) []Effect {
 	m.tick(now)
@@ -87,7 +100,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 	}
 	m.fireDue()
 	for m.outcome == nil && len(m.ready) > 0 {
-		if m.spent >= m.limits.AdvanceFuel {
+		if m.spent >= m.limits.AdvanceFuel || m.book.full() {
 			m.yielded = true
 			break
 		}
@@ -95,6 +108,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 		m.ready = m.ready[1:]
 		if !f.gone {
 			f.queued = false
+			m.newTurn()
 			m.spend(stepFuel)
 			m.move(f)
 		}
@@ -109,7 +123,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 	return out
 }
 
-// Yielded tells that the last Advance stopped for its budget: there is more to compute.
+// Yielded tells that the last Advance stopped for its budget or for records that are to be taken: there is more to compute.
 func (m *Machine) Yielded() bool { return m.yielded }
 
 // Spent is the compute used since New or Restore, in units of fuel.
@@ -156,10 +170,11 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	}
 	delete(m.calls, id)
 	f.call = 0
+	result = m.cutResult(result)
 	if result.Error != nil {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
-		f.step.endAttempt(m.now, &problem)
+		m.endAttempts(f, result.Attempts, &problem)
 		if f.child != nil {
 			m.forgetChild(f)
 		}
@@ -175,7 +190,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		m.opened(f)
 		return
 	}
-	f.step.endAttempt(m.now, nil)
+	m.endAttempts(f, result.Attempts, nil)
 	if f.emitted != nil {
 		m.finish(f, f.emitted, f.task.Then)
 		return
@@ -196,12 +211,14 @@ func (m *Machine) Abort(problem dsl.Error, now time.Time) {
 }
 
 func (m *Machine) tick(now time.Time) {
+	m.newTurn()
 	if now = moment(now); now.After(m.now) {
 		m.now = now
 	}
 }
 
 func (m *Machine) spend(n int64) {
+	m.turn += n
 	m.spent += n
 	m.total += n
 }
@@ -244,13 +261,23 @@ func (m *Machine) conclude(value any) {
 			return
 		}
 	}
-	m.end(Outcome{Status: StatusCompleted, Output: value})
+	encoded := payload.Encode(value)
+	if m.bounded() && len(encoded) > MaxValueBytes {
+		problem := TooLarge("the output of the run", len(encoded), MaxValueBytes, "/output")
+		m.end(Outcome{Status: StatusFailed, Error: &problem})
+		return
+	}
+	m.end(Outcome{Status: StatusCompleted, Output: value, JSON: encoded})
 }
 
 // end ends the run. Whatever is open is canceled.
 func (m *Machine) end(o Outcome) {
 	if m.outcome != nil {
 		return
+	}
+	if o.Error != nil {
+		problem := m.cut(*o.Error)
+		o.Error = &problem
 	}
 	m.outcome = &o
 	if m.root != nil {

@@ -172,9 +172,9 @@ func TestProblems(t *testing.T) {
 		{"raise", `do: [{a: {raise: {error: {type: 'https://e/x', status: 418, title: Tea, detail: no}}}}]`, ``,
 			dsl.Error{Type: "https://e/x", Status: 418, Title: "Tea", Detail: "no", Instance: "/do/0/a"}},
 		{"raise without a title", `do: [{a: {raise: {error: {type: 'https://e/errors/out-of-stock', status: 409}}}}]`, ``,
-			dsl.Error{Type: "https://e/errors/out-of-stock", Status: 409, Title: "out-of-stock", Instance: "/do/0/a"}},
+			dsl.Error{Type: "https://e/errors/out-of-stock", Status: 409, Instance: "/do/0/a"}},
 		{"raise of a standard type without a title", `do: [{a: {raise: {error: {type: 'https://serverlessworkflow.io/spec/1.0.0/errors/authorization', status: 403}}}}]`, ``,
-			dsl.Error{Type: "https://serverlessworkflow.io/spec/1.0.0/errors/authorization", Status: 403, Title: "Not authorized", Instance: "/do/0/a"}},
+			dsl.Error{Type: "https://serverlessworkflow.io/spec/1.0.0/errors/authorization", Status: 403, Instance: "/do/0/a"}},
 		{"workflow input", `
 input: {schema: {document: {type: object, required: [a]}}}
 do: [{a: {set: {b: 1}}}]`, `{}`, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/input", Detail: "the workflow's input does not match"}},
@@ -233,6 +233,69 @@ do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 503, title: Bu
 			}
 		})
 	}
+}
+
+// TestErrorsStateNothingThatWasNotRaised: neither a filter nor an expression sees a title or a detail that the document did not give. Runs
+// of before do.
+func TestErrorsStateNothingThatWasNotRaised(t *testing.T) {
+	t.Parallel()
+	w := func(interpreter int) *world {
+		w := newWorld(t, document(`
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x/oops', status: 500}}}}]
+      catch: {errors: {with: {title: oops}}, do: [{no: {set: {caught: by title}}}]}
+`), `{}`)
+		w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
+		return w
+	}
+	require.Empty(t, w(interp.Version).fails().Title)
+	w(interp.BoundedSince - 1).completes(`{"caught": "by title"}`)
+
+	seen := func(interpreter int) *world {
+		w := newWorld(t, document(`
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x/oops', status: 500}}}}]
+      catch: {when: '$error | has("title") | not', do: [{no: {set: '${ $error }'}}]}
+`), `{}`)
+		w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
+		return w
+	}
+	seen(interp.Version).completes(`{"type": "https://e/x/oops", "status": 500, "instance": "/do/0/t/try/0/r"}`)
+	require.Equal(t, "oops", seen(interp.BoundedSince-1).fails().Title)
+}
+
+// TestAuthorizationNamesTheSchemeOfTheCall: only in tasks that authenticate, and never the credentials.
+func TestAuthorizationNamesTheSchemeOfTheCall(t *testing.T) {
+	t.Parallel()
+	run := func(interpreter int) *world {
+		w := newWorld(t, document(`
+do:
+  - c:
+      if: '$authorization.scheme != "Digest"'
+      call: http
+      with:
+        method: get
+        endpoint: {uri: 'https://e/', authentication: {oauth2: {authority: 'https://a', grant: client_credentials, client: {id: x, secret: y}}}}
+        headers: {X-Scheme: '${ $authorization.scheme // "none" }'}
+      output: {as: '[$authorization]'}
+  - s: {set: {before: '${ . }', now: '${ $authorization }'}}
+`), `{}`)
+		w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
+		return w
+	}
+	var scheme string
+	w := run(interp.Version)
+	w.origin = func(c interp.Call) answer {
+		scheme = c.HTTP.Headers["X-Scheme"]
+		return ok(1)
+	}
+	w.completes(`{"before": [{"scheme": "Bearer"}], "now": null}`)
+	require.Equal(t, "Bearer", scheme)
+	w = run(interp.BoundedSince - 1)
+	w.origin = func(interp.Call) answer { return ok(1) }
+	w.completes(`{"before": [null], "now": null}`)
 }
 
 func TestWorkflowTimeout(t *testing.T) {

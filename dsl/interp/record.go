@@ -72,6 +72,9 @@ type StepRecord struct {
 	OutputShown json.RawMessage `json:"-"`
 	// Attempts are the real tries of a call or a try task, the latest 50.
 	Attempts []AttemptRecord `json:"attempts,omitempty"`
+	// Kept marks a step whose record stays when the step is not among the last ones any more (see Summary): it has failed, or it was
+	// open at that time.
+	Kept bool `json:"kept,omitempty"`
 
 	wholeInput, wholeOutput any
 }
@@ -88,7 +91,19 @@ type AttemptRecord struct {
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Error     *dsl.Error `json:"error,omitempty"`
+	// Outcome is how one request of a call ended: answered, failed or unknown. It is empty while the attempt goes on, for tasks
+	// other than calls, and in runs older than BoundedSince.
+	Outcome string `json:"outcome,omitempty"`
+	// HTTPStatus is the status of the answer; 0 where there is none.
+	HTTPStatus int `json:"httpStatus,omitempty"`
 }
+
+// Values of AttemptRecord.Outcome.
+const (
+	OutcomeAnswered = "answered" // the receiver answered, whatever the status
+	OutcomeFailed   = "failed"   // no complete answer, or nothing could be sent
+	OutcomeUnknown  = "unknown"  // the result was lost: the request may have been sent, and the receiver may have acted
+)
 
 // RunRecord is the state of the run. Its status changes at workflow level only: a failing step inside a try never shows
 // here. A run is waiting when every open branch waits.
@@ -105,4 +120,6 @@ type RunRecord struct {
 	// StepsTotal counts the steps entered so far, StepsDone those of them that have ended.
 	StepsTotal int64 `json:"stepsTotal"`
 	StepsDone  int64 `json:"stepsDone"`
+	// Summary is what changed about the steps that have no records of their own; nil when nothing did.
+	Summary *Summary `json:"summary,omitempty"`
 }

@@ -153,7 +153,7 @@ do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catc
 	require.Equal(t, 121, s.Attempt)
 	require.Len(t, s.Attempts, 50)
 	require.Equal(t, 121, s.Attempts[49].Number)
-	require.Equal(t, dsl.Error{Type: "https://e/x", Status: 500, Title: "x", Instance: "/do/0/t/try/0/r"}, *s.Attempts[49].Error)
+	require.Equal(t, dsl.Error{Type: "https://e/x", Status: 500, Instance: "/do/0/t/try/0/r"}, *s.Attempts[49].Error)
 }
 
 func TestRecordsAreTheSameEveryTime(t *testing.T) {

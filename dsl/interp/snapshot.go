@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,24 +21,28 @@ var ErrInFlight = errors.New("calls are in flight")
 // state is a snapshot: data only. Values are indices into Values, each of which is kept once however often it occurs.
 // Tasks are pointers into the document, which the snapshot names by its hash.
 type state struct {
-	Format   int          `json:"format"`
-	Document string       `json:"document"`
-	RunID    string       `json:"runId"`
-	At       time.Time    `json:"at"`
-	Source   string       `json:"source,omitempty"`
-	Runtime  [2]string    `json:"runtime"`
-	Input    int          `json:"input"`
-	Context  int          `json:"context"`
-	Now      time.Time    `json:"now"`
-	LastID   int64        `json:"lastId"`
-	Begun    bool         `json:"begun"`
-	Total    int64        `json:"total"`
-	Done     int64        `json:"done"`
-	Run      RunRecord    `json:"run"`
-	Frames   []frameState `json:"frames"` // parents before children, children in order
-	Ready    []int64      `json:"ready"`
-	Alarms   []alarmState `json:"alarms"`
-	Gate     *gateState   `json:"gate,omitempty"`
+	Format   int       `json:"format"`
+	Document string    `json:"document"`
+	RunID    string    `json:"runId"`
+	At       time.Time `json:"at"`
+	Source   string    `json:"source,omitempty"`
+	Runtime  [2]string `json:"runtime"`
+	// Interpreter is absent in snapshots of the versions before BoundedSince.
+	Interpreter int `json:"interpreter,omitempty"`
+
+	Input   int           `json:"input"`
+	Context int           `json:"context"`
+	Now     time.Time     `json:"now"`
+	LastID  int64         `json:"lastId"`
+	Begun   bool          `json:"begun"`
+	Total   int64         `json:"total"`
+	Done    int64         `json:"done"`
+	Run     RunRecord     `json:"run"`
+	Summary *summaryState `json:"summary,omitempty"`
+	Frames  []frameState  `json:"frames"` // parents before children, children in order
+	Ready   []int64       `json:"ready"`
+	Alarms  []alarmState  `json:"alarms"`
+	Gate    *gateState    `json:"gate,omitempty"`
 	// Unlisten are listeners that were given up since the last Advance. What else it did not tell yet ends with the execution.
 	Unlisten []string          `json:"unlisten,omitempty"`
 	Disowned []childState      `json:"disowned,omitempty"` // so are these children
@@ -132,9 +137,10 @@ func (m *Machine) Snapshot() ([]byte, error) {
 	p := pack.NewPool()
 	s := state{
 		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
-		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion},
-		Input:   p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
+		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion}, Interpreter: m.start.Interpreter,
+		Input: p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.book.total, Done: m.book.done, Run: m.book.run, Gate: m.gate.save(),
+		Summary: m.book.summary.save(m.book.total),
 	}
 	if m.root != nil {
 		s.Frames = saveFrames(nil, m.root, p)
@@ -228,7 +234,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	if s.Document != doc.Hash() {
 		return nil, fmt.Errorf("restore: the snapshot is of document %s, not %s", s.Document, doc.Hash())
 	}
-	r := restorer{frames: map[int64]*frame{}, tasks: map[string]*dsl.Task{}}
+	r := restorer{frames: map[int64]*frame{}, steps: map[int64]*step{}, tasks: map[string]*dsl.Task{}}
 	for _, raw := range s.Values {
 		v, err := jq.DecodeJSON(raw)
 		if err != nil {
@@ -238,10 +244,14 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	}
 	m := &Machine{
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
-		start:  Start{RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1]},
+		start: Start{
+			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
+			Interpreter: cmp.Or(s.Interpreter, BoundedSince-1),
+		},
 		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
 	}
 	m.describe()
+	r.machine = m
 	walk(doc.Do, r.tasks)
 	for _, fs := range s.Frames {
 		if err := r.frame(doc, fs); err != nil {
@@ -255,6 +265,10 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		} else if f.child != nil {
 			m.parents = append(m.parents, f)
 		}
+	}
+	var err error
+	if m.book.summary, err = restoreSummary(s.Summary, s.Total, r.tasks, r.steps); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
 	}
 	for _, id := range s.Ready {
 		f := r.frames[id]
@@ -280,10 +294,12 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 }
 
 type restorer struct {
-	values []any
-	frames map[int64]*frame
-	tasks  map[string]*dsl.Task
-	err    error
+	machine *Machine
+	values  []any
+	frames  map[int64]*frame
+	steps   map[int64]*step // that are open, by number
+	tasks   map[string]*dsl.Task
+	err     error
 }
 
 func (r *restorer) value(i int) any {
@@ -348,6 +364,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			number: st.Number, path: f.path, task: f.task, status: st.Status, waitKind: st.WaitKind, waitUntil: st.WaitUntil,
 			attempt: st.Attempt, startedAt: f.startedAt, input: r.value(st.Input), attempts: st.Attempts,
 		}
+		r.steps[st.Number] = f.step
 	}
 	return nil
 }

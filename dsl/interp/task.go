@@ -216,7 +216,7 @@ func (m *Machine) beginFork(f *frame, b *dsl.Fork) {
 func (m *Machine) enterBranches(f *frame) {
 	branches := f.task.Body.(*dsl.Fork).Branches
 	for f.phase = phaseFork; f.fork.entered < len(branches); f.fork.entered++ {
-		if !m.admits(f) {
+		if !m.admits(f, branches[f.fork.entered]) {
 			return
 		}
 		m.newTask(f, roleBranch, branches[f.fork.entered], f.input)
@@ -255,7 +255,7 @@ func (m *Machine) raise(f *frame, b *dsl.Raise) {
 		}
 		*part.to = text
 	}
-	if problem.Title == "" {
+	if problem.Title == "" && !m.bounded() {
 		problem.Title = titleOf(problem.Type)
 	}
 	m.fail(f, &problem)

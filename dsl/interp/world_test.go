@@ -64,7 +64,9 @@ type world struct {
 	effects []interp.Effect
 	calls   []interp.Call
 	steps   map[int64]interp.StepRecord
-	order   []int64 // step numbers as first seen
+	order   []int64             // step numbers as first seen
+	taken   []interp.StepRecord // all that were taken
+	summary interp.Summary
 	runs    []interp.RunRecord
 	yields  int
 }
@@ -309,11 +311,25 @@ func (w *world) take() {
 	if run != nil {
 		w.runs = append(w.runs, *run)
 	}
+	w.taken = append(w.taken, steps...)
 	for _, s := range steps {
 		if _, seen := w.steps[s.Number]; !seen {
 			w.order = append(w.order, s.Number)
 		}
 		w.steps[s.Number] = s
+	}
+	if run == nil || run.Summary == nil {
+		return
+	}
+	gone := w.summary.Open
+	for n := max(run.Summary.From, w.summary.To+1); n <= run.Summary.To; n++ {
+		gone = append(gone, n)
+	}
+	w.summary = *run.Summary.Merge(&w.summary)
+	for _, n := range gone {
+		if s := w.steps[n]; !s.Kept || s.EndedAt == nil && !slices.Contains(w.summary.Open, n) {
+			delete(w.steps, n)
+		}
 	}
 }
 
@@ -321,7 +337,7 @@ func (w *world) take() {
 func (w *world) open() []string {
 	var out []string
 	for _, n := range w.order {
-		if s := w.steps[n]; s.EndedAt == nil {
+		if s, kept := w.steps[n]; kept && s.EndedAt == nil {
 			out = append(out, s.Path)
 		}
 	}

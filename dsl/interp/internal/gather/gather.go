@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // State is what a set knows besides its document.
@@ -39,7 +40,7 @@ func New(c dsl.Consumption, state State) *Set {
 
 // Takes tells whether an event is one that the set still wants, and notes that it has it. keys are the correlation keys of the
 // events before, which all filters share: the first event that brings a key fixes it. It also gives the compute it took.
-func (s *Set) Takes(event, keys map[string]any) (taken bool, fuel int64) {
+func (s *Set) Takes(event, keys map[string]any, prices jq.Prices) (taken bool, fuel int64) {
 	if s == nil {
 		return false, 0
 	}
@@ -50,7 +51,7 @@ func (s *Set) Takes(event, keys map[string]any) (taken bool, fuel int64) {
 		if s.mode == eventfilter.All && s.Met[i] {
 			continue
 		}
-		match := matcher.Match(event)
+		match := matcher.MatchAt(event, prices)
 		fuel += match.Fuel
 		if !match.OK || !s.correlates(i, match.Keys, keys) {
 			continue
