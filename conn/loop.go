@@ -83,9 +83,9 @@ func (l *loop) run(ctx context.Context) {
 			l.busy, l.building = false, false
 			l.settle(r) //nolint:contextcheck // hooks have the life of the manager
 		case <-l.signals.Woken:
-			l.heed()
+			l.heed() //nolint:contextcheck // what hears of a connection's end has the life of the manager
 		case <-tend.C:
-			l.tend()
+			l.tend() //nolint:contextcheck // as above
 		case <-watch.C:
 			if text, ok := l.ask(); ok && text != l.identity {
 				l.identity = text
@@ -134,8 +134,23 @@ func (l *loop) tell(event machine.Event) (cameUp bool) {
 	after := l.machine.View(now)
 	l.publish(after, l.current, now)
 	l.diary.Note(now, before, after, l.place())
+	l.report(context.WithoutCancel(l.life), now, before.Statistics, after.Statistics)
 	l.do(command)
 	return up(after.State) && !up(before.State)
+}
+
+// report passes on the connection or the outage that has ended between two statistics.
+func (l *loop) report(ctx context.Context, now time.Time, before, after Statistics) {
+	view := l.view.Load()
+	ended := Ended{Address: view.address, Namespace: view.namespace}
+	if since := before.ConnectedSince; l.opts.ConnectionEnded != nil && !since.IsZero() && after.ConnectedSince.IsZero() {
+		ended.Lasted = now.Sub(since)
+		l.opts.ConnectionEnded(ctx, ended)
+	}
+	if l.opts.OutageEnded != nil && after.Connections > before.Connections && after.Outages > 0 {
+		ended.Lasted = after.LastOutage
+		l.opts.OutageEnded(ctx, ended)
+	}
 }
 
 // up tells whether requests may be sent.

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,7 +76,7 @@ type generation struct {
 	link      *link.Link
 	address   string
 	namespace string
-	secure    bool
+	tls       *tls.Config    // nil without TLS
 	identity  *link.Identity // nil before it was checked
 }
 
@@ -224,6 +225,10 @@ func (m *Manager) Status() Status {
 		s.Statistics.Uptime += now.Sub(v.at)
 	case s.State != Closed:
 		s.Statistics.Downtime += now.Sub(v.at)
+		if s.Statistics.Outages > 0 && s.State == Down {
+			s.Statistics.LastOutage += now.Sub(v.at)
+			s.Statistics.LongestOutage = max(s.Statistics.LongestOutage, s.Statistics.LastOutage)
+		}
 	}
 	s.Workers = m.sets.Status(usable)
 	return s
@@ -237,6 +242,7 @@ func (m *Manager) Polling(name string) bool { return m.sets.Polling(name, m.view
 func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
 	if g != nil {
+		g.link.Down(known.State == Down)
 		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
 	}
 	if up(known.State) {

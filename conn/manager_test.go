@@ -362,7 +362,7 @@ func TestConnectionsThatTheNetworkForgot(t *testing.T) {
 
 func TestSlowIsDegraded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, conntest.Options{})
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.CheckTimeout = 5 * time.Second }) // slow must not become hung
 	r.connect(t)
 	r.frontend.Slow(600 * time.Millisecond)
 	r.until(t, is(conn.Degraded, conn.Slow))

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -25,7 +26,11 @@ func (m *Manager) probe(ctx context.Context, g *generation) result {
 	defer cancel()
 	begin := time.Now()
 	err := g.link.Probe(ctx)
-	return result{used: g, event: machine.Checked{Kind: judge(ctx, err), Took: time.Since(begin), Err: err}}
+	kind := judge(ctx, err)
+	if kind == machine.Unreachable && !g.link.Connected() { // one that ran out of its time has none left for a diagnosis
+		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
+	}
+	return result{used: g, event: machine.Checked{Kind: kind, Took: time.Since(begin), Err: classify.Explain(g.address, err)}}
 }
 
 // judge is the kind of a check's error. gRPC has several words for a call that ran out of its time.
@@ -54,12 +59,12 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	took := time.Since(begin)
 	kind := judge(checkCtx, err)
 	if kind != machine.None && !g.link.Connected() {
-		kind, err = classify.Diagnose(ctx, g.address, g.secure, kind, err)
+		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
 	}
 	if err == nil {
 		r.identity = &identity
 	}
-	r.event = machine.Checked{Kind: kind, Took: took, Err: err}
+	r.event = machine.Checked{Kind: kind, Took: took, Err: classify.Explain(g.address, err)}
 	return r
 }
 
@@ -170,7 +175,12 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 	}
 	g := &generation{
 		number: number, address: options.HostPort, namespace: options.Namespace,
-		secure: !options.ConnectionOptions.TLSDisabled && (options.ConnectionOptions.TLS != nil || options.Credentials != nil),
+	}
+	if !options.ConnectionOptions.TLSDisabled {
+		g.tls = options.ConnectionOptions.TLS
+		if g.tls == nil && options.Credentials != nil {
+			g.tls = &tls.Config{MinVersion: tls.VersionTLS12} // as the SDK does
+		}
 	}
 	var err error
 	g.link, err = link.New(ctx, options, m.opts.DrainTimeout, link.Hooks{

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,9 @@ type Options struct {
 	// Identity, where set, names what Reload would give now: a hash of the files that it reads, say. It is asked every
 	// ProbeEvery; another text means that the client must be replaced. It must be cheap. An error leaves things as they are.
 	Identity func() (string, error)
+	// ConnectionEnded and OutageEnded, where set, receive each connection and each outage that has ended, in order. They must not block.
+	// A manager that is stopped ends its connection; an outage that lasts until then has no end.
+	ConnectionEnded, OutageEnded func(ctx context.Context, e Ended)
 	// Logger gets the manager's lines and the SDK's; nil: nothing is logged.
 	Logger *slog.Logger
 

@@ -79,6 +79,12 @@ type Status struct {
 	Draining int
 }
 
+// Ended is a connection, or an outage after one, that is over.
+type Ended struct {
+	Address, Namespace string
+	Lasted             time.Duration
+}
+
 // WorkerStatus is what is known of one worker set.
 type WorkerStatus = workerset.Status
 

@@ -57,3 +57,31 @@ func TestStopBeforeStart(t *testing.T) {
 	require.NoError(t, r.Stop(soon(t)))
 	require.Zero(t, r.frontend.Accepted())
 }
+
+// TestStopDoesNotWaitForAFrozenServer stops workers whose polls the server will not end, before the freeze is known and after.
+func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		known bool
+		most  time.Duration
+	}{
+		"known":     {true, 2500 * time.Millisecond},
+		"not known": {false, 7 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.DrainTimeout = patience })
+			require.NoError(t, r.Register("orders", idle("orders")))
+			r.connect(t)
+			r.until(t, polling)
+			require.NoError(t, r.frontend.AwaitPollers(soon(t), "orders", 2))
+			r.frontend.Freeze()
+			if tt.known {
+				r.until(t, is(conn.Down, conn.Hung))
+			}
+			began := time.Now()
+			require.NoError(t, r.Unregister(soon(t), "orders"))
+			require.Less(t, time.Since(began), tt.most)
+		})
+	}
+}

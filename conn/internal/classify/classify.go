@@ -3,7 +3,8 @@
 //	kind := classify.Kind(err) // machine.None: whoever answered is a working frontend
 //
 // An answer is not an outage: a frontend that says "too many requests" or "invalid argument" is there. What the error of a
-// request cannot tell (does anybody listen at all, does the server want TLS) is found out by [Diagnose].
+// request cannot tell (does anybody listen at all, does the server want TLS, does it reject the client's certificate) is found out by
+// [Diagnose].
 package classify
 
 import (

@@ -40,6 +40,11 @@ const (
 	// keepAlive and keepAliveTimeout find dead connections; servers refuse more frequent pings than one in 10 s.
 	keepAlive        = 15 * time.Second
 	keepAliveTimeout = 5 * time.Second
+	// shutdownTimeout bounds the request that a worker stops; the SDK would wait for 10 s.
+	shutdownTimeout = 3 * time.Second
+	// frontendTries is over how many connections a check is made before a frontend that says to be unavailable is believed. Requests
+	// of others take turns in between, so it is more than two.
+	frontendTries = 4
 	// frontendService is the name under which a frontend's health is asked for.
 	frontendService = "temporal.api.workflowservice.v1.WorkflowService"
 )
@@ -77,6 +82,7 @@ type Link struct {
 	stop      context.CancelFunc
 	watching  sync.WaitGroup
 	closing   sync.Once
+	down      atomic.Bool
 
 	// readies counts how often the connection became ready; asked is the count at which the capabilities were last read.
 	readies atomic.Int64
@@ -168,7 +174,11 @@ func (l *Link) Check(ctx context.Context) (Identity, error) { return l.check(ctx
 
 func (l *Link) check(ctx context.Context, opts ...grpc.CallOption) (Identity, error) {
 	ctx = context.WithValue(ctx, ownKey{}, true)
-	response, err := l.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: l.namespace}, opts...)
+	var response *workflowservice.DescribeNamespaceResponse
+	err := l.ask(func() (err error) {
+		response, err = l.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: l.namespace}, opts...)
+		return err
+	})
 	if err != nil {
 		return Identity{}, err
 	}
@@ -180,6 +190,19 @@ func (l *Link) check(ctx context.Context, opts ...grpc.CallOption) (Identity, er
 	return Identity{NamespaceID: info.GetId(), capabilities: capabilities}, err
 }
 
+// ask makes a request, again where a frontend answered that it is unavailable while there is a connection: gRPC sends each
+// request over the next of its connections in turn, so one frontend of several that is in trouble is no outage.
+func (l *Link) ask(request func() error) error {
+	var err error
+	for range frontendTries {
+		err = request()
+		if _, away := errors.AsType[*serviceerror.Unavailable](err); !away || !l.Connected() {
+			break
+		}
+	}
+	return err
+}
+
 func (l *Link) capabilities(ctx context.Context) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +210,11 @@ func (l *Link) capabilities(ctx context.Context) ([]byte, error) {
 	if l.known != nil && l.asked == readies {
 		return l.known, nil
 	}
-	info, err := l.client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	var info *workflowservice.GetSystemInfoResponse
+	err := l.ask(func() (err error) {
+		info, err = l.client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		return err
+	})
 	if _, old := errors.AsType[*serviceerror.Unimplemented](err); err != nil && !old {
 		return nil, err
 	}
@@ -244,6 +271,9 @@ func (l *Link) intercept(
 	if ctx.Value(ownKey{}) != nil {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
+	if shutdown, ok := req.(*workflowservice.ShutdownWorkerRequest); ok {
+		return l.shutdown(ctx, shutdown.GetTaskQueue(), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
+	}
 	if poll.Is(req) {
 		return l.polls.Watch(ctx, req, func() error { return l.poll(ctx, method, req, reply, cc, invoke, opts) })
 	}
@@ -273,8 +303,31 @@ func (l *Link) poll(
 	return err
 }
 
+// shutdown sends that a worker stops, upon which the server ends its polls. Where there is no answer soon, or none is to be had, the polls
+// are ended from this side: the SDK would wait for them until the worker's stop timeout.
+func (l *Link) shutdown(ctx context.Context, queue string, send func(context.Context) error) error {
+	if l.down.Load() {
+		l.patience.abandon(queue)
+		return status.Error(codes.Unavailable, "the connection to Temporal is down")
+	}
+	l.Acquire()
+	defer l.Release()
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	err := l.suspect(ctx, send(ctx))
+	if classify.Suspicious(err) {
+		l.patience.abandon(queue)
+	}
+	return err
+}
+
+// Down notes whether the server can be used, as far as the link's owner knows. A connection to one that hangs looks ready for a while.
+func (l *Link) Down(down bool) { l.down.Store(down) }
+
 // Leave keeps polls of the queues from waiting for the connection until back is called: their worker is being stopped.
-func (l *Link) Leave(queues []string) (back func()) { return l.patience.leave(queues, l.Connected()) }
+func (l *Link) Leave(queues []string) (back func()) {
+	return l.patience.leave(queues, l.Connected() && !l.down.Load())
+}
 
 func (l *Link) suspect(ctx context.Context, err error) error {
 	if classify.Suspicious(err) && !errors.Is(ctx.Err(), context.Canceled) {

@@ -62,3 +62,15 @@ func (p *patience) leave(queues []string, connected bool) (back func()) {
 		}
 	}
 }
+
+// abandon ends the waiting polls of a queue that is being left.
+func (p *patience) abandon(queue string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leaving[queue] == 0 {
+		return
+	}
+	for _, cancel := range p.waiting[queue] {
+		cancel()
+	}
+}

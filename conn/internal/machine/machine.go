@@ -265,6 +265,10 @@ func (m *Machine) count(now time.Time) Statistics {
 	case m.state != Closed:
 		s.Downtime += now.Sub(m.counted)
 	}
+	if began := m.retry.outageAt; m.state == Down && !began.IsZero() {
+		s.LastOutage = now.Sub(began)
+		s.LongestOutage = max(s.LongestOutage, s.LastOutage)
+	}
 	return s
 }
 

@@ -135,10 +135,12 @@ func TestOutageStart(t *testing.T) {
 	c.wait(s, machine.Command{Do: machine.Check})
 	c.miss(machine.Unreachable, machine.Command{})
 	c.pass(400 * ms)
+	st := c.m.View(c.now).Statistics
+	require.Equal(t, []time.Duration{1400 * ms, 1400 * ms}, []time.Duration{st.LastOutage, st.LongestOutage}, "until now, while it lasts")
 	c.on(machine.Ready{}, attempt(1, s, false))
 	c.answer(machine.Command{})
 	c.is(machine.Connected, machine.None)
-	st := c.m.View(c.now).Statistics
+	st = c.m.View(c.now).Statistics
 	require.Equal(t, 1400*ms, st.LastOutage)
 	require.Equal(t, 1400*ms, st.LongestOutage)
 	require.EqualValues(t, 1, st.Outages)

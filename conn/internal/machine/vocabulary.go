@@ -156,7 +156,7 @@ type Statistics struct {
 	Downtime       time.Duration // Connecting or Down
 	Connections    int64         // how often the connection came up
 	Outages        int64         // how often it went down after it had been up
-	LastOutage     time.Duration // from its first sign to connected again; of the last one that is over
+	LastOutage     time.Duration // from its first sign to connected again; until now, while it lasts
 	LongestOutage  time.Duration
 	ConnectedSince time.Time // zero while not up
 }
