@@ -32,6 +32,8 @@ const (
 	// clientEvery is the pace at which a process looks whether it has another client.
 	clientEvery = 250 * time.Millisecond
 	choreLimit  = 5 * time.Second
+	// absentTTL is for how long one hint that a dispatcher is not open stands for all.
+	absentTTL = time.Second
 )
 
 // every calls what there is to do at a pace, spread a little, until ctx ends.
@@ -56,7 +58,9 @@ func (d *Dispatchers) heed(ctx context.Context) {
 			pace.Sleep(ctx, heedAgain)
 			continue
 		}
+		d.roster.Forget() // what changed before is not announced
 		for key := range keys {
+			d.roster.Hint(key)
 			name, ok := contract.NameOf(key)
 			if !ok {
 				continue
@@ -64,9 +68,12 @@ func (d *Dispatchers) heed(ctx context.Context) {
 			s := d.service(name)
 			switch {
 			case s == nil:
-			case !strings.HasPrefix(key, contract.HandoverPrefix):
+			case strings.HasPrefix(key, contract.OwnerPrefix):
 				s.loop.Hint()
-			case s.loop.Owned() != nil:
+			case s.loop.Owned() == nil:
+			case strings.HasPrefix(key, contract.AbsentPrefix):
+				s.loop.Look()
+			default:
 				d.request(ctx, name, key)
 			}
 		}
@@ -254,9 +261,18 @@ func (d *Dispatchers) workers(name Name) []contract.Worker {
 	return list
 }
 
-// lookAfter has the owner look whether the dispatcher is there, if it is this process.
-func (d *Dispatchers) lookAfter(name Name) {
-	if s := d.service(name); s != nil {
+// lookAfter has the owner look whether the dispatcher is there, in whichever process. That is a hint: an owner that does not get it
+// looks at its own pace.
+func (d *Dispatchers) lookAfter(ctx context.Context, name Name) {
+	if s := d.service(name); s != nil && s.loop.Owned() != nil {
 		s.loop.Look()
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, choreLimit)
+	defer cancel()
+	terms := lease.Terms{TTL: absentTTL, Retention: absentTTL}
+	_, _, err := d.o.Leases.Acquire(ctx, contract.AbsentKey(name), d.o.ServerID, nil, terms)
+	if err != nil && !errors.Is(err, lease.ErrHeld) { // the owner got the hint a moment ago
+		d.o.Log.DebugContext(ctx, "Owner of a dispatcher that is not open could not be told", "workflow_id", name.DispatcherID(), "error", err)
 	}
 }

@@ -2,16 +2,24 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -90,5 +98,107 @@ func TestWhoDoesNotPollLeavesTheDispatcherToOthers(t *testing.T) {
 		polls.Store(false)
 		cancel()
 		require.ErrorIs(t, d.process.Fit(ctx, served), context.Canceled)
+	})
+}
+
+// cluster is a Temporal that starts dispatchers, and in which somebody closes them.
+type cluster struct {
+	client.Client
+	mu     sync.Mutex
+	starts int
+	open   *client.WorkflowExecutionDescription
+}
+
+func (c *cluster) started() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.starts
+}
+
+func (c *cluster) closes() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = nil
+}
+
+func (c *cluster) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		return nil, serviceerror.NewNotFound("none is open")
+	}
+	return c.open, nil
+}
+
+func (c *cluster) SignalWorkflow(context.Context, string, string, string, any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		return serviceerror.NewNotFound("none is open")
+	}
+	return nil
+}
+
+type started struct {
+	client.WorkflowRun
+	id string
+}
+
+func (s started) GetRunID() string { return s.id }
+
+func (c *cluster) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starts++
+	memo := &commonpb.Memo{Fields: map[string]*commonpb.Payload{}}
+	for key, value := range o.Memo {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+		if err != nil {
+			return nil, err
+		}
+		memo.Fields[key] = payload
+	}
+	id := fmt.Sprint("run-", c.starts)
+	c.open = &client.WorkflowExecutionDescription{WorkflowExecutionMetadata: client.WorkflowExecutionMetadata{
+		WorkflowExecution: workflow.Execution{ID: o.ID, RunID: id}, WorkflowType: workflow.Type{Name: contract.WorkflowType},
+		TaskQueueName: o.TaskQueue, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Memo: memo,
+	}}
+	return started{id: id}, nil
+}
+
+// TestDoorbellThatMeetsNoneWakesTheOwner: whoever rings is seldom the owner, which would look half a minute later.
+func TestDoorbellThatMeetsNoneWakesTheOwner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		temporal, leases := &cluster{}, lease.NewMemory()
+		served := Name{Project: "shop", TaskQueue: "orders"}
+		box := memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+			return inbox.Outcome{Result: inbox.Done}
+		})
+		process := func(id string) *Dispatchers {
+			d, err := New(Options{
+				ServerID: id, Client: func() (client.Client, error) { return temporal, nil }, Namespace: "default", Leases: leases, Inbox: box,
+			})
+			require.NoError(t, err)
+			return d
+		}
+		owns, rings := process("owns"), process("rings")
+		require.NoError(t, owns.Serve(served))
+		ctx, cancel := context.WithCancel(t.Context())
+		var joined sync.WaitGroup
+		joined.Go(func() { owns.service(served).loop.Run(ctx) })
+		joined.Go(func() { owns.heed(ctx) })
+		<-time.After(time.Minute)
+		require.NotNil(t, owns.service(served).loop.Owned())
+		require.Equal(t, 1, temporal.started())
+		temporal.closes()
+		for range 3 { // of many that ring at once
+			require.ErrorIs(t, rings.Ring(t.Context(), served), ErrNotOpen)
+		}
+		<-time.After(2 * time.Second)
+		require.Equal(t, 2, temporal.started())
+		require.NoError(t, rings.Ring(t.Context(), served))
+		cancel()
+		joined.Wait()
 	})
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/goleak"
@@ -98,6 +100,24 @@ func TestItStartsWithoutTemporal(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lease.Resigned, beat.State)
 	})
+}
+
+// TestServeDuringStopBeginsNothing has a process find projects while it stops. The race detector sees what is begun too late.
+func TestServeDuringStopBeginsNothing(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		d, err := dispatch.New(options(lease.NewMemory()))
+		require.NoError(t, err)
+		require.NoError(t, d.Start(t.Context()))
+		var serving sync.WaitGroup
+		for i := range 8 {
+			serving.Go(func() { assert.NoError(t, d.Serve(dispatch.Name{Project: fmt.Sprintf("p-%d", i), TaskQueue: "q"})) })
+		}
+		require.NoError(t, d.Stop(t.Context()))
+		serving.Wait()
+		require.NoError(t, d.Serve(dispatch.Name{Project: "late", TaskQueue: "q"}), "it is remembered, and not worked for")
+		require.Empty(t, d.Owned())
+	}
 }
 
 func TestHandoversAreRequestedOfWhoeverOwns(t *testing.T) {

@@ -29,6 +29,8 @@ const (
 	winsAtOnce    = 200
 	// ownings is how many dispatchers a process starts, adopts or replaces at the same time.
 	ownings = 32
+	// listEvery is how many heartbeats pass until a process lists those of all others again; in between it reads those of the living.
+	listEvery = 12
 )
 
 // Dispatchers are the dispatchers that a process works for, and those among them that it owns.
@@ -39,6 +41,7 @@ type Dispatchers struct {
 	activities *flow.Activities
 	record     *record.Record
 	heart      *heart.Heart
+	roster     *heart.Roster
 	roll       *roll.Roll
 	supervisor *supervise.Supervisor
 	rings      singleflight.Group
@@ -75,12 +78,14 @@ func New(o Options) (*Dispatchers, error) {
 	d.temporal = &remote.Temporal{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
 	d.roll = roll.New(registrar{d}, o.ServerID, o.Build, o.Log)
+	d.roster = heart.NewRoster(o.Leases, listEvery*o.Timing.Heartbeat)
 	d.heart = &heart.Heart{
 		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Log: o.Log,
 		Returned: func() { d.roll.Add(d.names()...) },
 	}
 	d.activities = &flow.Activities{
-		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Metrics: o.Metrics, Log: o.Log,
+		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Canceled: d.lookAfter, Metrics: o.Metrics,
+		Log: o.Log,
 	}
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
@@ -122,11 +127,13 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 func (d *Dispatchers) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	started := d.ctx != nil
+	if started {
+		d.cancel() // with the lock held, so that Serve begins nothing that the join below would miss
+	}
 	d.mu.Unlock()
 	if !started {
 		return nil
 	}
-	d.cancel()
 	if err := join(ctx, &d.joined); err != nil {
 		return fmt.Errorf("stop dispatchers: %w", err)
 	}
@@ -162,13 +169,18 @@ func (d *Dispatchers) Serve(name Name) error {
 	if d.served[name] != nil {
 		return nil
 	}
+	d.record.Begin(name.Project)
 	s := &service{loop: owner.New(d.process, name)}
 	d.served[name] = s
-	if d.ctx != nil {
+	if d.ctx != nil && d.ctx.Err() == nil {
 		d.run(d.ctx, name, s)
 	}
 	return nil
 }
+
+// Begin makes the counters of a project's dispatchers, at 0. Serve does so for what this process works for; a process that serves other
+// projects' metrics as well begins those.
+func (d *Dispatchers) Begin(project string) { d.record.Begin(project) }
 
 // run is called with the lock held.
 func (d *Dispatchers) run(ctx context.Context, name Name, s *service) {

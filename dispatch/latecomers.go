@@ -30,7 +30,7 @@ type telling struct {
 	pause time.Duration
 }
 
-// watchWorkers reads all heartbeats, and tells the dispatchers that this process owns which of their workers seem to be gone:
+// watchWorkers reads the heartbeats, and tells the dispatchers that this process owns which of their workers seem to be gone:
 // one that is parked looks after them only when it is told. What it could not do about them, it is told of again.
 func (d *Dispatchers) watchWorkers(ctx context.Context) {
 	told := map[Name]*telling{}
@@ -39,8 +39,19 @@ func (d *Dispatchers) watchWorkers(ctx context.Context) {
 }
 
 func (d *Dispatchers) scan(ctx context.Context, told map[Name]*telling) {
+	d.mu.Lock()
+	known := d.lives
+	d.mu.Unlock()
+	owned := d.owned()
+	for _, o := range owned {
+		for _, w := range o.Workers {
+			if _, there := known[w.ServerID]; !there {
+				d.roster.Hint(contract.WorkerKey(w.ServerID)) // it may have come since all were listed
+			}
+		}
+	}
 	bounded, cancel := context.WithTimeout(ctx, choreLimit)
-	lives, err := heart.Read(bounded, d.o.Leases)
+	lives, err := d.roster.Lives(bounded)
 	cancel()
 	if err != nil {
 		return // who beats says that the store is away
@@ -51,7 +62,7 @@ func (d *Dispatchers) scan(ctx context.Context, told map[Name]*telling) {
 	if !lives[d.o.ServerID].Alive {
 		return // the store lost its memory, or this process its heartbeat: what is missing proves nothing
 	}
-	d.tell(ctx, lives, d.owned(), told)
+	d.tell(ctx, lives, owned, told)
 }
 
 // tell tells the dispatchers that are owned who is late.

@@ -28,6 +28,8 @@ type (
 	Termination = terms.Termination
 	// Eviction is a batch of workers that a dispatcher struck off its list.
 	Eviction = terms.Eviction
+	// ForeignWorkflow is a workflow that has taken the ID of a dispatcher.
+	ForeignWorkflow = terms.Foreign
 	// Outcome is how an attempt to own a dispatcher ended.
 	Outcome = terms.Outcome
 )

@@ -50,7 +50,9 @@ const (
 	Stale   = overview.Stale   // nobody owns it or works for it; the supervisor ends it
 	Missing = overview.Missing // nothing is open in Temporal
 	Foreign = overview.Foreign // its ID is taken by what is none of ours
-	Unknown = overview.Unknown // what it takes to tell could not be asked
+	// NoWorkers: no live worker serves its project, so nothing is routed.
+	NoWorkers = overview.NoWorkers
+	Unknown   = overview.Unknown // what it takes to tell could not be asked
 )
 
 // The statuses of workers.

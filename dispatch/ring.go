@@ -34,7 +34,7 @@ func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 		defer cancel()
 		err := d.temporal.Ring(shared, name)
 		if errors.Is(err, remote.ErrGone) {
-			d.lookAfter(name)
+			d.lookAfter(shared, name)
 			err = ErrNotOpen
 		}
 		return nil, err

@@ -47,8 +47,9 @@ func (d *Dispatchers) supervise() *supervise.Supervisor {
 	return supervise.New(supervise.Options{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Guard: o.Timing.Owner(), Record: d.record, Log: o.Log,
 		Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
-		Ready:    func() error { _, err := o.Client(); return err },
-		Pace:     pace.NewLimit(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
+		Beats:    d.roster.Entries, Listed: d.roster.Listed,
+		Ready: func() error { _, err := o.Client(); return err },
+		Pace:  pace.NewLimit(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
 		Rules: supervise.Rules{
 			Rules: plan.Rules{
 				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, Most: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,

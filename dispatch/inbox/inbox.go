@@ -87,8 +87,8 @@ type Progress struct {
 	Owner Owner
 	// Head is the position of the newest event, Routed that of the last one whose deliveries were determined.
 	Head, Routed int64
-	// Pending counts deliveries that are neither done nor dead; Due tells that one of them could be made now, or that an
-	// event is not routed yet: there is work.
+	// Pending counts events that are not routed yet, and deliveries that are neither done nor dead; Due tells that one of the
+	// deliveries could be made now, or that an event is not routed yet: there is work.
 	Pending int64
 	Due     bool
 	// Parked tells that the dispatcher sleeps until its doorbell rings.

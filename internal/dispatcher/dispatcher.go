@@ -27,7 +27,9 @@ const (
 	Stale   State = "stale"   // nobody owns it or works for it; the supervisor ends it
 	Missing State = "missing" // nothing is open in Temporal
 	Foreign State = "foreign" // its ID is taken by what is none of ours
-	Unknown State = "unknown" // what it takes to tell could not be asked
+	// NoWorkers: no live worker serves its project, so nothing is routed.
+	NoWorkers State = "no_workers"
+	Unknown   State = "unknown" // what it takes to tell could not be asked
 )
 
 // Dispatcher is one dispatcher, seen from all sides.

@@ -421,6 +421,7 @@ func progress(t *testing.T, f Fixture) {
 	require.Zero(t, read().Lag)
 	f.Accept(t, name, "")
 	require.Eventually(t, func() bool { p := read(); return p.Due && p.Lag > 0 }, within, poll)
+	require.Equal(t, int64(1), read().Pending, "what is accepted waits, routed or not")
 	before := read().Head
 	require.Positive(t, before)
 	got := claim(t, f, name, owner, 10, long)

@@ -28,7 +28,7 @@ const (
 	// FencedError is the type of the application error that answers an adoption by an owner who is late.
 	FencedError = "fenced"
 	// Interpreter is the version of the dispatcher's workflow.
-	Interpreter = 1
+	Interpreter = 2
 )
 
 // Prefixes of lease keys.
@@ -36,7 +36,11 @@ const (
 	OwnerPrefix    = "dispatcher:"
 	WorkerPrefix   = "worker:"
 	HandoverPrefix = "handover:"
+	AbsentPrefix   = "absent:"
 )
+
+// BrakeKey is the key under which supervisors count the terminations of all processes.
+const BrakeKey = "terminations"
 
 const (
 	maxProject   = 63
@@ -49,14 +53,20 @@ func OwnerKey(name inbox.Name) string { return OwnerPrefix + name.Project + ":" 
 // HandoverKey is the key under which its owner is asked to give it up.
 func HandoverKey(name inbox.Name) string { return HandoverPrefix + name.Project + ":" + name.TaskQueue }
 
+// AbsentKey is the key under which its owner is told that the dispatcher was found closed.
+func AbsentKey(name inbox.Name) string { return AbsentPrefix + name.Project + ":" + name.TaskQueue }
+
 // WorkerKey is the key of a process's heartbeat.
 func WorkerKey(serverID string) string { return WorkerPrefix + serverID }
 
-// NameOf returns the name in an owner's or a handover's key, and whether it is one.
+// NameOf returns the name in the key of an owner, a handover or an absence, and whether it is one.
 func NameOf(key string) (inbox.Name, bool) {
-	rest, ok := strings.CutPrefix(key, OwnerPrefix)
-	if !ok {
-		rest, ok = strings.CutPrefix(key, HandoverPrefix)
+	var rest string
+	var ok bool
+	for _, prefix := range []string{OwnerPrefix, HandoverPrefix, AbsentPrefix} {
+		if rest, ok = strings.CutPrefix(key, prefix); ok {
+			break
+		}
 	}
 	project, queue, split := strings.Cut(rest, ":")
 	name := inbox.Name{Project: project, TaskQueue: queue}

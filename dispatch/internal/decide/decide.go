@@ -53,13 +53,38 @@ type Act struct {
 	Label, Reason string
 }
 
+// Ending says for people what had become of a dispatcher that was terminated: the kind in a word, then the reason.
+func (a Act) Ending() string {
+	kind := a.Label
+	switch a.Label {
+	case labelUnanswered, labelSilent:
+		kind = "frozen"
+	case labelInterrupted:
+		kind = "stale"
+	}
+	return kind + ": " + a.Reason
+}
+
+// Labels are the labels of the acts that terminate.
+func Labels() []string {
+	return []string{labelLegacy, labelCrashed, labelUnanswered, labelSilent, labelInterrupted}
+}
+
+const (
+	labelLegacy      = "legacy"
+	labelCrashed     = "crashed"
+	labelUnanswered  = "unanswered"
+	labelSilent      = "silent"
+	labelInterrupted = "interrupted"
+)
+
 // What decides, from the owner before, what was seen after winning the lease, and the own ownership.
 func What(previous Previous, seen Seen, own inbox.Owner) Act {
 	switch {
 	case !seen.Open:
 		return Act{ColdStart, "absent", "no dispatcher is open"}
 	case seen.Belongs == contract.Legacy:
-		return Act{TakeOver, "legacy", "it was started by a release that knows no epochs"}
+		return Act{TakeOver, labelLegacy, "it was started by a release that knows no epochs"}
 	case seen.Belongs != contract.Mine:
 		return Act{Refuse, "foreign", "a workflow with this ID is open that belongs to somebody else"}
 	case seen.Epoch == own.Epoch && seen.Owner == own.Holder:
@@ -67,17 +92,17 @@ func What(previous Previous, seen Seen, own inbox.Owner) Act {
 	case seen.Epoch >= own.Epoch:
 		return Act{StepDown, "outrun", fmt.Sprintf("it belongs to %q with epoch %d", seen.Owner, seen.Epoch)}
 	case previous == Crashed:
-		return Act{TakeOver, "crashed", "its owner did not renew its lease"}
+		return Act{TakeOver, labelCrashed, "its owner did not renew its lease"}
 	case seen.Unanswered && seen.Silent:
-		return Act{TakeOver, "unanswered", "it makes no progress although there is work, and did not answer"}
+		return Act{TakeOver, labelUnanswered, "it makes no progress although there is work, and did not answer"}
 	case seen.Unanswered:
-		return Act{TakeOver, "unanswered", "it did not answer"}
+		return Act{TakeOver, labelUnanswered, "it did not answer"}
 	case seen.Silent:
-		return Act{TakeOver, "silent", "it makes no progress although there is work"}
+		return Act{TakeOver, labelSilent, "it makes no progress although there is work"}
 	case seen.Epoch != own.Epoch-1:
 		// Whoever was given the epochs between may have decided to terminate this very run, and be slow about it: what is adopted
 		// would then be lost in the middle of its work. The exploration in dispatch/internal/model shows how.
-		return Act{TakeOver, "interrupted", "somebody who was to own it after its owner has not come to an end"}
+		return Act{TakeOver, labelInterrupted, "somebody who was to own it after its owner has not come to an end"}
 	case previous == Resigned:
 		return Act{Adopt, "resigned", "its owner resigned"}
 	default:

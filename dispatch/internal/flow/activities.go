@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -40,6 +41,8 @@ const (
 	evictPatience = time.Hour
 	// rereadAfter is the time between the two looks at a worker that is to be evicted.
 	rereadAfter = time.Second
+	// finishWithin bounds what a routing finishes after it was stopped or canceled: the inbox may be away.
+	finishWithin = 6 * time.Second
 	// brief is how long a routing looks for work that was not announced by a doorbell.
 	brief = 2 * time.Second
 )
@@ -60,8 +63,10 @@ type Activities struct {
 	Idle time.Duration
 	// Evicted is told of evictions, and again when it fails.
 	Evicted func(context.Context, terms.Eviction) error
-	Metrics client.MetricsHandler
-	Log     *slog.Logger
+	// Canceled is called when Temporal has canceled a routing: its dispatcher may have been closed. It must return soon.
+	Canceled func(context.Context, inbox.Name)
+	Metrics  client.MetricsHandler
+	Log      *slog.Logger
 }
 
 // Register puts the workflow and its activities on a worker.
@@ -81,19 +86,58 @@ func (a *Activities) Route(ctx context.Context, in RouteInput) (route.End, error
 		defer close(joined)
 		beat(beating)
 	}()
+	stop := make(chan struct{})
+	stopping := make(chan struct{})
+	routed := make(chan struct{})
+	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			close(stopping)
+			close(stop)
+		case <-ctx.Done():
+			close(stop)
+		case <-routed:
+			return
+		}
+		select {
+		case <-time.After(finishWithin):
+			giveUp()
+		case <-routed:
+		}
+	})
+	defer watching.Wait()
+	defer close(routed)
 	metrics := a.Metrics.WithTags(map[string]string{"project": in.Name.Project})
-	end, err := route.Run(ctx, route.Routing{
+	// What is under way is finished and written when the activity is canceled, as when the process is stopped: otherwise it would be
+	// claimed again only when its time is up.
+	end, err := route.Run(running, route.Routing{
 		Name: in.Name, Owner: in.Owner, Inbox: a.Inbox, Brief: a.patience(in.Busy), Idle: a.Idle,
-		Stop: activity.GetWorkerStopChannel(ctx), Log: a.Log,
+		Stop: stop, Log: a.Log,
 		Count: func(result inbox.Result, n int) {
 			metrics.WithTags(map[string]string{"outcome": string(result)}).Counter("dispatcher_deliveries_total").Inc(int64(n))
 		},
 	})
+	if errors.Is(err, route.ErrStopped) && !closed(stopping) {
+		a.Canceled(context.WithoutCancel(ctx), in.Name)
+		return route.Turned, nil
+	}
 	if errors.Is(err, route.ErrStopped) {
 		return "", temporal.NewApplicationErrorWithOptions("this process is being stopped", "stopped",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign, Cause: err})
 	}
 	return end, err
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (a *Activities) patience(busy bool) time.Duration {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
@@ -32,11 +33,13 @@ type workshop struct {
 	untold  error // what telling of an eviction ends in
 	acts    *flow.Activities
 	stop    chan struct{}
-	ahead   atomic.Int64 // of the clock by which leases are judged
+	// canceled are the names of the routings that were canceled.
+	canceled chan inbox.Name
+	ahead    atomic.Int64 // of the clock by which leases are judged
 }
 
 func newWorkshop() *workshop {
-	w := &workshop{stop: make(chan struct{})}
+	w := &workshop{stop: make(chan struct{}), canceled: make(chan inbox.Name, 1)}
 	w.leases = lease.NewMemory(lease.WithClock(func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }))
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -51,7 +54,8 @@ func newWorkshop() *workshop {
 			w.evicted = append(w.evicted, e)
 			return w.untold
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Canceled: func(_ context.Context, name inbox.Name) { w.canceled <- name },
+		Log:      slog.New(slog.DiscardHandler),
 	}
 	w.RegisterActivity(w.acts.Route)
 	w.RegisterActivity(w.acts.Check)
@@ -138,4 +142,30 @@ func TestARoutingGivesWayWhenItsProcessStops(t *testing.T) {
 	require.Equal(t, "stopped", application.Type())
 	require.False(t, application.NonRetryable())
 	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process goes on at once")
+}
+
+// TestCanceledRoutingWritesWhatItHasDone: when its dispatcher was closed, nothing of what it claimed may wait until its claims run out.
+func TestCanceledRoutingWritesWhatItHasDone(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
+	w.inbox = memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
+		cancel()
+		return inbox.Outcome{Result: inbox.Done}
+	})
+	w.acts.Inbox, w.acts.Idle = w.inbox, time.Hour
+	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
+	require.NoError(t, err)
+	w.inbox.Publish(name, "", "event")
+	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	require.NoError(t, err)
+	var end route.End
+	require.NoError(t, value.Get(&end))
+	require.Equal(t, route.Turned, end)
+	require.Equal(t, name, <-w.canceled, "its owner is told to look")
+	progress, err := w.inbox.Progress(t.Context(), name)
+	require.NoError(t, err)
+	require.Zero(t, progress[0].Pending)
 }

@@ -31,6 +31,10 @@ type Input struct {
 const (
 	// maxEvents is the length of history at which it continues as new even if the server does not suggest it.
 	maxEvents = 4000
+	// turns is the version from which on a dispatcher ends its routing to continue as new, and turnEvents the length of history at which it does:
+	// doorbells may come by the thousands while it routes.
+	turns      = 2
+	turnEvents = 2000
 	// settleFor is how long continuing as new is put off after an update in the same task: what arrives meanwhile makes the
 	// server refuse the task, and with it the update. It is put off maxPuts times: a history takes so many updates, and no more.
 	settleFor = time.Second
@@ -52,6 +56,8 @@ type dispatcher struct {
 	under   int   // routings under way, of whatever epoch
 	rung    bool  // the doorbell rang while it was routing
 	checks  bool  // workers are being looked after
+	// turn ends the routing that counts, so that it is started again; nil where there is none, or it was called.
+	turn workflow.CancelFunc
 
 	suspects map[string]bool
 	updated  int // the length of history at the last update
@@ -77,13 +83,16 @@ func Run(ctx workflow.Context, in Input) error {
 func (d *dispatcher) live(ctx workflow.Context) error {
 	puts := 0
 	for {
-		err := workflow.Await(ctx, func() bool { return d.want || d.full(ctx) && d.quiet() })
+		err := workflow.Await(ctx, func() bool { return d.want || d.full(ctx) && (d.quiet() || d.turn != nil) })
 		if err != nil {
 			return err
 		}
 		switch {
-		case !d.full(ctx) || !d.quiet():
+		case d.want && (!d.full(ctx) || !d.quiet()):
 			d.start(ctx)
+		case !d.quiet():
+			d.turn()
+			d.turn = nil
 		case d.updated == length(ctx) && puts < maxPuts:
 			puts++
 			if _, err := workflow.AwaitWithTimeout(ctx, settleFor, func() bool { return d.updated != length(ctx) && d.want }); err != nil {
@@ -103,9 +112,16 @@ func (d *dispatcher) start(ctx workflow.Context) {
 	d.busy = false
 	d.routing = owner.Epoch
 	d.under++
-	routed := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+	var turn workflow.CancelFunc
+	routing := ctx
+	if d.in.Version >= turns {
+		routing, turn = workflow.WithCancel(ctx)
+	}
+	d.turn = turn
+	routed := workflow.ExecuteActivity(workflow.WithActivityOptions(routing, workflow.ActivityOptions{
 		StartToCloseTimeout: routeTimeout,
 		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: d.in.Version >= turns, // it then says whether there is more to do
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: retryFirst, BackoffCoefficient: 2, MaximumInterval: retryMost,
 		},
@@ -116,6 +132,10 @@ func (d *dispatcher) start(ctx workflow.Context) {
 		d.under--
 		if owner.Epoch != d.routing {
 			return // of an owner before
+		}
+		d.turn = nil
+		if turn != nil && temporal.IsCanceledError(err) {
+			end, err = route.Turned, nil // before it began
 		}
 		if err != nil {
 			workflow.GetLogger(ctx).Error("Routing failed; starting it again", "error", err)
@@ -132,7 +152,11 @@ func (d *dispatcher) start(ctx workflow.Context) {
 
 // full tells whether the history is long enough to begin another.
 func (d *dispatcher) full(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > maxEvents
+	most := maxEvents
+	if d.in.Version >= turns {
+		most = turnEvents
+	}
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > most
 }
 
 // quiet tells whether nothing is half-done.
@@ -146,6 +170,7 @@ func (d *dispatcher) next(ctx workflow.Context) error {
 		return err
 	}
 	in := d.in
+	in.Version = contract.Interpreter
 	in.Workers, in.Suspects = d.workers, d.suspected()
 	in.Parked = !d.want
 	return workflow.NewContinueAsNewError(ctx, contract.WorkflowType, in)
@@ -209,7 +234,7 @@ func (d *dispatcher) adopt(ctx workflow.Context, a contract.Adoption) (contract.
 		return contract.State{}, err
 	}
 	d.busy = d.routing != 0
-	d.routing, d.want = 0, true
+	d.routing, d.want, d.turn = 0, true, nil
 	return d.state(), nil
 }
 

@@ -511,3 +511,23 @@ func TestWhatWakesItIsCarriedOver(t *testing.T) {
 	again.run(*next, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, again.evicted)
 }
+
+// TestHistoryIsBoundedUnderDoorbells: a routing that goes on for long must not keep a dispatcher from continuing as new while doorbells fill its
+// history. One that was started by the release before, whose history has no such cancellation, waits for the end of its routing.
+func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
+	t.Parallel()
+	for version, ended := range map[int]time.Duration{1: 10 * time.Minute, 2: time.Minute} {
+		b := newBench(t, leg{takes: 10 * time.Minute, end: route.Parked})
+		b.at(time.Minute, func() {
+			b.length = 4500
+			b.env.SetCurrentHistoryLength(b.length)
+			b.doorbell()
+		})
+		began := b.env.Now()
+		next := b.run(flow.Input{Version: version, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: time.Hour}, time.Hour)
+		require.NotNil(t, next)
+		require.InDelta(t, ended.Seconds(), b.env.Now().Sub(began).Seconds(), 30, "version %d", version)
+		require.False(t, next.Parked, "the doorbell is not lost")
+		require.Equal(t, contract.Interpreter, next.Version)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -128,25 +127,12 @@ func (l Life) Serves(project string) bool {
 	return l.Beat.Serves > len(l.Beat.Projects) || slices.Contains(l.Beat.Projects, project)
 }
 
-// Read returns the heartbeats there are, of the living and of those who were lately, by server ID.
-func Read(ctx context.Context, leases lease.Store) (map[string]Life, error) {
-	lives := map[string]Life{}
-	for entry, err := range leases.List(ctx, contract.WorkerPrefix) {
-		if errors.Is(err, lease.ErrMalformed) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read heartbeats: %w", err)
-		}
-		id, ok := contract.ServerOf(entry.Key)
-		if !ok {
-			continue
-		}
-		life := Life{ServerID: id, Alive: entry.State == lease.Held, Gone: entry.State == lease.Resigned}
-		if err := json.Unmarshal(entry.Value, &life.Beat); err != nil {
-			life.Beat = contract.Beat{ServerID: id} // it beats all the same
-		}
-		lives[id] = life
+// lifeOf is the process behind a heartbeat.
+func lifeOf(e *lease.Entry) (Life, bool) {
+	id, ok := contract.ServerOf(e.Key)
+	life := Life{ServerID: id, Alive: e.State == lease.Held, Gone: e.State == lease.Resigned}
+	if err := json.Unmarshal(e.Value, &life.Beat); err != nil {
+		life.Beat = contract.Beat{ServerID: id} // it beats all the same
 	}
-	return lives, nil
+	return life, ok
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -177,7 +179,7 @@ func TestReading(t *testing.T) {
 	_, _, err := leases.Acquire(t.Context(), "worker:odd", "odd", []byte("not JSON"), lease.Terms{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	now = now.Add(time.Minute)
-	lives, err := heart.Read(t.Context(), leases)
+	lives, err := heart.NewRoster(leases, time.Minute).Lives(t.Context())
 	require.NoError(t, err)
 	require.Len(t, lives, 5)
 	require.True(t, lives["alive"].Alive)
@@ -190,6 +192,76 @@ func TestReading(t *testing.T) {
 	require.True(t, lives["odd"].Alive)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = heart.Read(ctx, leases)
+	_, err = heart.NewRoster(leases, time.Minute).Lives(ctx)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// counting counts what a store is asked.
+type counting struct {
+	lease.Store
+	lists, gets int
+}
+
+func (c *counting) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	c.lists++
+	return c.Store.List(ctx, prefix)
+}
+
+func (c *counting) Get(ctx context.Context, key string) (lease.Entry, error) {
+	c.gets++
+	return c.Store.Get(ctx, key)
+}
+
+// TestDeadHeartbeatsCostNothing: after many restarts there are thousands of them, and each process reads the heartbeats every few seconds.
+func TestDeadHeartbeatsCostNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: lease.NewMemory()}
+		roster := heart.NewRoster(store, time.Minute)
+		beat := func(id string) {
+			_, _, err := store.Acquire(t.Context(), contract.WorkerKey(id), id, nil, lease.Terms{TTL: 20 * time.Second, Retention: time.Hour})
+			require.NoError(t, err)
+		}
+		alive := func() (n int) {
+			lives, err := roster.Lives(t.Context())
+			require.NoError(t, err)
+			for _, life := range lives {
+				if life.Alive {
+					n++
+				}
+			}
+			return n
+		}
+		for i := range 1000 {
+			beat(fmt.Sprint("dead-", i))
+		}
+		<-time.After(30 * time.Second)
+		beat("a")
+		require.Equal(t, 1, alive())
+		for range 10 {
+			<-time.After(time.Second)
+			require.Equal(t, 1, alive())
+		}
+		require.Equal(t, []int{1, 10}, []int{store.lists, store.gets})
+		beat("b")
+		require.Equal(t, 1, alive(), "not announced")
+		roster.Hint(contract.WorkerKey("b"))
+		roster.Hint(contract.OwnerKey(inbox.Name{Project: "shop", TaskQueue: "q"}))
+		require.Equal(t, 2, alive())
+		beat("dead-7")
+		roster.Hint(contract.WorkerKey("dead-7"))
+		require.Equal(t, 3, alive(), "it is back")
+		<-time.After(30 * time.Second)
+		require.Zero(t, alive(), "all have run out")
+		beat("c")
+		roster.Forget()
+		require.Equal(t, 1, alive())
+		require.Equal(t, 2, store.lists)
+		<-time.After(time.Minute)
+		require.Zero(t, alive())
+		require.Equal(t, 3, store.lists)
+		roster.Listed(nil)
+		require.Zero(t, alive())
+		require.Equal(t, 3, store.lists, "another part has listed them")
+	})
 }

@@ -62,7 +62,9 @@ const (
 	Stale   Status = "stale"   // nobody owns it or works for it; the supervisor ends it
 	Missing Status = "missing" // nothing is open in Temporal
 	Foreign Status = "foreign" // its ID is taken by what is none of ours
-	Unknown Status = "unknown" // what it takes to tell could not be asked
+	// NoWorkers: no live worker serves its project, so nothing is routed.
+	NoWorkers Status = "no_workers"
+	Unknown   Status = "unknown" // what it takes to tell could not be asked
 )
 
 // Dispatcher is one dispatcher, seen from all sides.
@@ -83,6 +85,8 @@ type Dispatcher struct {
 	State *contract.State
 	// Errors say what could not be asked.
 	Errors []Error
+
+	superseded bool
 }
 
 // Lease is an owner's entry, by the clock of the store that keeps it.
@@ -182,31 +186,51 @@ func (s Sources) readAll(ctx context.Context) seen {
 	return out
 }
 
-// describeUnlisted asks for the dispatchers that have an owner and are not listed: Temporal's list lags behind what was just started.
+// describeUnlisted asks for the dispatchers that some side knows and that are not listed: Temporal's list lags behind what was just started,
+// and does not have workflows of other types that have taken a dispatcher's ID.
 func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	listed := make(map[string]bool, len(all.listed))
 	for _, l := range all.listed {
 		listed[l.WorkflowID] = true
 	}
-	asked := 0
+	unlisted := names(*all)
+	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool { return listed[name.DispatcherID()] })
+	held := map[inbox.Name]bool{}
 	for i := range all.reading.Entries {
-		e := &all.reading.Entries[i]
-		name, ok := contract.NameOf(e.Key)
-		if !ok || e.State != lease.Held || listed[name.DispatcherID()] {
-			continue
-		}
-		if asked++; asked > describeMost {
-			return
-		}
-		open, err := s.Temporal.Describe(ctx, name.DispatcherID(), "")
-		if err != nil {
-			all.failed(PartTemporal, err)
-			return
-		}
-		if open != nil {
-			all.add(*open)
+		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok {
+			held[name] = held[name] || all.reading.Entries[i].State == lease.Held
 		}
 	}
+	// Those with an owner come first: they are what is most likely open.
+	slices.SortStableFunc(unlisted, func(a, b inbox.Name) int {
+		switch {
+		case held[a] == held[b]:
+			return 0
+		case held[a]:
+			return -1
+		}
+		return 1
+	})
+	var mu sync.Mutex
+	var failure error
+	slots := make(chan struct{}, askAtOnce)
+	var asking sync.WaitGroup
+	for _, name := range unlisted[:min(len(unlisted), describeMost)] {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			open, err := s.Temporal.Describe(ctx, name.DispatcherID(), "")
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failure = err
+			} else if open != nil {
+				all.add(*open)
+			}
+		})
+	}
+	asking.Wait()
+	all.failed(PartTemporal, failure)
 }
 
 func (s *seen) add(l supervise.Listed) {
@@ -276,16 +300,47 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 			d.Others = append(d.Others, e)
 		default:
 			d.Execution, d.Class, d.Why = &e, v.Class, v.Why
+			d.superseded = v.Superseded
 		}
 	}
+	workers := livingOf(all.reading.Entries)
 	for i := range found {
-		found[i].settle()
+		found[i].settle(workers)
 	}
 	return found
 }
 
+// living are the workers whose heartbeats are there.
+type living struct {
+	beats []contract.Beat
+	// known tells that there are entries to judge by: a store that lost its data has none.
+	known bool
+}
+
+func livingOf(entries []lease.Entry) living {
+	found := living{known: len(entries) > 0}
+	for i := range entries {
+		e := &entries[i]
+		if _, ok := contract.ServerOf(e.Key); !ok || e.State != lease.Held {
+			continue
+		}
+		var beat contract.Beat
+		if err := json.Unmarshal(e.Value, &beat); err != nil {
+			beat.Serves = 1 // it lives, and may serve any project
+		}
+		found.beats = append(found.beats, beat)
+	}
+	return found
+}
+
+func (l living) serve(project string) bool {
+	return slices.ContainsFunc(l.beats, func(b contract.Beat) bool {
+		return b.Serves > len(b.Projects) || slices.Contains(b.Projects, project)
+	})
+}
+
 // settle says what a dispatcher is doing. Without all sides, nobody can tell whether it is well.
-func (d *Dispatcher) settle() {
+func (d *Dispatcher) settle(workers living) {
 	without := func(part Part) bool {
 		return slices.ContainsFunc(d.Errors, func(e Error) bool { return e.Part == part })
 	}
@@ -301,9 +356,15 @@ func (d *Dispatcher) settle() {
 	case d.Status == Foreign && d.Execution == nil:
 	case without(PartTemporal):
 		d.Status = Unknown
+	case !without(PartLeases) && !workers.known:
+		d.Status = Unknown
+		d.Why = "there is no heartbeat of any worker: none lives, or the store of leases lost its data"
+	case !without(PartLeases) && !workers.serve(d.Name.Project) && (d.Class != plan.Stale || len(workers.beats) == 0):
+		d.Status = NoWorkers
+		d.Why = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
 	case d.Execution == nil:
 		d.Status = Missing
-	case d.Class == plan.Stale:
+	case d.Class == plan.Stale || d.superseded:
 		d.Status = Stale
 	case d.Progress == nil:
 		d.Status = Unknown

@@ -39,6 +39,8 @@ type world struct {
 	states map[string]contract.State // by run ID
 	errs   map[overview.Part]error
 	lags   bool // Temporal's list does not show yet what is open
+	// unlisted: what is open is of another type, and never in the list.
+	unlisted bool
 }
 
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
@@ -67,7 +69,7 @@ func (w *world) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progre
 }
 
 func (w *world) List(context.Context) ([]supervise.Listed, error) {
-	if w.lags {
+	if w.lags || w.unlisted {
 		return nil, nil
 	}
 	return w.open, w.errs[overview.PartTemporal]
@@ -114,6 +116,18 @@ func (w *world) holds(t *testing.T, key, holder string, value any, terms lease.T
 	return e
 }
 
+// serves has the one worker serve another project.
+func (w *world) serves(t *testing.T, project string) {
+	t.Helper()
+	key := contract.WorkerKey("a")
+	e, err := w.leases.Get(t.Context(), key)
+	require.NoError(t, err)
+	value, err := json.Marshal(contract.Beat{ServerID: "a", Projects: []string{project}, Serves: 1})
+	require.NoError(t, err)
+	_, err = w.leases.Renew(t.Context(), key, e.Token, value, timing.Worker())
+	require.NoError(t, err)
+}
+
 func (w *world) opens(id, runID string, name inbox.Name, epoch int64) {
 	w.open = append(w.open, supervise.Listed{
 		Execution: contract.Execution{
@@ -130,7 +144,7 @@ func (w *world) healthy(t *testing.T) lease.Entry {
 	w.opens("dispatcher-shop-orders", "r1", orders, 3)
 	w.rows = append(w.rows, inbox.Progress{Name: orders, Owner: inbox.Owner{Epoch: 3, Holder: "a"}, Head: 9, Routed: 9})
 	w.states["r1"] = contract.State{Name: orders, Owner: "a", Epoch: 3, Phase: contract.Routing, Workers: []contract.Worker{{ServerID: "a"}, {ServerID: "gone"}}}
-	w.holds(t, contract.WorkerKey("a"), "a", contract.Beat{ServerID: "a", Build: "1.2.3"}, timing.Worker())
+	w.holds(t, contract.WorkerKey("a"), "a", contract.Beat{ServerID: "a", Build: "1.2.3", Projects: []string{"shop"}, Serves: 1}, timing.Worker())
 	return w.holds(t, contract.OwnerKey(orders), "a", contract.Claim{ServerID: "a", Epoch: 3}, timing.Owner())
 }
 
@@ -172,15 +186,41 @@ func TestStatuses(t *testing.T) {
 		"missing":        {func(_ *testing.T, w *world) { w.open = nil }, overview.Missing, "", 0},
 		"not listed yet": {func(_ *testing.T, w *world) { w.lags = true }, overview.Routing, plan.Healthy, 0},
 		"foreign":        {func(_ *testing.T, w *world) { w.open[0].Memo.Name.Project = "else" }, overview.Foreign, "", 0},
-		"stale": {func(_ *testing.T, w *world) {
+		"stale": {func(t *testing.T, w *world) {
 			w.rows[0].SinceProgress = time.Hour
 			<-time.After(time.Minute)
+			w.holds(t, contract.WorkerKey("b"), "b", contract.Beat{ServerID: "b", Projects: []string{"else"}, Serves: 1}, timing.Worker())
 		}, overview.Stale, plan.Stale, 0},
-		"unknown to the inbox": {func(_ *testing.T, w *world) { w.rows = nil }, overview.Unknown, plan.Healthy, 0},
-		"leases away":          {func(t *testing.T, w *world) { w.leasesAway(t) }, overview.Routing, plan.Unknown, 1},
-		"inbox away":           {func(_ *testing.T, w *world) { w.errs[overview.PartInbox] = errOut }, overview.Unknown, plan.Healthy, 1},
-		"inbox and lease away": {func(_ *testing.T, w *world) { w.errs[overview.PartInbox] = errOut; <-time.After(time.Minute) }, overview.Unknown, plan.Unknown, 1},
-		"Temporal away":        {func(_ *testing.T, w *world) { w.errs[overview.PartTemporal], w.open = errOut, nil }, overview.Unknown, "", 1},
+		"stale without workers": {func(_ *testing.T, w *world) {
+			w.rows[0].SinceProgress = time.Hour
+			<-time.After(time.Minute)
+		}, overview.NoWorkers, plan.Stale, 0},
+		"no workers": {func(t *testing.T, w *world) {
+			w.serves(t, "else")
+		}, overview.NoWorkers, plan.Healthy, 0},
+		"more projects than a heartbeat names": {func(t *testing.T, w *world) {
+			w.holds(t, contract.WorkerKey("b"), "b", contract.Beat{ServerID: "b", Projects: []string{"else"}, Serves: 2}, timing.Worker())
+			w.serves(t, "else")
+		}, overview.Routing, plan.Healthy, 0},
+		"foreign of another type": {func(_ *testing.T, w *world) {
+			w.open[0].Type, w.open[0].Memo, w.unlisted = "theirs.type", nil, true
+		}, overview.Foreign, "", 0},
+		"foreign while nobody owns it": {func(t *testing.T, w *world) {
+			w.open[0].Type, w.open[0].Memo, w.unlisted = "theirs.type", nil, true
+			e, err := w.leases.Get(t.Context(), contract.OwnerKey(orders))
+			require.NoError(t, err)
+			require.NoError(t, w.leases.Resign(t.Context(), e.Key, e.Token))
+		}, overview.Foreign, "", 0},
+		"superseded": {func(_ *testing.T, w *world) {
+			w.rows[0].Owner.Epoch = 4 // which the owner was given, and the termination is refused
+			<-time.After(11 * time.Second)
+		}, overview.Stale, plan.Healthy, 0},
+		"about to be adopted":   {func(_ *testing.T, w *world) { w.rows[0].Owner.Epoch = 4 }, overview.Routing, plan.Healthy, 0},
+		"unknown to the inbox":  {func(_ *testing.T, w *world) { w.rows = nil }, overview.Unknown, plan.Healthy, 0},
+		"leases away":           {func(t *testing.T, w *world) { w.leasesAway(t) }, overview.Routing, plan.Unknown, 1},
+		"inbox away":            {func(_ *testing.T, w *world) { w.errs[overview.PartInbox] = errOut }, overview.Unknown, plan.Healthy, 1},
+		"inbox and worker away": {func(_ *testing.T, w *world) { w.errs[overview.PartInbox] = errOut; <-time.After(time.Minute) }, overview.NoWorkers, plan.Unknown, 1},
+		"Temporal away":         {func(_ *testing.T, w *world) { w.errs[overview.PartTemporal], w.open = errOut, nil }, overview.Unknown, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

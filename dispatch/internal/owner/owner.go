@@ -50,6 +50,10 @@ type Observer interface {
 	Failed(name inbox.Name, err error)
 	// Terminated: a run was terminated, or with an error could not be.
 	Terminated(t terms.Termination, err error)
+	// Foreign: the dispatcher's ID is taken by something else, so that nobody can own it. It is reported at every attempt.
+	Foreign(f terms.Foreign)
+	// NotForeign: the dispatcher has an owner, so its ID is not taken by something else.
+	NotForeign(name inbox.Name)
 	// Active: this process owns it, or does no more.
 	Active(name inbox.Name, owned bool)
 }
@@ -230,6 +234,10 @@ func (l *Loop) win(ctx context.Context) (*victory, error) {
 			l.joined = true
 			l.p.Observer.Joined(l.name)
 		}
+		var claim contract.Claim
+		if json.Unmarshal(held.Entry.Value, &claim) == nil && claim.Epoch > 0 {
+			l.p.Observer.NotForeign(l.name)
+		}
 		l.failure = 0
 		l.rest = time.Now().Add(held.Entry.Remaining())
 		return nil, nil
@@ -258,7 +266,11 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	l.p.Observer.Failed(l.name, err)
+	if foreign, ok := errors.AsType[*foreignError](err); ok {
+		l.p.Observer.Foreign(foreign.Foreign)
+	} else {
+		l.p.Observer.Failed(l.name, err)
+	}
 	pause := min(backoffFirst<<min(l.failure, 10), backoffMost)
 	l.failure++
 	pace.Sleep(ctx, pace.Jitter(pause))

@@ -177,6 +177,7 @@ func TestWhoCrashedIsTakenOver(t *testing.T) {
 		require.Equal(t, "crashed", got.Kind)
 		require.Equal(t, `taken over by "b" (epoch 2) from "a" (epoch 1): its owner did not renew its lease`, got.Reason)
 		require.Equal(t, "run-1", got.RunID)
+		require.Equal(t, `the one before was ended by "b", crashed: its owner did not renew its lease`, b.told().changes[0].Reason)
 		require.Equal(t, b.Owned().Since.Sub(entry.RenewedAt), b.told().gaps[0], "from the last sign of life of the one before")
 		require.Greater(t, b.told().gaps[0], 14*time.Second)
 	})
@@ -306,9 +307,9 @@ func TestAnothersIsLeftAlone(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, w.did())
 		require.Nil(t, a.Owned())
-		require.Greater(t, len(a.told().failures), 100, "told again and again")
-		require.Less(t, len(a.told().failures), 1000, "not too often")
-		require.ErrorContains(t, a.told().failures[0], "belongs to somebody else")
+		require.Greater(t, len(a.told().foreign), 100, "told again and again")
+		require.Less(t, len(a.told().foreign), 1000, "not too often")
+		require.Empty(t, a.told().failures)
 	})
 }
 
@@ -550,5 +551,46 @@ func TestTwentyAtOnce(t *testing.T) {
 		}
 		require.Equal(t, 1, owners)
 		require.Len(t, w.did(), 2, "one termination, one start")
+	})
+}
+
+// TestForeignWorkflowUsesUpNoEpochs: while something else has the dispatcher's ID, nothing can be done under an epoch.
+func TestForeignWorkflowUsesUpNoEpochs(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		pass(time.Second)
+		require.Equal(t, int64(1), a.Owned().Owner.Epoch)
+		w.mu.Lock()
+		w.open = &contract.Execution{WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", TaskQueue: "theirs"}
+		w.mu.Unlock()
+		w.did()
+		a.Look()
+		pass(10 * time.Minute)
+		require.Nil(t, a.Owned())
+		require.Empty(t, w.did(), "it is left alone")
+		told := a.told()
+		require.Empty(t, told.failures)
+		require.Greater(t, len(told.foreign), 10, "it is tried again")
+		got := told.foreign[0]
+		got.At = time.Time{}
+		require.Equal(t, terms.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
+		progress, err := w.inbox.Progress(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), progress[0].Owner.Epoch)
+
+		w.mu.Lock()
+		w.open = nil
+		w.mu.Unlock()
+		began := a.told().ours
+		b := w.start("b")
+		pass(time.Minute)
+		require.Greater(t, a.told().ours+b.told().ours, began, "it is owned again")
+		for _, p := range []*process{a, b} {
+			if o := p.Owned(); o != nil {
+				require.Equal(t, int64(2), o.Owner.Epoch)
+			}
+		}
+		require.Positive(t, a.told().ours, "the process that reported it knows")
+		require.Positive(t, b.told().ours)
 	})
 }

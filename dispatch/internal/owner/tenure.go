@@ -27,6 +27,14 @@ const (
 // errReplacing: the old one was terminated, the new one is to be started.
 var errReplacing = errors.New("the one before was terminated")
 
+// foreignError is why a dispatcher cannot be owned whose ID is taken by something else.
+type foreignError struct{ terms.Foreign }
+
+// Error implements error.
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("own dispatcher %q: its ID is taken by run %q of workflow type %q, which is none of ours", e.WorkflowID, e.RunID, e.Type)
+}
+
 // tenure is the time from winning a lease to its end.
 type tenure struct {
 	l     *Loop
@@ -133,7 +141,8 @@ type attempt struct {
 	before     decide.Previous
 	owner      inbox.Owner
 	outcome    terms.Outcome
-	ended      string // the run that was terminated
+	ended      string     // the run that was terminated
+	cause      decide.Act // why it was
 	from       decide.Seen
 	unanswered map[string]bool // by run ID
 	// sent tells that an adoption under this epoch may yet arrive, fence who may claim as far as was seen.
@@ -147,6 +156,12 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 	seen, open, err := a.see(ctx)
 	if err != nil {
 		return false, err
+	}
+	if decide.What(a.before, seen, a.owner).Kind == decide.Refuse {
+		// Before an epoch is asked for: nothing would be done under it, and the next attempt would ask for another.
+		return true, &foreignError{terms.Foreign{
+			Name: t.l.name, WorkflowID: open.WorkflowID, RunID: open.RunID, Type: open.Type, By: t.l.p.ServerID, At: time.Now(),
+		}}
 	}
 	if a.owner.Epoch == 0 {
 		if err := a.enter(ctx, seen.Epoch); err != nil {
@@ -191,11 +206,9 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 	case decide.Keep:
 		a.done(act, open.RunID, t.l.p.Workers(t.l.name))
 		return true, nil
-	case decide.StepDown:
+	default: // step down
 		// To win again at once would find the same.
 		return true, fmt.Errorf("own dispatcher %q with epoch %d: %s", t.l.name.DispatcherID(), a.owner.Epoch, act.Reason)
-	default:
-		return true, fmt.Errorf("own dispatcher %q: %s", t.l.name.DispatcherID(), act.Reason)
 	}
 }
 
@@ -268,7 +281,7 @@ func (a *attempt) terminate(ctx context.Context, act decide.Act, seen decide.See
 	if err != nil {
 		return err
 	}
-	a.outcome, a.ended = terms.Takeover, runID
+	a.outcome, a.ended, a.cause = terms.Takeover, runID, act
 	return errReplacing
 }
 
@@ -276,6 +289,7 @@ func (a *attempt) terminate(ctx context.Context, act decide.Act, seen decide.See
 func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) {
 	t := a.t
 	now := time.Now()
+	t.l.p.Observer.NotForeign(t.l.name)
 	t.l.own(&Ownership{Name: t.l.name, Owner: a.owner, RunID: runID, Since: now, Workers: workers})
 	from, gap := a.from.Owner, time.Duration(0)
 	if before := t.won.before; before != nil {
@@ -286,10 +300,14 @@ func (a *attempt) done(act decide.Act, runID string, workers []contract.Worker) 
 			gap = t.won.entry.AcquiredAt.Sub(before.RenewedAt) // the last that is known of who had it
 		}
 	}
+	reason := act.Reason
+	if a.ended != "" {
+		reason = fmt.Sprintf("the one before was ended by %q, %s", t.l.p.ServerID, a.cause.Ending())
+	}
 	took := now.Sub(t.began)
 	t.l.p.Observer.Changed(terms.OwnerChange{
 		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), RunID: runID, Outcome: a.outcome,
-		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Ended: a.ended, Reason: act.Reason, At: now, Took: took,
+		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Ended: a.ended, Reason: reason, At: now, Took: took,
 	}, gap+took)
 }
 

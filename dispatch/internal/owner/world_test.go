@@ -267,6 +267,8 @@ type tale struct {
 	terminated []terms.Termination
 	errors     int
 	active     int
+	foreign    []terms.Foreign
+	ours       int // how often it was reported that the ID is not taken
 }
 
 // told returns a copy of what was told so far.
@@ -350,6 +352,12 @@ func (p *process) Terminated(t terms.Termination, err error) {
 		}
 	})
 }
+
+func (p *process) Foreign(f terms.Foreign) {
+	p.note(func() { p.tale.foreign = append(p.tale.foreign, f) })
+}
+
+func (p *process) NotForeign(inbox.Name) { p.note(func() { p.tale.ours++ }) }
 
 func (p *process) Active(_ inbox.Name, owned bool) {
 	p.note(func() {

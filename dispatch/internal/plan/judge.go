@@ -17,6 +17,8 @@ func (w *world) judge(v *Verdict) {
 		v.Why = "its memo cannot be read"
 	case v.Belongs == contract.NotMine && v.Memo != nil:
 		v.Why = fmt.Sprintf("its memo names project %q and task queue %q, and its ID does not", v.Memo.Name.Project, v.Memo.Name.TaskQueue)
+	case v.Belongs == contract.NotMine && v.Type != contract.WorkflowType:
+		v.Why = fmt.Sprintf("a workflow of type %q has its ID", v.Type)
 	case v.Belongs == contract.NotMine:
 		v.Why = "it cannot be told whose it is"
 	case w.empty:
@@ -27,12 +29,28 @@ func (w *world) judge(v *Verdict) {
 		w.judgeOlder(v)
 	case v.Entry != nil && v.Entry.State == lease.Held:
 		v.Class, v.Why = Healthy, fmt.Sprintf("its owner %q holds the lease", v.Entry.Holder)
+		w.judgeSuperseded(v)
 	case w.progress[v.Name] == nil:
 		v.Why = "the inbox does not know it"
 	case v.Belongs == contract.Mine && v.Memo.Epoch > w.progress[v.Name].Owner.Epoch:
 		v.Why = "its epoch is none that the inbox has handed out"
 	default:
 		w.judgeUnowned(v)
+	}
+}
+
+// adoption is how long an owner may take to replace or adopt what it found, and what Temporal lists may be behind.
+const adoption = 10 * time.Second
+
+// judgeSuperseded notes a dispatcher whose owner has an epoch of its own, and has not ended or adopted it: the termination may be refused.
+func (w *world) judgeSuperseded(v *Verdict) {
+	row := w.progress[v.Name]
+	if v.Belongs == contract.OlderScheme || row == nil || v.Entry.Holder != row.Owner.Holder || v.Entry.ReadAt.Sub(v.Entry.AcquiredAt) < adoption {
+		return
+	}
+	if v.Memo == nil || v.Memo.Epoch < row.Owner.Epoch {
+		v.Superseded = true
+		v.Why = fmt.Sprintf("its owner %q holds the lease with epoch %d, and has not ended or adopted it: it may claim nothing", v.Entry.Holder, row.Owner.Epoch)
 	}
 }
 

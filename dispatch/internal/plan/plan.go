@@ -32,6 +32,9 @@ func Make(reading Reading, rules Rules) Plan {
 	}
 	slices.SortStableFunc(p.Terminate, func(a, b Verdict) int { return cmp.Compare(b.Quiet, a.Quiet) })
 	p.Delete = w.dead()
+	if len(p.Delete) > rules.Most {
+		p.Delete, p.Later = p.Delete[:rules.Most:rules.Most], p.Delete[rules.Most:]
+	}
 	p.alert(w)
 	if len(p.Terminate) > rules.Most {
 		p.Terminate, p.Postponed = p.Terminate[:rules.Most:rules.Most], p.Terminate[rules.Most:]
@@ -159,7 +162,7 @@ func (w *world) dead() []Deletion {
 		}
 	}
 	slices.SortFunc(out, func(a, b Deletion) int { return cmp.Compare(a.Key, b.Key) })
-	return out[:min(len(out), w.rules.Most)]
+	return out
 }
 
 func deletion(name inbox.Name, e *lease.Entry) Deletion {

@@ -71,6 +71,9 @@ const (
 	OlderScheme Kind = "older_scheme"
 )
 
+// Kinds are all of them.
+func Kinds() []Kind { return []Kind{OwnerGone, NoProgress, Orphaned, LegacyKind, OlderScheme} }
+
 // Verdict is what is made of one open workflow.
 type Verdict struct {
 	Open
@@ -83,6 +86,8 @@ type Verdict struct {
 	Why  string
 	// Entry is its owner's entry, nil where there is none.
 	Entry *lease.Entry
+	// Superseded: its name has a later owner, which has not replaced or adopted it in time. It may claim nothing, and is the owner's to end.
+	Superseded bool
 	// Quiet is for how long there has been no sign of life, as far as that is known.
 	Quiet time.Duration
 }
@@ -124,9 +129,9 @@ type Plan struct {
 	Verdicts []Verdict
 	// Terminate are stale dispatchers, those quiet for longest first; Postponed are more of them, for the next cycle.
 	Terminate, Postponed []Verdict
-	// Delete are the entries of owners that are gone, of dispatchers that are gone as well.
-	Delete []Deletion
-	Alerts []Alert
+	// Delete are the entries of owners that are gone, of dispatchers that are gone as well; Later are more of them, for the next cycle.
+	Delete, Later []Deletion
+	Alerts        []Alert
 	// Duplicates counts, by project, the open dispatchers beyond the first of a name. Only projects with a dispatcher are in it.
 	Duplicates map[string]int
 	// Next is the shortest time after which one may be found stale that is not so yet; 0 where none comes closer by

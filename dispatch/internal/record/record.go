@@ -6,13 +6,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/decide"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 )
 
@@ -43,13 +46,15 @@ type Record struct {
 
 	mu     sync.Mutex
 	active map[string]int // owned dispatchers, by project
-	silent time.Time      // until when failures are only counted
-	unsaid int            // how many were
+	// foreign are the runs that have taken the IDs of dispatchers.
+	foreign map[inbox.Name]string
+	silent  time.Time // until when failures are only counted
+	unsaid  int       // how many were
 }
 
 // New returns a record; journal may be nil.
 func New(journal terms.Journal, metrics client.MetricsHandler, log *slog.Logger) *Record {
-	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, waiting), active: map[string]int{}}
+	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, waiting), active: map[string]int{}, foreign: map[inbox.Name]string{}}
 }
 
 // Run writes the journal until ctx ends, and then what is left. What the journal does not take is written again until it does: in turn,
@@ -165,6 +170,43 @@ func (r *Record) outcome(name inbox.Name, outcome terms.Outcome) {
 	r.project(name, "outcome", string(outcome)).Counter("dispatcher_takeovers_total").Inc(1)
 }
 
+// Begin makes the series of a project, at 0, so that the rate of each counts what happens first.
+func (r *Record) Begin(project string) {
+	of := inbox.Name{Project: project}
+	for _, outcome := range []terms.Outcome{terms.ColdStart, terms.Joined, terms.Handover, terms.Takeover, terms.Lost, terms.Failed} {
+		r.project(of, "outcome", string(outcome)).Counter("dispatcher_takeovers_total").Inc(0)
+	}
+	for _, reason := range terminationReasons() {
+		r.project(of, "reason", reason).Counter("dispatcher_terminations_total").Inc(0)
+	}
+	for _, result := range []inbox.Result{inbox.Done, inbox.Retry, inbox.Dead} {
+		r.project(of, "outcome", string(result)).Counter("dispatcher_deliveries_total").Inc(0)
+	}
+	for _, name := range []string{
+		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total",
+	} {
+		r.project(of).Counter(name).Inc(0)
+	}
+	for _, result := range []string{cycleOK, cycleFailed, cyclePostponed} {
+		r.metrics.WithTags(map[string]string{"result": result}).Counter("dispatcher_supervisor_cycles_total").Inc(0)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.project(of).Gauge("dispatcher_active").Update(float64(r.active[project]))
+	r.countForeign(project)
+}
+
+// terminationReasons are the labels of terminations: those of owners, then those of supervisors.
+func terminationReasons() []string {
+	reasons := decide.Labels()
+	for _, kind := range plan.Kinds() {
+		if !slices.Contains(reasons, string(kind)) {
+			reasons = append(reasons, string(kind))
+		}
+	}
+	return reasons
+}
+
 // Joined is [owner.Observer].
 func (r *Record) Joined(name inbox.Name) {
 	r.outcome(name, terms.Joined)
@@ -196,6 +238,42 @@ func (r *Record) Failed(name inbox.Name, err error) {
 	}
 	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "unsaid_before", r.unsaid, "error", err)
 	r.silent, r.unsaid = time.Now().Add(time.Second), 0
+}
+
+// Foreign is [owner.Observer]. One line and one note stand for all attempts to own it.
+func (r *Record) Foreign(f terms.Foreign) {
+	r.outcome(f.Name, terms.Failed)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.foreign[f.Name] == f.RunID {
+		return
+	}
+	r.foreign[f.Name] = f.RunID
+	r.countForeign(f.Name.Project)
+	r.log.Error("Dispatcher's workflow ID is taken by something else; nothing is routed until that has ended",
+		"workflow_id", f.WorkflowID, "run_id", f.RunID, "type", f.Type, "project", f.Name.Project, "task_queue", f.Name.TaskQueue)
+	r.note("foreign workflow", func(ctx context.Context, j terms.Journal) error { return j.Foreign(ctx, f) })
+}
+
+// NotForeign is [owner.Observer].
+func (r *Record) NotForeign(name inbox.Name) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, was := r.foreign[name]; was {
+		delete(r.foreign, name)
+		r.countForeign(name.Project)
+	}
+}
+
+// countForeign is called with the lock held.
+func (r *Record) countForeign(project string) {
+	count := 0
+	for name := range r.foreign {
+		if name.Project == project {
+			count++
+		}
+	}
+	r.project(inbox.Name{Project: project}).Gauge("dispatcher_foreign").Update(float64(count))
 }
 
 // Terminated is [owner.Observer].

@@ -124,6 +124,7 @@ func (j *journal) taken() []any {
 
 func (j *journal) OwnerChanged(_ context.Context, c terms.OwnerChange) error { return j.take(c) }
 func (j *journal) Terminated(_ context.Context, t terms.Termination) error   { return j.take(t) }
+func (j *journal) Foreign(_ context.Context, f terms.Foreign) error          { return j.take(f) }
 func (j *journal) Evicted(_ context.Context, e terms.Eviction) error         { return j.take(e) }
 
 // running has the journal written, until end is called and what is left was written.
@@ -258,5 +259,48 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 		end()
 		require.Len(t, j.notes, 4096)
 		record.New(nil, newMeter(), slog.New(slog.DiscardHandler)).Terminated(ended("r"), nil)
+	})
+}
+
+// TestSeriesBeginAtZero: a rate counts the first event of a series only if the series was there before.
+func TestSeriesBeginAtZero(t *testing.T) {
+	t.Parallel()
+	m := newMeter()
+	r := record.New(nil, m, slog.New(slog.DiscardHandler))
+	r.Begin("shop")
+	for _, series := range []string{
+		"dispatcher_takeovers_total{outcome=cold_start,project=shop}", "dispatcher_takeovers_total{outcome=error,project=shop}",
+		"dispatcher_terminations_total{project=shop,reason=crashed}", "dispatcher_terminations_total{project=shop,reason=owner_gone}",
+		"dispatcher_deliveries_total{outcome=dead,project=shop}", "dispatcher_terminate_errors_total{project=shop}",
+		"dispatcher_cleanup_errors_total{project=shop}", "dispatcher_supervisor_cycles_total{result=postponed}", "dispatcher_active{project=shop}",
+	} {
+		require.Contains(t, m.shelf.values, series)
+	}
+	for series, value := range m.shelf.values {
+		require.Zero(t, value, series)
+	}
+}
+
+// TestForeignWorkflowIsReportedOnce: each attempt to own the dispatcher meets it again.
+func TestForeignWorkflowIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, j := newMeter(), &journal{}
+		var log strings.Builder
+		r := record.New(j, m, slog.New(slog.NewTextHandler(&log, nil)))
+		end := running(t, r)
+		const gauge = "dispatcher_foreign{project=shop}"
+		taken := terms.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
+		r.Foreign(taken)
+		r.Foreign(taken)
+		require.InDelta(t, 1, m.shelf.get(gauge), 0)
+		require.InDelta(t, 2, m.shelf.get("dispatcher_takeovers_total{outcome=error,project=shop}"), 0)
+		r.NotForeign(inbox.Name{Project: "shop", TaskQueue: "other"})
+		require.InDelta(t, 1, m.shelf.get(gauge), 0)
+		r.NotForeign(name)
+		require.Zero(t, m.shelf.get(gauge))
+		end()
+		require.Equal(t, []any{taken}, j.notes)
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"))
 	})
 }

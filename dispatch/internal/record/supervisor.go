@@ -7,6 +7,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
 )
 
+// The results of a cycle.
+const (
+	cycleOK        = "ok"
+	cycleFailed    = "error"
+	cyclePostponed = "postponed"
+)
+
 // Cleaned is [supervise.Recorder].
 func (r *Record) Cleaned(name inbox.Name, quiet time.Duration) {
 	r.project(name).Counter("dispatcher_stale_cleanups_total").Inc(1)
@@ -22,12 +29,12 @@ func (r *Record) CleanupFailed(name inbox.Name) {
 
 // Cycled is [supervise.Recorder]. What the last cycle found stays as it is while none can tell otherwise.
 func (r *Record) Cycled(c supervise.Cycle) {
-	result := "ok"
+	result := cycleOK
 	switch {
 	case c.Err != nil:
-		result = "error"
+		result = cycleFailed
 	case c.Postponed > 0:
-		result = "postponed"
+		result = cyclePostponed
 	}
 	r.metrics.WithTags(map[string]string{"result": result}).Counter("dispatcher_supervisor_cycles_total").Inc(1)
 	r.metrics.Timer("dispatcher_supervisor_cycle_seconds").Record(c.Took)
@@ -36,6 +43,9 @@ func (r *Record) Cycled(c supervise.Cycle) {
 	}
 	for project, n := range c.Duplicates {
 		r.project(inbox.Name{Project: project}).Gauge("dispatcher_duplicates").Update(float64(n))
+	}
+	for project, n := range c.Pending {
+		r.project(inbox.Name{Project: project}).Gauge("dispatcher_inbox_pending").Update(float64(n))
 	}
 	for project, lag := range c.Lag {
 		r.project(inbox.Name{Project: project}).Gauge("dispatcher_inbox_lag_seconds").Update(lag.Seconds())

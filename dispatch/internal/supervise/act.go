@@ -29,9 +29,18 @@ func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *Report) er
 			failed = append(failed, err)
 		}
 	}
+	allowed, err := s.allowed(ctx, len(confirmed.Terminate))
+	if err != nil {
+		failed = append(failed, err)
+	}
 	for i := range confirmed.Terminate {
 		v := &confirmed.Terminate[i]
-		if item := r.find(Terminate, v.Name, v.RunID); item != nil && s.o.Pace.Wait(ctx) {
+		item := r.find(Terminate, v.Name, v.RunID)
+		switch {
+		case item == nil:
+		case i >= allowed:
+			item.Action = Postpone
+		case s.o.Pace.Wait(ctx):
 			applied, err := s.end(ctx, v, currentOf(confirmed, v.Name))
 			done(item, applied, err)
 		}
@@ -79,6 +88,7 @@ func (s *Supervisor) end(ctx context.Context, v *plan.Verdict, current inbox.Own
 		return false, err
 	case err != nil:
 		s.o.Record.Terminated(t, err)
+		s.o.Record.CleanupFailed(v.Name)
 		return false, err
 	}
 	s.o.Record.Terminated(t, nil)
@@ -104,6 +114,7 @@ func (s *Supervisor) guard(ctx context.Context, v *plan.Verdict) (*lease.Entry, 
 	case errors.Is(err, lease.ErrHeld):
 		return nil, nil
 	case err != nil:
+		s.o.Record.CleanupFailed(v.Name)
 		return nil, fmt.Errorf("take the lease of dispatcher %q: %w", v.WorkflowID, err)
 	case same(before, v.Entry):
 		return &got, nil

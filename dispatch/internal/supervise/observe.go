@@ -31,6 +31,7 @@ func (s *Supervisor) observe(ctx context.Context) (plan.Reading, error) {
 			return plan.Reading{}, err
 		}
 	}
+	s.o.Listed(reading.Entries)
 	return reading, nil
 }
 

@@ -32,6 +32,9 @@ type Item struct {
 	// Applied tells that it was done. Error is why it was not, empty where somebody else was faster.
 	Applied bool
 	Error   string
+
+	// unconfirmed: a second reading found that it is stale no more.
+	unconfirmed bool
 }
 
 // Report is what a cycle found and did.
@@ -63,15 +66,20 @@ func report(p plan.Plan) Report {
 	for i := range p.Postponed {
 		r.Items = append(r.Items, itemOf(Postpone, &p.Postponed[i]))
 	}
+	for _, d := range p.Later {
+		r.Items = append(r.Items, itemOfEntry(Postpone, d))
+	}
 	for _, d := range p.Delete {
-		r.Items = append(r.Items, Item{
-			Action: DeleteEntry, Kind: string(plan.OwnerGone), Name: d.Name, Owner: inbox.Owner{Holder: d.Holder}, Reason: "its owner and its dispatcher are gone",
-		})
+		r.Items = append(r.Items, itemOfEntry(DeleteEntry, d))
 	}
 	for _, a := range p.Alerts {
 		r.Items = append(r.Items, Item{Action: Alert, Kind: string(a.Trouble), Name: inbox.Name{Project: a.Project}, WorkflowID: a.Subject, Reason: a.Text})
 	}
 	return r
+}
+
+func itemOfEntry(action Action, d plan.Deletion) Item {
+	return Item{Action: action, Kind: string(plan.OwnerGone), Name: d.Name, Owner: inbox.Owner{Holder: d.Holder}, Reason: "its owner and its dispatcher are gone"}
 }
 
 func itemOf(action Action, v *plan.Verdict) Item {
@@ -110,7 +118,7 @@ func (r *Report) confirm(p plan.Plan) {
 		if sure[it] || (it.Action != Terminate && it.Action != DeleteEntry) {
 			continue
 		}
-		it.Error = "not confirmed by a second reading"
+		it.Error, it.unconfirmed = "not confirmed by a second reading", true
 		if why := whys[it.RunID]; why != "" {
 			it.Error += ": " + why
 		}

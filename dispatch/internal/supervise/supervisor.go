@@ -56,6 +56,7 @@ type Cycle struct {
 	// The others are of a cycle without an error. Stale and Duplicates are by project, with those that have none.
 	Stale, Duplicates map[string]int
 	Lag               map[string]time.Duration
+	Pending           map[string]int64
 	Postponed         int
 }
 
@@ -72,6 +73,9 @@ type Options struct {
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
+	// Beats returns the heartbeats as the process knows them: they tell when a cycle is due. Listed is given what a cycle has listed.
+	Beats  func(ctx context.Context) ([]lease.Entry, error)
+	Listed func([]lease.Entry)
 	// Ready returns nil when Temporal can be used: no cycle is made by itself before.
 	Ready func() error
 	Rules Rules
@@ -180,11 +184,13 @@ type beats struct {
 
 // pulse looks at the heartbeats. What cannot be read is the next cycle's to tell.
 func (s *Supervisor) pulse(ctx context.Context) beats {
-	var reading plan.Reading
-	if err := Entries(ctx, s.o.Leases, contract.WorkerPrefix, &reading); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	entries, err := s.o.Beats(ctx)
+	if err != nil {
 		return beats{gone: s.seen.gone, next: s.o.Rules.StaleAfter}
 	}
-	return s.judge(reading.Entries)
+	return s.judge(entries)
 }
 
 func (s *Supervisor) judge(entries []lease.Entry) beats {
@@ -237,6 +243,7 @@ func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (Report, observed, 
 		result.confirm(confirmed)
 		if !dryRun {
 			told.Err = s.act(ctx, confirmed, &result)
+			told.settle(o.plan, result)
 		}
 	}
 	return s.ended(ctx, began, result, o, told)
@@ -247,6 +254,9 @@ func (s *Supervisor) ended(ctx context.Context, began time.Time, r Report, o obs
 	r.Took = time.Since(began)
 	c.Took = r.Took
 	if !r.DryRun && (c.Err == nil || ctx.Err() == nil) {
+		if c.Postponed > 0 {
+			s.o.Log.WarnContext(ctx, "Supervisor leaves cleanups to a later cycle", "postponed", c.Postponed)
+		}
 		s.o.Record.Cycled(c)
 	}
 	return r, o, c.Err
@@ -254,10 +264,11 @@ func (s *Supervisor) ended(ctx context.Context, began time.Time, r Report, o obs
 
 // summary counts by project. Projects without any are in it, so that their figures fall back to 0.
 func summary(p plan.Plan, reading plan.Reading) Cycle {
-	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Postponed: len(p.Postponed)}
+	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Pending: map[string]int64{}, Postponed: len(p.Postponed) + len(p.Later)}
 	for _, row := range reading.Progress {
 		c.Stale[row.Name.Project] += 0
 		c.Lag[row.Name.Project] = max(c.Lag[row.Name.Project], row.Lag)
+		c.Pending[row.Name.Project] += row.Pending
 	}
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
@@ -265,11 +276,39 @@ func summary(p plan.Plan, reading plan.Reading) Cycle {
 			continue
 		}
 		c.Stale[v.Name.Project] += 0
-		if v.Class == plan.Stale {
+		if v.Class == plan.Stale || v.Superseded {
 			c.Stale[v.Name.Project]++
 		}
 	}
 	return c
+}
+
+// settle takes what is stale no more out of the counts: what was terminated, what ended by itself, and what a second reading found to be well.
+// It also counts what was postponed in the meantime.
+func (c *Cycle) settle(first plan.Plan, r Report) {
+	open := map[inbox.Name]map[string]bool{} // workflow IDs
+	for i := range first.Verdicts {
+		if v := &first.Verdicts[i]; v.Belongs != contract.NotMine {
+			if open[v.Name] == nil {
+				open[v.Name] = map[string]bool{}
+			}
+			open[v.Name][v.WorkflowID] = true
+		}
+	}
+	c.Postponed = 0
+	for i := range r.Items {
+		it := &r.Items[i]
+		switch {
+		case it.Action == Postpone:
+			c.Postponed++
+		case it.Action == Terminate && (it.Applied || it.Error == "" || it.unconfirmed):
+			c.Stale[it.Name.Project]--
+			if len(open[it.Name]) > 1 && !it.unconfirmed {
+				delete(open[it.Name], it.WorkflowID)
+				c.Duplicates[it.Name.Project]--
+			}
+		}
+	}
 }
 
 // tell logs the alerts that the cycle before did not have.

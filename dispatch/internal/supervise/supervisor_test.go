@@ -35,7 +35,7 @@ func TestWhatACrashLeftBehindIsCleanedUp(t *testing.T) {
 		require.GreaterOrEqual(t, w.record.clean[0], time.Minute)
 		require.Len(t, w.record.cycles, 1)
 		require.NoError(t, w.record.cycles[0].Err)
-		require.Equal(t, map[string]int{"shop": 1}, w.record.cycles[0].Stale)
+		require.Equal(t, map[string]int{"shop": 0}, w.record.cycles[0].Stale, "it was cleaned up in that very cycle")
 
 		report, err = w.Reconcile(w.ctx, false)
 		require.NoError(t, err)
@@ -175,6 +175,8 @@ func TestATerminationThatFailsIsTriedAgain(t *testing.T) {
 		require.ErrorContains(t, err, errOut.Error())
 		require.Equal(t, []string{"terminate owner_gone " + runID + " applied=false it is away"}, lines(report))
 		require.Equal(t, 1, w.record.failed)
+		require.Equal(t, 1, w.record.broken, "that is a cleanup that failed, too")
+		require.Equal(t, map[string]int{"shop": 1}, w.record.cycles[0].Stale)
 		require.Empty(t, w.record.ended)
 		require.NotNil(t, w.entry(orders))
 		w.remote.endErr = nil
@@ -239,7 +241,8 @@ func TestOlderSchemeGoesWhileItsProcessLives(t *testing.T) {
 		require.Contains(t, w.remote.ended[0], `of "old" (epoch 1); now "me" (epoch 4) owns another`)
 		require.Equal(t, []any{"me", int64(4)}, []any{w.record.ended[0].To, w.record.ended[0].ToEpoch})
 		require.Equal(t, lease.Held, w.entry(orders).State, "the successor's lease is not touched")
-		require.Equal(t, map[string]int{"shop": 1}, w.record.cycles[0].Duplicates)
+		require.Equal(t, map[string]int{"shop": 0}, w.record.cycles[0].Duplicates)
+		require.Equal(t, map[string]int{"shop": 0}, w.record.cycles[0].Stale)
 		require.Zero(t, w.remote.asked)
 	})
 }
@@ -264,12 +267,19 @@ func TestMassesWaitForTheNextCycle(t *testing.T) {
 		}
 		w.lives("a", names...)()
 		wait(time.Minute)
-		for _, left := range []int{30, 10, 0, 0} {
+		stale := func(c supervise.Cycle) (sum int) {
+			for _, n := range c.Stale {
+				sum += n
+			}
+			return sum
+		}
+		for i, left := range []int{30, 10, 0, 0} {
 			_, err := w.Reconcile(w.ctx, false)
 			require.NoError(t, err)
 			require.Len(t, w.stillOpen(), left)
+			require.Equal(t, []int{left, left}, []int{w.record.cycles[i].Postponed, stale(w.record.cycles[i])})
+			wait(45 * time.Second)
 		}
-		require.Equal(t, []int{30, 10, 0, 0}, []int{w.record.cycles[0].Postponed, w.record.cycles[1].Postponed, w.record.cycles[2].Postponed, w.record.cycles[3].Postponed})
 	})
 }
 
@@ -376,5 +386,53 @@ func TestReconcileWaitsForTheCycleUnderWay(t *testing.T) {
 		report, err := w.Reconcile(w.ctx, true)
 		require.NoError(t, err)
 		require.Empty(t, report.Items)
+	})
+}
+
+// TestBrakeHoldsForAllProcesses: five supervisors together terminate no more at once than one.
+func TestBrakeHoldsForAllProcesses(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.lives("me")
+		var names []inbox.Name
+		for i := range 200 {
+			names = append(names, inbox.Name{Project: fmt.Sprintf("p%03d", i), TaskQueue: "q"})
+			w.opens(names[i], "a", 1)
+		}
+		w.lives("a", names...)()
+		wait(time.Minute)
+		for left := 180; left >= 160; left -= 20 {
+			for i := range 5 {
+				go func() {
+					_, err := w.another(fmt.Sprintf("s%d", i)).Reconcile(w.ctx, false)
+					assert.NoError(t, err)
+				}()
+			}
+			wait(10 * time.Second)
+			require.Len(t, w.stillOpen(), left)
+			wait(40 * time.Second)
+		}
+		postponed := 0
+		for _, c := range w.record.cycles {
+			postponed = max(postponed, c.Postponed)
+		}
+		require.GreaterOrEqual(t, postponed, 180, "a supervisor that may end none says how many it leaves")
+	})
+}
+
+// TestEntriesThatAreLeftForLaterAreCounted: also where nothing is to be terminated.
+func TestEntriesThatAreLeftForLaterAreCounted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.lives("me")
+		var names []inbox.Name
+		for i := range 50 {
+			names = append(names, inbox.Name{Project: fmt.Sprintf("p%02d", i), TaskQueue: "q"})
+		}
+		w.lives("a", names...)()
+		wait(time.Minute)
+		report, err := w.Reconcile(w.ctx, false)
+		require.NoError(t, err)
+		require.Equal(t, 30, w.record.cycles[0].Postponed)
+		require.Len(t, report.Items, 50)
+		require.Equal(t, supervise.Postpone, report.Items[0].Action)
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
@@ -58,7 +59,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 
 // another is the supervisor of another process in the same world.
 func (w *world) another(server string) *supervise.Supervisor {
+	roster := heart.NewRoster(w.leases, time.Minute)
 	return supervise.New(supervise.Options{
+		Beats: roster.Entries, Listed: roster.Listed,
 		ServerID: server, Leases: w.leases, Inbox: w.rows, Temporal: w.remote, Guard: timing.Owner(), Pace: unpaced{}, Record: w.record,
 		Ready: w.remote.ready, Log: slog.New(slog.DiscardHandler),
 		Rules: supervise.Rules{

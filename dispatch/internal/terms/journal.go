@@ -59,6 +59,16 @@ type Eviction struct {
 	At      time.Time
 }
 
+// Foreign is a workflow that has taken the ID of a dispatcher and is none of ours: nothing is routed while it is open.
+type Foreign struct {
+	Name inbox.Name
+	// WorkflowID is the dispatcher's, RunID and Type are those of what is open.
+	WorkflowID, RunID, Type string
+	// By is the server ID of the process that found it.
+	By string
+	At time.Time
+}
+
 // Journal keeps what became of dispatchers. It is called after the fact, and when it fails again, with the same, until it does not: what it
 // did take, for all that it failed, must not be there twice. Nobody who acted waits for it. What waits when a process is killed is lost,
 // except for evictions, which another process tells of.
@@ -66,4 +76,6 @@ type Journal interface {
 	OwnerChanged(ctx context.Context, c OwnerChange) error
 	Terminated(ctx context.Context, t Termination) error
 	Evicted(ctx context.Context, e Eviction) error
+	// Foreign is called by each process that finds it, once for each run.
+	Foreign(ctx context.Context, f Foreign) error
 }
