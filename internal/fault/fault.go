@@ -69,6 +69,7 @@ const (
 	EngineRefused        = "ENGINE_REFUSED"
 	QueueFull            = "QUEUE_FULL"
 	ContractMismatch     = "CONTRACT_MISMATCH"
+	NoWorkerForProject   = "NO_WORKER_FOR_PROJECT"
 	StoreUnavailable     = "STORE_UNAVAILABLE"
 	EventNotFound        = "EVENT_NOT_FOUND"
 	EventAmbiguous       = "EVENT_AMBIGUOUS"
@@ -88,6 +89,7 @@ const (
 	TokenNotFound        = "TOKEN_NOT_FOUND"
 	TokenExists          = "TOKEN_EXISTS"
 	RateLimited          = "RATE_LIMITED"
+	MemoryExhausted      = "MEMORY_EXHAUSTED"
 )
 
 // Field is one wrong part of a request.

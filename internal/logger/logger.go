@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 )
 
 // Formats of a line.
@@ -29,7 +30,7 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("make the logger: %q is not a level; use debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: threshold}
+	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: readable}
 	switch format {
 	case FormatJSON:
 		return slog.New(slog.NewJSONHandler(w, options)), nil
@@ -38,6 +39,14 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("make the logger: %q is not a format; use json or text", format)
 	}
+}
+
+// readable writes durations as 1.5s in every format: JSON would have them as numbers of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().Round(time.Millisecond).String())
+	}
+	return a
 }
 
 type contextKey struct{}

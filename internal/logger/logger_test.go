@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdklog "go.temporal.io/sdk/log"
@@ -32,6 +34,18 @@ func TestNewWritesTheFormatAndKeepsTheLevel(t *testing.T) {
 	require.NoError(t, err)
 	log.Debug("fine", "n", 1)
 	require.Contains(t, out.String(), "level=DEBUG msg=fine n=1")
+}
+
+func TestDurationsAreTextInEveryFormat(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{"json": `"took":"1.234s"`, "text": "took=1.234s"} {
+		var out bytes.Buffer
+		log, err := logger.New(&out, "info", format)
+		require.NoError(t, err)
+		log.Info("done", "took", 1234*time.Millisecond+400*time.Microsecond)
+		log.With("took", 1234*time.Millisecond+400*time.Microsecond).Info("done")
+		require.Equal(t, 2, strings.Count(out.String(), want), out.String())
+	}
 }
 
 func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {

@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"math"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Where a limit comes from.
+const (
+	// FromEnvironment: the variable GOMEMLIMIT, which the Go runtime has applied before main.
+	FromEnvironment = "GOMEMLIMIT"
+	// FromConfiguration: the key memory_limit.
+	FromConfiguration = "memory_limit"
+	// FromCgroup: the memory limit of the control group that the process runs in.
+	FromCgroup = "cgroup"
+)
+
+// Limit is the soft memory limit of a process.
+type Limit struct {
+	// Bytes is the limit; 0: the process has none.
+	Bytes int64
+	// Source is where it comes from; empty without a limit.
+	Source string
+}
+
+// cgroupShare is the share of a control group's limit that the Go runtime may use. The rest is for what the runtime does not
+// count: the program's own pages and buffers of the kernel.
+const cgroupShare = 0.9
+
+// Choose decides the limit from GOMEMLIMIT (math.MaxInt64 where it is not set), the configured limit and that of the control group
+// (0 where there is none), in this order.
+func Choose(environment, configured, cgroup int64) Limit {
+	switch {
+	case environment != math.MaxInt64:
+		return Limit{Bytes: environment, Source: FromEnvironment}
+	case configured > 0:
+		return Limit{Bytes: configured, Source: FromConfiguration}
+	case cgroup > 0:
+		return Limit{Bytes: int64(float64(cgroup) * cgroupShare), Source: FromCgroup}
+	default:
+		return Limit{}
+	}
+}
+
+// Apply chooses the limit and sets it in the Go runtime. The runtime has one limit per process, so only a main program calls it.
+// root is the file system in which /proc and /sys are.
+func Apply(configured int64, root fs.FS) Limit {
+	limit := Choose(debug.SetMemoryLimit(-1), configured, CgroupLimit(root))
+	if limit.Source != "" && limit.Source != FromEnvironment {
+		debug.SetMemoryLimit(limit.Bytes)
+	}
+	return limit
+}
+
+// CgroupLimit returns the smallest memory limit of the control groups that this process is in, 0 where there is none or
+// it cannot be read. It reads version 2 and version 1 of control groups.
+func CgroupLimit(root fs.FS) int64 {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	least := int64(0)
+	lines := bufio.NewScanner(bytes.NewReader(groups))
+	for lines.Scan() {
+		// hierarchy:controllers:path; version 2 has the hierarchy 0 and names no controllers
+		parts := strings.SplitN(lines.Text(), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		folder, file := "sys/fs/cgroup", "memory.max"
+		if parts[1] != "" {
+			if !slices.Contains(strings.Split(parts[1], ","), "memory") {
+				continue
+			}
+			folder, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		// A limit of a parent holds for its children. In a container the path may lead outside of what is mounted;
+		// then the files of the mount's own root are what counts.
+		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
+			if n := readLimit(root, path.Join(folder, at, file)); n > 0 && (least == 0 || n < least) {
+				least = n
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// unlimited is above every limit that a machine can have: version 1 writes "no limit" as a number close to the largest one.
+const unlimited = 1 << 60
+
+func readLimit(root fs.FS, name string) int64 {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || n >= unlimited { // "max" is no number
+		return 0
+	}
+	return n
+}
