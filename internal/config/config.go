@@ -22,28 +22,29 @@ type (
 // the key's name (yaml), default, explanation (doc) and example text in the generated reference; the
 // flag and the variable follow from the name.
 type Config struct {
-	Listen     string     `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
-	ListenTLS  ListenTLS  `yaml:"listen_tls" doc:"TLS on that address. Needed beyond loopback, unless something in front of it does it."`
-	Roles      []string   `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
-	Projects   []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
-	Temporal   Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
-	Store      Store      `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
-	Redis      Redis      `yaml:"redis" doc:"The Redis that holds leases and heartbeats, for platforms of several processes. Without it they are in memory, which is for one process on SQLite."`
-	Auth       Auth       `yaml:"auth" doc:"Who may call the API."`
-	API        API        `yaml:"api" doc:"The API listener."`
-	Encryption Encryption `yaml:"encryption" doc:"The keys that keep sensitive values from whoever can read the database or Temporal."`
-	Runs       Runs       `yaml:"runs" doc:"Starting runs."`
-	Workflows  Workflows  `yaml:"workflows" doc:"Workflow definitions."`
-	Worker     Worker     `yaml:"worker" doc:"The worker role."`
-	Events     Events     `yaml:"events" doc:"Publishing events."`
-	Dispatch   Dispatch   `yaml:"dispatch" doc:"The dispatchers, which turn events into runs: when an owner or a worker counts as gone."`
-	Supervisor Supervisor `yaml:"supervisor" doc:"The supervisor, which ends what crashed dispatchers and owners leave behind."`
-	Calls      Calls      `yaml:"calls" doc:"Calls that workflows make to other systems."`
-	Secrets    Secrets    `yaml:"secrets" doc:"Where workers find the secrets that workflows use. The first of dir, env_prefix and command that has one gives it."`
-	Retention  Retention  `yaml:"retention" doc:"How long what is over is kept. Everything is kept where nothing is set."`
-	Migration  Migration  `yaml:"migration" doc:"The older engine's database that is followed during a cutover."`
-	Log        Log        `yaml:"log" doc:"The process's own log, written to standard error."`
-	Telemetry  Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
+	Listen      string     `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
+	ListenTLS   ListenTLS  `yaml:"listen_tls" doc:"TLS on that address. Needed beyond loopback, unless something in front of it does it."`
+	Roles       []string   `yaml:"roles" default:"api,worker" doc:"What this process does: api, worker or both."`
+	Projects    []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
+	MemoryLimit Size       `yaml:"memory_limit" default:"0" doc:"Soft memory limit of the process. 0: nine tenths of its cgroup's limit, if it has one. The variable GOMEMLIMIT, where it is set, is used instead. From 70 % of it diagnosis and repair of runs are suspended, from 85 % starts of runs are refused with MEMORY_EXHAUSTED."`
+	Temporal    Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply where nothing is set here."`
+	Store       Store      `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
+	Redis       Redis      `yaml:"redis" doc:"The Redis that holds leases and heartbeats, for platforms of several processes. Without it they are in memory, which is for one process on SQLite."`
+	Auth        Auth       `yaml:"auth" doc:"Who may call the API."`
+	API         API        `yaml:"api" doc:"The API listener."`
+	Encryption  Encryption `yaml:"encryption" doc:"The keys that keep sensitive values from whoever can read the database or Temporal."`
+	Runs        Runs       `yaml:"runs" doc:"Starting runs."`
+	Workflows   Workflows  `yaml:"workflows" doc:"Workflow definitions."`
+	Worker      Worker     `yaml:"worker" doc:"The worker role."`
+	Events      Events     `yaml:"events" doc:"Publishing events."`
+	Dispatch    Dispatch   `yaml:"dispatch" doc:"The dispatchers, which turn events into runs: when an owner or a worker counts as gone."`
+	Supervisor  Supervisor `yaml:"supervisor" doc:"The supervisor, which ends what crashed dispatchers and owners leave behind."`
+	Calls       Calls      `yaml:"calls" doc:"Calls that workflows make to other systems."`
+	Secrets     Secrets    `yaml:"secrets" doc:"Where workers find the secrets that workflows use. The first of dir, env_prefix and command that has one gives it."`
+	Retention   Retention  `yaml:"retention" doc:"How long what is over is kept. Everything is kept where nothing is set."`
+	Migration   Migration  `yaml:"migration" doc:"The older engine's database that is followed during a cutover."`
+	Log         Log        `yaml:"log" doc:"The process's own log, written to standard error."`
+	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
 
 	// Warnings are problems that may heal without a restart, such as a client certificate that has expired: a server
 	// starts with them and tries again, check-config reports them.
@@ -153,20 +154,23 @@ func (t ListenTLS) Enabled() bool { return t.CertFile != "" }
 // API bounds the listener.
 type API struct {
 	MaxRequestBytes Size `yaml:"max_request_bytes" default:"4MiB" doc:"Largest request accepted."`
-	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Most open connections. The next ones wait."`
+	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Most open connections. Over it, a new one closes the one that has been idle longest; it waits only while every connection has a request in flight."`
 	RateLimit       int  `yaml:"rate_limit" default:"500" doc:"Requests per second of one token to one process; more are refused with RATE_LIMITED. 0: no limit. The local administrator of auth.mode none has none."`
 	Burst           int  `yaml:"burst" default:"1000" doc:"Requests of one token at once, before the rate counts."`
 }
 
 // Runs bounds the start of a run.
 type Runs struct {
-	MaxInputBytes Size          `yaml:"max_input_bytes" default:"512KiB" doc:"Largest input of a run, as JSON. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
+	MaxInputBytes Size          `yaml:"max_input_bytes" default:"512KiB" doc:"Largest input of a run, as JSON. At most 16MiB, the largest value of a run, and no more than api.max_request_bytes."`
 	StartTimeout  time.Duration `yaml:"start_timeout" default:"10s" doc:"How long the start of a run waits for Temporal's answer."`
+
+	MaxSteps int `yaml:"max_steps" default:"1000000" doc:"Most steps that one run enters; the next one fails the run. A project may have a lower limit. 1 to 100000000."`
 
 	MaxDepth int `yaml:"max_depth" default:"8" doc:"Most runs above a run: a workflow may run another, that one a third, and so on. 1 to 100."`
 
 	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. Past that the run is answered as it is, queued: starting, and its start goes on."`
 	StuckAfter           time.Duration `yaml:"stuck_after" default:"60s" doc:"How long a run may make no progress where progress is due, before it is shown as stuck with the reason."`
+	PoisonAfter          time.Duration `yaml:"poison_after" default:"15m" doc:"How long the workflow task of a run may fail for a cause that lies in the run itself, before the run is shown as POISON. A project may have such runs ended: signalbox project set --end-poison."`
 	QueueWhenUnavailable QueueMode     `yaml:"queue_when_unavailable" doc:"Queue mode: what to do with new runs while Temporal is away. Without it they are refused with ENGINE_UNAVAILABLE."`
 }
 
@@ -185,7 +189,7 @@ type Workflows struct {
 
 // Worker bounds what one worker process does at a time.
 type Worker struct {
-	MaxConcurrentWorkflowTasks   int           `yaml:"max_concurrent_workflow_tasks" default:"200" doc:"Workflow tasks in progress at once, per project. At least 2."`
+	MaxConcurrentWorkflowTasks   int           `yaml:"max_concurrent_workflow_tasks" default:"200" doc:"Workflow tasks in progress at once, per project. At least 2. Projects share the processors of the process: when runs of several projects compute, each project gets the same part."`
 	MaxConcurrentActivities      int           `yaml:"max_concurrent_activities" default:"200" doc:"Calls in progress at once that Temporal schedules, per project."`
 	MaxConcurrentLocalActivities int           `yaml:"max_concurrent_local_activities" default:"200" doc:"Calls in progress at once that run inside a workflow task, per project."`
 	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it gives them back."`
@@ -195,7 +199,7 @@ type Worker struct {
 type Calls struct {
 	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`
 	Timeout          time.Duration `yaml:"timeout" default:"30s" doc:"Longest single call, redirects included."`
-	MaxResponseBytes Size          `yaml:"max_response_bytes" default:"1MiB" doc:"Largest response body. At most 1536KiB: Temporal refuses payloads over 2 MiB."`
+	MaxResponseBytes Size          `yaml:"max_response_bytes" default:"1MiB" doc:"Largest response body. At most 16MiB, the largest value of a run, also as JSON."`
 }
 
 // Secrets names the providers of secrets.

@@ -26,7 +26,7 @@ type Supervisor struct {
 
 // Events bounds what is published at a time.
 type Events struct {
-	MaxDataBytes Size `yaml:"max_data_bytes" default:"256KiB" doc:"Largest data of one event."`
+	MaxDataBytes Size `yaml:"max_data_bytes" default:"256KiB" doc:"Largest data of one event. At most 16MiB, and no more than api.max_request_bytes."`
 	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Most events in one request."`
 }
 

@@ -78,22 +78,22 @@ func TestPasswordOfRedis(t *testing.T) {
 func TestPacesOfDispatchersDoNotContradictEachOther(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
-		"dispatch: {renew: 14s}":                      "dispatch.renew (signalbox.yaml:1): 14s is too long for dispatch.ttl (15s)",
-		"dispatch: {ttl: 5s}":                         "dispatch.renew (default): 5s is too long for dispatch.ttl (5s)",
-		"dispatch: {heartbeat: 20s}":                  "dispatch.heartbeat (signalbox.yaml:1): 20s is not shorter than dispatch.stale_after (20s)",
-		"dispatch: {retention: 20s}":                  "dispatch.retention (signalbox.yaml:1): 20s is not longer than dispatch.stale_after (20s)",
-		"dispatch: {ttl: 10m}":                        "dispatch.retention (default): 10m0s is not longer than dispatch.ttl (10m0s)",
-		"dispatch: {idle: 0s}":                        "dispatch.idle (signalbox.yaml:1): 0s is too short",
-		"dispatch: {check_interval: -1s}":             "dispatch.check_interval (signalbox.yaml:1): -1s is too short",
-		"dispatch: {stale_after: 59s}":                "supervisor.interval (default): 1m0s, dispatch.stale_after (59s) and supervisor.confirm (2s) add up to 2m1s",
-		"supervisor: {interval: 99s}":                 "supervisor.interval (signalbox.yaml:1): 1m39s, dispatch.stale_after (20s)",
-		"supervisor: {confirm: 1ms}":                  "supervisor.confirm (signalbox.yaml:1): 1ms is too short",
-		"supervisor: {max_terminations: 0}":           "supervisor.max_terminations (signalbox.yaml:1): 0 is too few",
-		"supervisor: {legacy_ids: ['dispatcher-*']}":  `supervisor.legacy_ids (signalbox.yaml:1): "dispatcher-*" lacks {project}`,
-		"supervisor: {legacy_ids: ['{project}-{x}']}": `supervisor.legacy_ids (signalbox.yaml:1): "{project}-{x}" holds braces that stand for nothing`,
-		"events: {max_batch: 0}":                      "events.max_batch (signalbox.yaml:1): 0 is too few",
-		"events: {max_data_bytes: 2MiB}":              "events.max_data_bytes (signalbox.yaml:1): 2MiB is over 1536KiB",
-		"events: {max_data_bytes: 0}":                 "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",
+		"dispatch: {renew: 14s}":                                           "dispatch.renew (signalbox.yaml:1): 14s is too long for dispatch.ttl (15s)",
+		"dispatch: {ttl: 5s}":                                              "dispatch.renew (default): 5s is too long for dispatch.ttl (5s)",
+		"dispatch: {heartbeat: 20s}":                                       "dispatch.heartbeat (signalbox.yaml:1): 20s is not shorter than dispatch.stale_after (20s)",
+		"dispatch: {retention: 20s}":                                       "dispatch.retention (signalbox.yaml:1): 20s is not longer than dispatch.stale_after (20s)",
+		"dispatch: {ttl: 10m}":                                             "dispatch.retention (default): 10m0s is not longer than dispatch.ttl (10m0s)",
+		"dispatch: {idle: 0s}":                                             "dispatch.idle (signalbox.yaml:1): 0s is too short",
+		"dispatch: {check_interval: -1s}":                                  "dispatch.check_interval (signalbox.yaml:1): -1s is too short",
+		"dispatch: {stale_after: 59s}":                                     "supervisor.interval (default): 1m0s, dispatch.stale_after (59s) and supervisor.confirm (2s) add up to 2m1s",
+		"supervisor: {interval: 99s}":                                      "supervisor.interval (signalbox.yaml:1): 1m39s, dispatch.stale_after (20s)",
+		"supervisor: {confirm: 1ms}":                                       "supervisor.confirm (signalbox.yaml:1): 1ms is too short",
+		"supervisor: {max_terminations: 0}":                                "supervisor.max_terminations (signalbox.yaml:1): 0 is too few",
+		"supervisor: {legacy_ids: ['dispatcher-*']}":                       `supervisor.legacy_ids (signalbox.yaml:1): "dispatcher-*" lacks {project}`,
+		"supervisor: {legacy_ids: ['{project}-{x}']}":                      `supervisor.legacy_ids (signalbox.yaml:1): "{project}-{x}" holds braces that stand for nothing`,
+		"events: {max_batch: 0}":                                           "events.max_batch (signalbox.yaml:1): 0 is too few",
+		"events: {max_data_bytes: 17MiB}\napi: {max_request_bytes: 20MiB}": "events.max_data_bytes (signalbox.yaml:1): 17MiB is over 16MiB",
+		"events: {max_data_bytes: 0}":                                      "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",
 	} {
 		_, err := load(t, yaml+"\n", nil)
 		lines := problems(t, err)

@@ -12,6 +12,7 @@ type Encryption struct {
 	Keys          []string `yaml:"keys" default:"" kind:"pairs" doc:"The keys that seal sensitive values in the database, and everything that Temporal keeps: ID and file of each, written ID=FILE, in the file as a mapping. A file holds 32 random bytes in base64, as \"head -c 32 /dev/urandom | base64\" prints them. A server needs at least one, the same in all processes. Keys that are no longer active stay here for as long as anything sealed with them is to be read."`
 	Active        string   `yaml:"active" default:"" doc:"ID of the key that seals from now on; the others open only. Needed where there are several."`
 	Sealing       bool     `yaml:"sealing" default:"true" doc:"Seal what is written. False only while servers of a release without keys still serve the same database and Temporal: sealed values are opened, and nothing new is sealed."`
+	RequireSealed bool     `yaml:"require_sealed" default:"false" doc:"Refuse what Temporal has that is not sealed: payloads of before there were keys, and signals that other programs send. A run with such a payload makes no progress, and its verdict says why."`
 	CodecEndpoint bool     `yaml:"codec_endpoint" default:"false" doc:"Serve /codec/NAMESPACE/decode, at which Temporal's UI has payloads opened for administrators. Each use is audited."`
 	CodecOrigins  []string `yaml:"codec_origins" default:"" doc:"Origins of the UIs that may use it from a browser, for example http://127.0.0.1:8233."`
 }
@@ -54,6 +55,9 @@ func (e Encryption) Validate() Problems {
 		ps.add("active", "is empty while there are %d keys; name the one that seals from now on", len(ids))
 	case e.Active != "" && !slices.Contains(ids, e.Active):
 		ps.add("active", "%q is none of encryption.keys (%s)", e.Active, strings.Join(ids, ", "))
+	}
+	if e.RequireSealed && !e.Sealing {
+		ps.add("require_sealed", "is true while encryption.sealing is false; this process would refuse what it writes itself")
 	}
 	for _, origin := range e.CodecOrigins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin {

@@ -118,7 +118,8 @@ temporal:
 store: postgres
 runs:
   start_timeout: ten
-  max_input_bytes: 8MiB
+  max_input_bytes: 17MiB
+  max_steps: 0
 log: {level: inform, format: json}
 start_timeout: 1s
 `, config.Environment{"SIGNALBOX_WORKER_STOP_TIMEOUT": "soon", "SIGNALBOX_LOG_FORMAT": "xml"}, "--calls-allow-private=10.0.0.0", "--store-driver=postgrse")
@@ -129,18 +130,19 @@ start_timeout: 1s
 		`temporal.namespace (signalbox.yaml:8): stands here and in line 6; keep one`,
 		`store (signalbox.yaml:9): is not a mapping; write its keys below it, one per line`,
 		`runs.start_timeout (signalbox.yaml:11): "ten" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
-		`start_timeout (signalbox.yaml:14): is not a key here, did you mean "runs.start_timeout"?`,
+		`start_timeout (signalbox.yaml:15): is not a key here, did you mean "runs.start_timeout"?`,
 		`worker.stop_timeout (SIGNALBOX_WORKER_STOP_TIMEOUT): "soon" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
 		`temporal.tls.cert_file (signalbox.yaml:7): the file cannot be read: open /nowhere/cert.pem: no such file or directory; check its path and permissions`,
 		`listen (signalbox.yaml:1): "0.0.0.0:8080" can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens`,
 		`roles (signalbox.yaml:3): "wroker" is not a role, did you mean "worker"?; the roles are api and worker`,
 		`temporal.tls.key_file (default): is empty while cert_file is set; a client certificate needs its private key`,
 		`store.driver (--store-driver): "postgrse" is not a driver, did you mean "postgres"?; the drivers are sqlite and postgres`,
-		`runs.max_input_bytes (signalbox.yaml:12): 8MiB is over 1536KiB, and Temporal refuses payloads over 2 MiB; lower it`,
+		`runs.max_input_bytes (signalbox.yaml:12): 17MiB is over 16MiB, the largest value that a run takes; lower it`,
+		`runs.max_steps (signalbox.yaml:13): 0 is not between 1 and 100000000`,
 		`calls.allow_private (--calls-allow-private): "10.0.0.0" is not a network; write an address and a prefix length, for example 10.20.0.0/16 or 127.0.0.1/32`,
-		`log.level (signalbox.yaml:13): "inform" is not a level, did you mean "info"?; the levels are debug, info, warn and error`,
+		`log.level (signalbox.yaml:14): "inform" is not a level, did you mean "info"?; the levels are debug, info, warn and error`,
 		`log.format (SIGNALBOX_LOG_FORMAT): "xml" is not a format; the formats are json and text`,
-		`runs.max_input_bytes (signalbox.yaml:12): 8MiB is over api.max_request_bytes (4MiB), so such an input could never arrive; lower it or raise the other`,
+		`runs.max_input_bytes (signalbox.yaml:12): 17MiB is over api.max_request_bytes (4MiB), so such an input could never arrive; lower it or raise the other`,
 	}, problems(t, err))
 }
 
@@ -151,7 +153,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
 		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
 		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
-		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, migration, projects, redis, retention, roles, runs, secrets, store, supervisor, telemetry, temporal, worker, workflows"},
+		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, projects, redis, retention, roles, runs, secrets, store, supervisor, telemetry, temporal, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

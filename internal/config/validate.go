@@ -11,8 +11,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
-// maxPayload leaves room for base64 and the envelope under the 2 MiB at which Temporal refuses a payload.
-const maxPayload = Size(1536 << 10)
+// maxPayload is the largest value of a run (interp.MaxValueBytes).
+const maxPayload = Size(16 << 20)
+
+// minMemoryLimit is what an idle process needs, with room for work.
+const minMemoryLimit = Size(128 << 20)
+
+// maxSteps is the most that runs.max_steps may be.
+const maxSteps = 100_000_000
 
 // maxDepth is the most that runs.max_depth may be.
 const maxDepth = 100
@@ -68,6 +74,9 @@ func (c *Config) validateProcess(ps *found) {
 		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, problem)
 	} else if !address.IsLoopback(c.Listen) {
 		c.validateReachable(ps)
+	}
+	if c.MemoryLimit < 0 || c.MemoryLimit > 0 && c.MemoryLimit < minMemoryLimit {
+		ps.add("memory_limit", "%v is too little for a process; write at least %v, or 0 for the limit of the cgroup", c.MemoryLimit, minMemoryLimit)
 	}
 	if len(c.Roles) == 0 {
 		ps.add("roles", "a process needs a role; write api, worker or both")
@@ -214,8 +223,12 @@ func (r Runs) Validate() Problems {
 	atLeast(&ps, "start_timeout", r.StartTimeout, 100*time.Millisecond)
 	atLeast(&ps, "answer_within", r.AnswerWithin, 50*time.Millisecond)
 	atLeast(&ps, "stuck_after", r.StuckAfter, time.Second)
+	atLeast(&ps, "poison_after", r.PoisonAfter, time.Second)
 	if r.StartTimeout >= 100*time.Millisecond && r.AnswerWithin > r.StartTimeout {
 		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
+	}
+	if r.MaxSteps < 1 || r.MaxSteps > maxSteps {
+		ps.add("max_steps", "%d is not between 1 and %d", r.MaxSteps, maxSteps)
 	}
 	if r.MaxDepth < 1 || r.MaxDepth > maxDepth {
 		ps.add("max_depth", "%d is not between 1 and %d", r.MaxDepth, maxDepth)
@@ -323,7 +336,7 @@ func positive(ps *found, path string, size Size) {
 func payload(ps *found, path string, size Size) {
 	positive(ps, path, size)
 	if size > maxPayload {
-		ps.add(path, "%v is over %v, and Temporal refuses payloads over 2 MiB; lower it", size, maxPayload)
+		ps.add(path, "%v is over %v, the largest value that a run takes; lower it", size, maxPayload)
 	}
 }
 

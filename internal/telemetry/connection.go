@@ -15,11 +15,15 @@ import (
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() system.Connection
+	// CallWorkers is the name of the worker set that serves calls which were handed over; the others have the names of projects.
+	CallWorkers string
 	// QueuedRuns counts the runs that were accepted while Temporal was away; an error leaves the metric out. It is
 	// given a context that ends soon.
 	QueuedRuns func(ctx context.Context) (int64, error)
 	// StuckRuns counts the runs that are stuck, by code; false in a process that leaves that to another one.
 	StuckRuns func() (map[string]int64, bool)
+	// Memory returns the memory in use and its limit, in bytes; false for a process without a limit.
+	Memory func() (used, limit int64, ok bool)
 }
 
 // queueTimeout bounds the question for the queue: a scrape must not hang on a database.
@@ -28,14 +32,15 @@ const queueTimeout = time.Second
 // gauges are the instruments of the connection and of what depends on it.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
+	memoryUsed, memoryLimit                          metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
 	lasting, pollAge                                 metric.Float64ObservableGauge
 }
 
 // Observe begins to show the connection (temporal_connection_status, temporal_reconnection_attempts_total,
-// temporal_connection_duration_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
-// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs) and the runs that are
-// stuck (signalbox_runs_stuck). It is called once.
+// temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
+// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs), the runs that are
+// stuck (signalbox_runs_stuck), and the memory in use and its limit (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
 func (t *Telemetry) Observe(seen Observed) error {
@@ -45,7 +50,7 @@ func (t *Telemetry) Observe(seen Observed) error {
 		return err
 	}
 	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		g.observe(o, seen.Connection(), t.now())
+		g.observe(o, seen, t.now())
 		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 		defer cancel()
 		if runs, err := seen.QueuedRuns(ctx); err == nil {
@@ -56,8 +61,12 @@ func (t *Telemetry) Observe(seen Observed) error {
 				o.ObserveInt64(g.stuck, runs, metric.WithAttributes(attribute.String("code", code)))
 			}
 		}
+		if used, limit, ok := seen.Memory(); ok {
+			o.ObserveInt64(g.memoryUsed, used)
+			o.ObserveInt64(g.memoryLimit, limit)
+		}
 		return nil
-	}, g.status, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
+	}, g.memoryUsed, g.memoryLimit, g.status, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
 	return err
 }
 
@@ -78,17 +87,20 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")
 	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that looks for them has it.")
-	g.pollers = gauge("signalbox.queue.pollers", "Task queues of the project that this process polls.")
-	g.lasting = seconds("temporal.connection.duration", "How long the connection to Temporal has lasted without a break; 0 while there is none.")
-	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled for the project.")
+	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit has it.")
+	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
+	g.pollers = gauge("signalbox.queue.pollers", "Task queues that this process polls, for a project or for the calls that were handed over.")
+	g.lasting = seconds("temporal.connection.uptime", "How long the connection to Temporal has lasted without a break; 0 while there is none.")
+	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled these task queues.")
 	var counterErr error
 	g.attempts, counterErr = meter.Int64ObservableCounter("temporal.reconnection.attempts",
 		metric.WithDescription("Attempts to connect to Temporal since the process started."))
 	return g, errors.Join(append(errs, counterErr)...)
 }
 
-func (g gauges) observe(o metric.Observer, c system.Connection, now time.Time) {
-	labels := metric.WithAttributes(attribute.String("host_port", c.Address), attribute.String("namespace", c.Namespace))
+func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
+	c := seen.Connection()
+	labels := leadsTo(c.Address, c.Namespace)
 	var status, running, breaker int64
 	var lasting float64
 	if c.Usable() {
@@ -102,7 +114,10 @@ func (g gauges) observe(o metric.Observer, c system.Connection, now time.Time) {
 		breaker = 2
 	}
 	for _, set := range c.WorkerSets {
-		project := metric.WithAttributes(attribute.String("project", set.Name))
+		served := metric.WithAttributes(attribute.String("serves", "project"), attribute.String("project", set.Name))
+		if set.Name == seen.CallWorkers {
+			served = metric.WithAttributes(attribute.String("serves", set.Name), attribute.String("project", ""))
+		}
 		var polled int64
 		if set.Running {
 			running++
@@ -110,9 +125,9 @@ func (g gauges) observe(o metric.Observer, c system.Connection, now time.Time) {
 		if set.Polling {
 			polled = int64(len(set.TaskQueues))
 		}
-		o.ObserveInt64(g.pollers, polled, project)
+		o.ObserveInt64(g.pollers, polled, served)
 		if !set.LastPoll.IsZero() { // before the first poll there is no age to tell
-			o.ObserveFloat64(g.pollAge, age(now, set.LastPoll), project)
+			o.ObserveFloat64(g.pollAge, age(now, set.LastPoll), served)
 		}
 	}
 	o.ObserveInt64(g.status, status, labels)

@@ -57,29 +57,34 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		WorkerSets: []system.WorkerSet{
 			{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, LastPoll: now.Add(-time.Minute)},
 			{Name: "shop", TaskQueues: []string{"signalbox-shop"}, Running: false},
+			{Name: "handed-over calls", TaskQueues: []string{"signalbox.calls-1"}, Polling: true},
 		},
 	}
 	queued := int64(12)
 	var away error
 	require.NoError(t, tel.Observe(telemetry.Observed{
-		Connection: func() system.Connection { return connection },
+		Connection: func() system.Connection { return connection }, CallWorkers: "handed-over calls",
 		QueuedRuns: func(context.Context) (int64, error) { return queued, away },
 		StuckRuns:  func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
+		Memory:     func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
 	}))
 	page := scrape(t, tel)
 	require.Equal(t, []string{
+		"signalbox_memory_limit_bytes 1.048576e+08",
+		"signalbox_memory_used_bytes 5.24288e+07",
 		"signalbox_queue_mode_runs 12",
-		`signalbox_queue_pollers{project="default"} 1`,
-		`signalbox_queue_pollers{project="shop"} 0`,
+		`signalbox_queue_pollers{project="",serves="handed-over calls"} 1`,
+		`signalbox_queue_pollers{project="default",serves="project"} 1`,
+		`signalbox_queue_pollers{project="shop",serves="project"} 0`,
 		`signalbox_runs_stuck{code="BACKLOG"} 0`,
 		`signalbox_runs_stuck{code="NO_POLLER"} 3`,
 		"temporal_circuit_breaker_state" + place + " 0",
 		"temporal_connection_status" + place + " 1",
 		"temporal_reconnection_attempts_total" + place + " 4",
 		"temporal_workers_running" + place + " 1",
-	}, lines(page, "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
-	require.InDelta(t, 3600, value(t, page, "temporal_connection_duration_seconds"+place), 30)
-	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default"}`), 30)
+	}, lines(page, "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	require.InDelta(t, 3600, value(t, page, "temporal_connection_uptime_seconds"+place), 30)
+	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default",serves="project"}`), 30)
 	require.Len(t, lines(page, "signalbox_queue_last_poll_age_seconds"), 1, "a project that was never polled has no age")
 
 	connection.State, connection.Kind, connection.Attempts = system.Down, "unreachable", 5
@@ -88,12 +93,39 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	away = errors.New("the database is away")
 	page = scrape(t, tel)
 	require.Zero(t, value(t, page, "temporal_connection_status"+place))
-	require.Zero(t, value(t, page, "temporal_connection_duration_seconds"+place))
+	require.Zero(t, value(t, page, "temporal_connection_uptime_seconds"+place))
 	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
 	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
 	require.Empty(t, lines(page, "signalbox_queue_mode_runs", "signalbox_runs_stuck"), "what is not known is not zero")
 	connection.Breaker.State = system.BreakerHalfOpen
 	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
+}
+
+func TestConnectionsAndOutagesThatEndedAreHistograms(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	ended, err := tel.Connections()
+	require.NoError(t, err)
+	ended.Connection(t.Context(), "127.0.0.1:7233", "default", 2*time.Hour)
+	ended.Connection(t.Context(), "127.0.0.1:7233", "default", 5*time.Second)
+	ended.Outage(t.Context(), "127.0.0.1:7233", "default", 68*time.Second)
+	page := scrape(t, tel)
+	bucket := func(name, le string) string {
+		return name + `_bucket{host_port="127.0.0.1:7233",namespace="default",le="` + le + `"}`
+	}
+	for sample, want := range map[string]float64{
+		"temporal_connection_duration_seconds_count" + place:    2,
+		"temporal_connection_duration_seconds_sum" + place:      7205,
+		bucket("temporal_connection_duration_seconds", "10"):    1,
+		bucket("temporal_connection_duration_seconds", "3600"):  1,
+		bucket("temporal_connection_duration_seconds", "14400"): 2,
+		"temporal_outage_duration_seconds_count" + place:        1,
+		"temporal_outage_duration_seconds_sum" + place:          68,
+		bucket("temporal_outage_duration_seconds", "60"):        0,
+		bucket("temporal_outage_duration_seconds", "300"):       1,
+	} {
+		require.InDelta(t, want, value(t, page, sample), 0.001, sample)
+	}
 }
 
 // Whatever happens to the connection, the number of series stays what the projects make it.
@@ -105,6 +137,7 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 		Connection: func() system.Connection { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return 0, nil },
 		StuckRuns:  func() (map[string]int64, bool) { return nil, false },
+		Memory:     func() (int64, int64, bool) { return 0, 0, false },
 	}))
 	count := 0
 	for i := range 20 {

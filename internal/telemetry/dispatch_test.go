@@ -1,23 +1,37 @@
 package telemetry_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
 func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
+	begun := 0
+	known := errors.New("the database is away")
+	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
+		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
+			return []telemetry.Backlog{{Project: "shop", Pending: 500, Lag: 4500 * time.Millisecond}}, known
+		},
+		Begin: func(string) { begun++ }, Usable: func() bool { return true },
+	}))
+	require.Empty(t, lines(scrape(t, tel), "dispatcher_"))
+	known = nil
 	shop := tel.Dispatch().WithTags(map[string]string{"project": "shop"})
 	tagged := func(name, value string) map[string]string { return map[string]string{name: value} }
 	shop.Gauge("dispatcher_active").Update(1)
 	shop.Gauge("dispatcher_stale").Update(2)
 	shop.Gauge("dispatcher_duplicates").Update(3)
-	shop.Gauge("dispatcher_inbox_lag_seconds").Update(4.5)
+	shop.Gauge("dispatcher_inbox_lag_seconds").Update(3) // of the last cycle
 	tel.Dispatch().Gauge("dispatcher_supervisor_last_cycle_timestamp_seconds").Update(1.75e9)
 	shop.WithTags(tagged("reason", "stale")).Counter("dispatcher_terminations_total").Inc(5)
 	shop.WithTags(tagged("outcome", "takeover")).Counter("dispatcher_takeovers_total").Inc(6)
@@ -37,7 +51,9 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		`dispatcher_cleanup_errors_total{project="shop"} 8`,
 		`dispatcher_deliveries_total{outcome="done",project="shop"} 7`,
 		`dispatcher_duplicates{project="shop"} 3`,
+		`dispatcher_foreign{project="shop"} 0`,
 		`dispatcher_inbox_lag_seconds{project="shop"} 4.5`,
+		`dispatcher_inbox_pending{project="shop"} 500`,
 		`dispatcher_stale_cleanups_total{project="shop"} 9`,
 		`dispatcher_stale{project="shop"} 2`,
 		`dispatcher_supervisor_cycles_total{result="ok"} 12`,
@@ -46,7 +62,7 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		`dispatcher_terminate_errors_total{project="shop"} 11`,
 		`dispatcher_terminations_total{project="shop",reason="stale"} 5`,
 		`dispatcher_worker_evictions_total{project="shop"} 10`,
-	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
+	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_f", "dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
 		"dispatcher_supervisor_last", "dispatcher_takeovers", "dispatcher_te", "dispatcher_w"))
 	for _, sample := range []string{
 		`dispatcher_takeover_seconds_bucket{project="shop",le="60"} 0`,
@@ -64,7 +80,41 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	for _, name := range regexp.MustCompile(`(?m)^# HELP dispatcher_\w+ `).FindAllString(page, -1) {
 		require.NotContains(t, name, "_ratio")
 	}
-	require.Len(t, regexp.MustCompile(`(?m)^# HELP dispatcher_\w+ `).FindAllString(page, -1), 16, "the whole family")
+	require.Len(t, regexp.MustCompile(`(?m)^# HELP dispatcher_\w+ `).FindAllString(page, -1), 18, "the whole family")
+	require.Equal(t, 1, begun)
+}
+
+// A process that serves no project shows what waits, and whether a dispatcher is an orphan: both are in the database.
+func TestBacklogIsShownWithoutADispatcherInTheProcess(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	usable := true
+	var begun []string
+	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
+		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
+			return []telemetry.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Lag: 75 * time.Second, Orphan: true}}, nil
+		},
+		Begin: func(project string) {
+			begun = append(begun, project)
+			tel.Dispatch().WithTags(map[string]string{"project": project}).Counter("dispatcher_terminate_errors_total").Inc(0)
+		},
+		Usable: func() bool { return usable },
+	}))
+	shown := []string{
+		`dispatcher_active{project="idle"} 0`, `dispatcher_active{project="shop"} 0`,
+		`dispatcher_duplicates{project="idle"} 0`, `dispatcher_duplicates{project="shop"} 0`,
+		`dispatcher_foreign{project="idle"} 0`, `dispatcher_foreign{project="shop"} 0`,
+		`dispatcher_inbox_lag_seconds{project="idle"} 0`, `dispatcher_inbox_lag_seconds{project="shop"} 75`,
+		`dispatcher_inbox_pending{project="idle"} 0`, `dispatcher_inbox_pending{project="shop"} 500`,
+		`dispatcher_stale{project="idle"} 0`, `dispatcher_stale{project="shop"} 1`,
+		`dispatcher_terminate_errors_total{project="idle"} 0`, `dispatcher_terminate_errors_total{project="shop"} 0`,
+	}
+	require.Equal(t, shown, lines(scrape(t, tel), "dispatcher_"))
+	require.Equal(t, []string{"idle", "shop"}, begun)
+	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Gauge("dispatcher_active").Update(1)
+	require.Contains(t, lines(scrape(t, tel), "dispatcher_active"), `dispatcher_active{project="shop"} 1`)
+	usable = false
+	require.Equal(t, shown, lines(scrape(t, tel), "dispatcher_"), "without Temporal, no dispatcher is known to be active")
 }
 
 // The SDK tags the handler of a workflow with the workflow's names, and somebody may be careless: none of that becomes a label.

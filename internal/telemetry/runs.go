@@ -15,6 +15,7 @@ type Runs struct {
 	start metric.Float64Histogram
 	lag   metric.Float64Histogram
 	fixed metric.Int64Counter
+	built metric.Int64Counter
 }
 
 func newRuns(meter metric.Meter) (*Runs, error) {
@@ -28,10 +29,12 @@ func newRuns(meter metric.Meter) (*Runs, error) {
 		metric.WithExplicitBucketBoundaries(seconds()...))
 	fixed, err4 := meter.Int64Counter("signalbox.reconcile.corrections",
 		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	built, err5 := meter.Int64Counter("signalbox.rebuilds",
+		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled."))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
-	return &Runs{total: total, start: start, lag: lag, fixed: fixed}, nil
+	return &Runs{total: total, start: start, lag: lag, fixed: fixed, built: built}, nil
 }
 
 // Count adds a run of the project that came into the status (signalbox_runs_total).
@@ -53,4 +56,9 @@ func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
 // Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
 func (r *Runs) Corrected(ctx context.Context, kind string) {
 	r.fixed.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))
+}
+
+// Rebuilt adds n rebuilds by their outcome (signalbox_rebuilds_total).
+func (r *Runs) Rebuilt(ctx context.Context, outcome string, n int64) {
+	r.built.Add(ctx, n, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

@@ -51,6 +51,10 @@ type Telemetry struct {
 	Cutover *Cutover
 	API     *API
 
+	figures *figures
+	// prepare reads what a scrape shows; nil: nothing.
+	prepare func(ctx context.Context)
+
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
 	log      *slog.Logger
@@ -72,7 +76,7 @@ func New(options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the Prometheus exporter: %w", err)
 	}
-	t := &Telemetry{registry: registry, log: options.Log, now: time.Now}
+	t := &Telemetry{figures: &figures{values: map[string]map[string]float64{}}, registry: registry, log: options.Log, now: time.Now}
 	t.provider = sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithResource(resource.NewSchemaless(
@@ -123,10 +127,16 @@ func (t *Telemetry) Stop(ctx context.Context) error {
 
 // Handler serves the metrics in Prometheus's and OpenMetrics's formats.
 func (t *Telemetry) Handler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+	page := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(t.log.Handler(), slog.LevelWarn),
 		ErrorHandling: promhttp.ContinueOnError,
 		Registry:      t.registry,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t.prepare != nil {
+			t.prepare(r.Context())
+		}
+		page.ServeHTTP(w, r)
 	})
 }
 

@@ -31,6 +31,9 @@ func Ring(e config.Encryption) (*seal.Ring, error) {
 	if !e.Sealing {
 		return ring.Opening(), nil
 	}
+	if e.RequireSealed {
+		return ring.Strict(), nil
+	}
 	return ring, nil
 }
 

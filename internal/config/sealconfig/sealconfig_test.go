@@ -36,6 +36,12 @@ func TestTheRingThatSettingsName(t *testing.T) {
 	ring, err = sealconfig.Ring(cfg.Encryption)
 	require.NoError(t, err)
 	require.False(t, ring.Seals())
+	require.False(t, ring.RequiresSealed())
+	cfg.Encryption.Sealing, cfg.Encryption.RequireSealed = true, true
+	ring, err = sealconfig.Ring(cfg.Encryption)
+	require.NoError(t, err)
+	require.True(t, ring.Seals())
+	require.True(t, ring.RequiresSealed())
 
 	require.NoError(t, os.WriteFile(path, []byte("nonsense"), 0o600))
 	_, err = config.Load(config.Options{Env: env, Layers: []config.Layer{sealconfig.Layer()}})
