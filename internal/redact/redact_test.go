@@ -11,7 +11,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/redact"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
@@ -47,11 +46,6 @@ func parse(t testing.TB, source string) *dsl.Document {
 	doc, problems := dsl.Parse([]byte(source))
 	require.NotNil(t, doc, "%v", problems)
 	return doc
-}
-
-func TestMarkIsTheOneOfRuns(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, run.RedactionMark, redact.Mark)
 }
 
 func TestSensitivePlaces(t *testing.T) {

@@ -49,6 +49,7 @@ type Ring struct {
 	active string
 	keys   map[string][]byte
 	shut   bool
+	strict bool
 }
 
 // New makes a ring of keys by ID, each of [KeySize] bytes.
@@ -70,6 +71,14 @@ func New(active string, keys map[string][]byte) (*Ring, error) {
 // Opening returns a ring that opens and asks for nothing to be sealed: for the time in which older programs, which cannot open
 // anything, still read the same places.
 func (r *Ring) Opening() *Ring { return &Ring{active: r.active, keys: r.keys, shut: true} }
+
+// Strict returns a ring that requires what may be sealed to be sealed, for those who read where others may write.
+func (r *Ring) Strict() *Ring {
+	return &Ring{active: r.active, keys: r.keys, shut: r.shut, strict: true}
+}
+
+// RequiresSealed reports whether values that are not sealed are refused.
+func (r *Ring) RequiresSealed() bool { return r.strict }
 
 // Seals tells whether values are to be sealed.
 func (r *Ring) Seals() bool { return !r.shut }

@@ -125,3 +125,21 @@ func BenchmarkSeal(b *testing.B) {
 		_, _ = ring.Open(sealed, "run")
 	}
 }
+
+func TestDigestsAreComparedWithTheKeyThatMadeThem(t *testing.T) {
+	t.Parallel()
+	ring, other := seal.Random("k1"), seal.Random("k1")
+	digest, err := ring.Digest([]byte("1234"))
+	require.NoError(t, err)
+	require.NotContains(t, digest, "1234")
+	for value, want := range map[string]bool{"1234": true, "1235": false, "": false} {
+		same, known := ring.Matches(digest, []byte(value))
+		require.Equal(t, []bool{want, true}, []bool{same, known})
+	}
+	same, _ := other.Matches(digest, []byte("1234"))
+	require.False(t, same, "the same value under another key")
+	for _, bad := range []string{"", "k1", "k2:abc", "k1:?"} {
+		_, known := ring.Matches(bad, []byte("1234"))
+		require.False(t, known, bad)
+	}
+}

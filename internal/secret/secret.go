@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // MaxBytes is the longest value of a secret.
@@ -34,7 +36,7 @@ type Provider interface {
 type Value []byte
 
 // String hides the value, however it is printed.
-func (Value) String() string { return "⟦redacted⟧" }
+func (Value) String() string { return redact.Mark }
 
 // GoString hides the value from %#v.
 func (v Value) GoString() string { return v.String() }
