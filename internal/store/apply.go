@@ -2,22 +2,24 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ApplyUpdates implements [run.Store]. Late steps of a run that has ended are still written, and grow its sequence so
+// ApplyUpdates implements [vault.Store]. Late steps of a run that has ended are still written, and grow its sequence so
 // that those who watch it see them; its state stays.
-func (s *Store) ApplyUpdates(ctx context.Context, updates []run.Update) (transitions []run.Transition, err error) {
+func (s *Store) ApplyUpdates(ctx context.Context, updates []vault.Sealed[run.Update]) (transitions []run.Transition, err error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
 	err = s.db.Write(ctx, "apply updates", func(ctx context.Context, c sqldb.Conn) (err error) {
-		_, transitions, err = s.applyUpdates(ctx, c, updates)
+		_, transitions, err = s.applyUpdates(ctx, c, vault.Values(updates))
 		return err
 	})
 	if err != nil {
@@ -54,14 +56,21 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 	if err != nil {
 		return nil, nil, err
 	}
+	// After the originals of steps are written: those of the rows that are deleted go with them.
+	if err := originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, outcomes)...)); err != nil {
+		return nil, nil, err
+	}
+	if err := endSteps(ctx, c, groups, rows, touched); err != nil {
+		return nil, nil, err
+	}
+	if err := s.writeSummaries(ctx, c, groups, rows, touched); err != nil {
+		return nil, nil, err
+	}
 	for i := range outcomes {
 		outcomes[i].steps = touched[outcomes[i].before.id]
 	}
 	transitions, err := s.writeRuns(ctx, c, outcomes)
-	if err != nil {
-		return nil, nil, err
-	}
-	return outcomes, transitions, originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, outcomes)...))
+	return outcomes, transitions, err
 }
 
 // originalsOf are those of the states that were written, and what was found sensitive in runs that there are.
@@ -111,7 +120,7 @@ func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	return r, err
 }
 
-const stepColumns = 17
+const stepColumns = 18
 
 // newStep is a step with the run that it belongs to and the sequence that it gets.
 type newStep struct {
@@ -125,6 +134,9 @@ type newStep struct {
 func (s *Store) writeSteps(
 	ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
 ) (map[string]bool, []originals.Row, error) {
+	if err := s.summarize(ctx, c, groups, rows); err != nil {
+		return nil, nil, err
+	}
 	var steps []newStep
 	for _, g := range groups {
 		row, known := rows[g.id]
@@ -150,13 +162,13 @@ func (s *Store) writeSteps(
 			args = append(args, values...)
 		}
 		written, err := sqlrow.Collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
-waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output)
+waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept)
 VALUES `+sqlrow.Tuples(s.db.Dialect(), 0, len(part), stepColumns)+`
 ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
 kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
 wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
 sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
-input = excluded.input, output = excluded.output
+input = excluded.input, output = excluded.output, kept = excluded.kept
 WHERE steps.position < excluded.position
 RETURNING run_id, number`, args, scanStepID)
 		if err != nil {
@@ -170,6 +182,26 @@ RETURNING run_id, number`, args, scanStepID)
 		}
 	}
 	return touched, kept, nil
+}
+
+// endSteps ends the open steps of runs whose executions were ended from outside. A step keeps its position, so that what Temporal
+// accepted of it before, and what comes late, still counts.
+func endSteps(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
+	for _, g := range groups {
+		row, known := rows[g.id]
+		for _, u := range g.updates {
+			if !known || u.State == nil || !u.State.EndsSteps {
+				continue
+			}
+			changed, err := sqlrow.Affected(ctx, c, `UPDATE steps SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
+sequence = $3 WHERE run_id = $1 AND status IN ('running', 'waiting')`, g.id, sqlrow.Micros(u.State.EndedAt), row.sequence+1)
+			if err != nil {
+				return err
+			}
+			touched[g.id] = touched[g.id] || changed
+		}
+	}
+	return nil
 }
 
 // stepID names a step.
@@ -196,7 +228,7 @@ func (n newStep) values() ([]any, error) {
 	return []any{
 		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
 		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
-		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output),
+		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept,
 	}, nil
 }
 
@@ -239,7 +271,7 @@ func stateColumns() []sqlrow.Column {
 		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text}, {Name: "queued_reason", Kind: sqlrow.Text}, {Name: "waiting_kind", Kind: sqlrow.Text}, {Name: "status_at", Kind: sqlrow.Number},
 		{Name: "started_at", Kind: sqlrow.Number}, {Name: "ended_at", Kind: sqlrow.Number}, {Name: "steps_total", Kind: sqlrow.Number}, {Name: "steps_done", Kind: sqlrow.Number},
 		{Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "state_position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text},
-		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text},
+		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text}, {Name: "written_at", Kind: sqlrow.Number},
 	}
 }
 
@@ -256,14 +288,14 @@ func stateValues(o outcome) ([]any, error) {
 	return []any{
 		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
 		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
-		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output),
+		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
 	}, nil
 }
 
 func movedColumns() []sqlrow.Column {
-	return []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text}, {Name: "started_at", Kind: sqlrow.Number}}
+	return []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text}, {Name: "started_at", Kind: sqlrow.Number}, {Name: "written_at", Kind: sqlrow.Number}}
 }
 
 func movedValues(o outcome) ([]any, error) {
-	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, sqlrow.Micros(o.after.startedAt)}, nil
+	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, sqlrow.Micros(o.after.startedAt), time.Now().UnixMicro()}, nil
 }

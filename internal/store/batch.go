@@ -29,6 +29,8 @@ type runUpdates struct {
 	id      string
 	updates []run.Update
 	steps   []run.Step
+	// summary is what the updates say of steps without rows, stored what the database does; nil where there is none.
+	summary, stored *run.StepSummary
 }
 
 // group sorts updates by run. Runs are in order of their IDs, in which their rows get locked: two calls that share runs
@@ -106,14 +108,15 @@ func (o outcome) changed() bool {
 //
 // A state counts against the position of the last state and not of the last update: an update without a state, come
 // early, may not hide the state that was before it. The earliest start that any state tells of is the run's: later ones
-// do not know it. A terminal row stays as it is, but for a start that is told of late, as its late steps are.
+// do not know it. A terminal row stays as it is, but for a start that is told of late, as its late steps are. A partial update
+// does not move the row: what is left of it comes with the same position.
 func advance(row runRow, updates []run.Update) outcome {
 	o := outcome{before: row, after: row}
 	for _, u := range updates {
 		if u.State != nil {
 			o.after.startedAt = earliest(o.after.startedAt, u.State.StartedAt)
 		}
-		if o.after.status.Terminal() {
+		if o.after.status.Terminal() || u.Partial {
 			continue
 		}
 		if u.Position > o.after.position {

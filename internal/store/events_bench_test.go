@@ -10,7 +10,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // benchBatch is how many events are published and routed at once.
@@ -28,20 +28,20 @@ func benchEvents(first, n int) []event.Event {
 	return list
 }
 
-func benchOwner(b testing.TB, s *store.Store) inbox.Owner {
+func benchOwner(b testing.TB, s *storetest.Plain) inbox.Owner {
 	o, err := s.Events().Fence(b.Context(), "default", "signalbox-default", "host-1", 0)
 	require.NoError(b, err)
 	return o
 }
 
-func benchPublish(b testing.TB, s *store.Store, first, n int) {
+func benchPublish(b testing.TB, s *storetest.Plain, first, n int) {
 	accepted, _, err := s.Events().Publish(b.Context(), "default", benchEvents(first, n))
 	require.NoError(b, err)
 	require.Len(b, accepted, n)
 }
 
 // benchRoute routes what there is, with what deliver makes of each event.
-func benchRoute(b testing.TB, s *store.Store, o inbox.Owner, deliver func(event.Event) []event.Delivery) int {
+func benchRoute(b testing.TB, s *storetest.Plain, o inbox.Owner, deliver func(event.Event) []event.Delivery) int {
 	batch, err := s.Events().Unrouted(b.Context(), "default", benchBatch)
 	require.NoError(b, err)
 	routings := make([]event.Routing, len(batch.Events))

@@ -6,6 +6,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/listing"
+	"github.com/signalbox-dev/signalbox/internal/store/repairs"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
@@ -13,7 +14,7 @@ import (
 
 // ListRuns implements [run.Store].
 func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
-	err = s.db.Read(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) error {
+	err = s.db.ReadList(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) error {
 		spread, err := listing.SpreadOf(ctx, c, s.db.Dialect(), f)
 		if err != nil {
 			return err
@@ -26,7 +27,10 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		if err != nil {
 			return err
 		}
-		return verdicts.Attach(ctx, c, s.db.Dialect(), list)
+		if err := verdicts.Attach(ctx, c, s.db.Dialect(), list); err != nil {
+			return err
+		}
+		return repairs.Attach(ctx, c, s.db.Dialect(), list)
 	})
 	return list, err
 }

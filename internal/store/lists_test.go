@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // crowd is so many runs that lists are read in other ways than with few: one in a minute, most with IDs that have their time, some
@@ -100,7 +101,7 @@ func TestListsOfManyRuns(t *testing.T) {
 }
 
 // requirePages reads the first pages in both orders, and some from the middle on.
-func requirePages(t *testing.T, s *store.Store, f run.Filter, all []run.Run) {
+func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run) {
 	t.Helper()
 	var want []run.Run
 	for _, r := range all {
@@ -138,7 +139,7 @@ func idsOf(list []run.Run) []string {
 	return ids
 }
 
-func requireCounts(t *testing.T, s *store.Store, all []run.Run) {
+func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 	t.Helper()
 	counts, err := s.CountRuns(t.Context(), run.Filter{Project: project.Default})
 	require.NoError(t, err)

@@ -11,6 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
+const projectColumns = `name, description, created_at, max_steps, end_poison`
+
 // CreateProject implements [project.Store].
 func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.Entry) error {
 	if err := sqlrow.Storable("description", p.Description); err != nil {
@@ -18,8 +20,8 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.En
 	}
 	return s.db.Write(ctx, "create project", func(ctx context.Context, c sqldb.Conn) error {
 		made, err := sqlrow.Affected(ctx, c,
-			`INSERT INTO projects (name, description, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`,
-			p.Name, p.Description, p.CreatedAt.UnixMicro())
+			`INSERT INTO projects (`+projectColumns+`) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO NOTHING`,
+			p.Name, p.Description, p.CreatedAt.UnixMicro(), p.Settings.MaxSteps, p.Settings.EndPoison)
 		if err != nil {
 			return err
 		}
@@ -30,10 +32,30 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.En
 	})
 }
 
+// UpdateProject implements [project.Store].
+func (s *Store) UpdateProject(ctx context.Context, name string, change project.Change, e audit.Entry) (p project.Project, err error) {
+	if change.Description != nil {
+		if err := sqlrow.Storable("description", *change.Description); err != nil {
+			return p, err
+		}
+	}
+	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
+		p, err = sqlrow.One(ctx, c, `
+			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps), end_poison = COALESCE($4, end_poison)
+			WHERE name = $1 RETURNING `+projectColumns,
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, scanProject, func() error { return ledger.NoProject(name) })
+		if err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
+	return p, err
+}
+
 // GetProject implements [project.Store].
 func (s *Store) GetProject(ctx context.Context, name string) (p project.Project, err error) {
 	err = s.db.Read(ctx, "get project", func(ctx context.Context, c sqldb.Conn) (err error) {
-		p, err = sqlrow.One(ctx, c, `SELECT name, description, created_at FROM projects WHERE name = $1`, []any{name},
+		p, err = sqlrow.One(ctx, c, `SELECT `+projectColumns+` FROM projects WHERE name = $1`, []any{name},
 			scanProject, func() error { return ledger.NoProject(name) })
 		return err
 	})
@@ -44,7 +66,7 @@ func (s *Store) GetProject(ctx context.Context, name string) (p project.Project,
 func (s *Store) ListProjects(ctx context.Context, after string, limit int) (list []project.Project, err error) {
 	err = s.db.Read(ctx, "list projects", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c,
-			`SELECT name, description, created_at FROM projects WHERE name > $1 ORDER BY name`+sqlrow.Limit(limit),
+			`SELECT `+projectColumns+` FROM projects WHERE name > $1 ORDER BY name`+sqlrow.Limit(limit),
 			[]any{after}, scanProject)
 		return err
 	})
@@ -52,6 +74,6 @@ func (s *Store) ListProjects(ctx context.Context, after string, limit int) (list
 }
 
 func scanProject(row sqlrow.Scanner) (p project.Project, err error) {
-	err = row.Scan(&p.Name, &p.Description, sqlrow.TimeInto(&p.CreatedAt))
+	err = row.Scan(&p.Name, &p.Description, sqlrow.TimeInto(&p.CreatedAt), &p.Settings.MaxSteps, &p.Settings.EndPoison)
 	return p, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -24,8 +25,9 @@ const (
 	queueKey = "run queue"
 )
 
-// EnqueueRun implements [run.Store].
-func (s *Store) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Entry) (stored run.Run, made bool, err error) {
+// EnqueueRun implements [vault.Store].
+func (s *Store) EnqueueRun(ctx context.Context, given vault.Sealed[run.Run], limit int, e audit.Entry) (stored run.Run, made bool, err error) {
+	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
 	}
@@ -95,8 +97,9 @@ WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from
 	return moved && err == nil, err
 }
 
-// FinishQueued implements [run.Store].
-func (s *Store) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (finished bool, err error) {
+// FinishQueued implements [vault.Store].
+func (s *Store) FinishQueued(ctx context.Context, given vault.Sealed[run.Run], note vault.Sealed[audit.Entry]) (finished bool, err error) {
+	r, e := given.Value(), note.Value()
 	if err := sqlrow.Storable("reason", r.CancelReason); err != nil {
 		return false, err
 	}

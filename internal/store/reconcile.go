@@ -7,11 +7,13 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/stranded"
+	"github.com/signalbox-dev/signalbox/internal/store/summaries"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -71,12 +73,12 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 	return list, err
 }
 
-// CorrectRun implements [run.ReconcileStore].
-func (s *Store) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (changed bool, err error) {
+// CorrectRun implements [vault.Store].
+func (s *Store) CorrectRun(ctx context.Context, given vault.Sealed[run.Update], e *audit.Entry) (changed bool, err error) {
 	var transitions []run.Transition
 	err = s.db.Write(ctx, "correct run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		var outcomes []outcome
-		if outcomes, transitions, err = s.applyUpdates(ctx, c, []run.Update{u}); err != nil {
+		if outcomes, transitions, err = s.applyUpdates(ctx, c, []run.Update{given.Value()}); err != nil {
 			return err
 		}
 		changed = len(outcomes) > 0 && (outcomes[0].changed() || outcomes[0].after != outcomes[0].before)
@@ -91,8 +93,11 @@ func (s *Store) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (c
 	return changed && err == nil, err
 }
 
-// FollowExecution implements [run.ReconcileStore].
-func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (followed bool, err error) {
+// FollowExecution implements [vault.Store].
+func (s *Store) FollowExecution(
+	ctx context.Context, given vault.Sealed[run.Update], from string, left []string, e audit.Entry,
+) (followed bool, err error) {
+	u := given.Value()
 	var transitions []run.Transition
 	err = s.db.Write(ctx, "follow a reset run", func(ctx context.Context, c sqldb.Conn) error {
 		groups := []runUpdates{{id: u.RunID, updates: []run.Update{u}, steps: newestSteps([]run.Update{u})}}
@@ -111,8 +116,14 @@ func (s *Store) FollowExecution(ctx context.Context, u run.Update, from string, 
 		if err := originals.RemoveSteps(ctx, c, u.RunID); err != nil {
 			return err
 		}
-		_, kept, err := s.writeSteps(ctx, c, groups, rows)
+		if err := summaries.Remove(ctx, c, u.RunID); err != nil {
+			return err
+		}
+		touched, kept, err := s.writeSteps(ctx, c, groups, rows)
 		if err != nil {
+			return err
+		}
+		if err := s.writeSummaries(ctx, c, groups, rows, touched); err != nil {
 			return err
 		}
 		o := outcome{before: row, after: row, state: u.State, steps: true}

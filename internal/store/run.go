@@ -8,10 +8,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store/repairs"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
@@ -31,7 +33,7 @@ cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, 
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
 CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END,
 CASE WHEN trigger_kind = 'import' THEN COALESCE((SELECT engine FROM run_legacy WHERE run_id = runs.id), '') ELSE '' END`
-	runAll = runHead + `, metered, input, output, redacted`
+	runAll = runHead + `, metered, input, output, redacted, request_digest, written_at`
 )
 
 func headInto(r *run.Run) []any {
@@ -49,21 +51,23 @@ func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 }
 
 func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted)...)
+	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.RequestDigest,
+		sqlrow.TimeInto(&r.WrittenAt))...)
 	return r, err
 }
 
 const (
 	insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
 status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, told, admission, metered)
-SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18, $19, $20, ` + quotas.Metered + `
+steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, told, admission, request_digest, metered)
+SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18, $19, $20, $21, ` + quotas.Metered + `
 WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`
 	insertOnce = ` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`
 )
 
-// InsertRun implements [run.Store].
-func (s *Store) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (stored run.Run, made bool, err error) {
+// InsertRun implements [vault.Store].
+func (s *Store) InsertRun(ctx context.Context, given vault.Sealed[run.Run], e audit.Entry) (stored run.Run, made bool, err error) {
+	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
 	}
@@ -165,7 +169,7 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 		r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
 		r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
 		r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt),
-		r.QueuedReason == run.QueuedAdmission, admission,
+		r.QueuedReason == run.QueuedAdmission, admission, r.RequestDigest,
 	}, func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
 	if err != nil || len(metered) == 0 {
 		return false, err
@@ -183,8 +187,9 @@ func textOrNull(text string) any {
 	return text
 }
 
-// RemoveUnstarted implements [run.Store]. A run that an update has told of has started, whatever its status says.
-func (s *Store) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (removed bool, err error) {
+// RemoveUnstarted implements [vault.Store]. A run that an update has told of has started, whatever its status says.
+func (s *Store) RemoveUnstarted(ctx context.Context, id string, given vault.Sealed[audit.Entry]) (removed bool, err error) {
+	e := given.Value()
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		removed, err = sqlrow.Affected(ctx, c,
 			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0 AND NOT told`,
@@ -248,6 +253,9 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.Stuck, err = verdicts.Of(ctx, c, r); err != nil {
 		return r, err
 	}
+	if r.Behind, err = repairs.Of(ctx, c, r.ID); err != nil {
+		return r, err
+	}
 	return r, related(ctx, c, &r)
 }
 
@@ -285,11 +293,12 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 	return r, err
 }
 
-// FinishMissing implements [run.Store]. Steps that were open end with it: nothing will ever write them.
+// FinishMissing implements [vault.Store]. Steps that were open end with it: nothing will ever write them.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry,
+	ctx context.Context, id string, status run.Status, given vault.Sealed[*run.Problem], at time.Time, note vault.Sealed[audit.Entry],
 ) (finished bool, err error) {
-	problem, err := sqlrow.AsJSON(p, p == nil)
+	e := note.Value()
+	problem, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
 	if err != nil {
 		return false, err
 	}

@@ -2,20 +2,22 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/store/summaries"
 )
 
 const selectStep = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at,
-sequence, position, error, attempts, input, output FROM steps`
+sequence, position, error, attempts, input, output, kept FROM steps`
 
 func scanStep(row sqlrow.Scanner) (t run.Step, err error) {
 	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind, sqlrow.TimeInto(&t.WaitUntil),
 		sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &t.Sequence, &t.Position, sqlrow.JSONInto(&t.Error),
-		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output))
+		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output), &t.Kept)
 	return t, err
 }
 
@@ -23,16 +25,9 @@ func scanStep(row sqlrow.Scanner) (t run.Step, err error) {
 func (s *Store) ListSteps(
 	ctx context.Context, project, id string, after int64, limit int,
 ) (list []run.Step, err error) {
-	err = s.db.Read(ctx, "list steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		ours, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE id = $1 AND project = $2`, id, project)
-		if err != nil {
+	err = s.db.ReadList(ctx, "list steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := needRunOf(ctx, c, project, id); err != nil {
 			return err
-		}
-		if !ours {
-			if err := ledger.NeedProject(ctx, c, project); err != nil {
-				return err
-			}
-			return noRun(id)
 		}
 		list, err = sqlrow.Collect(ctx, c, selectStep+` WHERE run_id = $1 AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
 			[]any{id, after}, scanStep)
@@ -41,11 +36,75 @@ func (s *Store) ListSteps(
 	return list, err
 }
 
+func needRunOf(ctx context.Context, c sqldb.Conn, project, id string) error {
+	ours, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE id = $1 AND project = $2`, id, project)
+	if err != nil || ours {
+		return err
+	}
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
+		return err
+	}
+	return noRun(id)
+}
+
+// StepSummary implements [run.Store].
+func (s *Store) StepSummary(ctx context.Context, project, id string, after int64) (summary *run.StepSummary, err error) {
+	err = s.db.Read(ctx, "read the summary of steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := needRunOf(ctx, c, project, id); err != nil {
+			return err
+		}
+		summary, err = summaries.Read(ctx, c, s.db.Dialect(), id, after)
+		return err
+	})
+	return summary, err
+}
+
+// summarize reads the summaries of runs whose steps are to be written, and takes out the steps that a summary replaces.
+func (s *Store) summarize(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow) error {
+	var ids []string
+	for i := range groups {
+		g := &groups[i]
+		for _, u := range g.updates {
+			g.summary = g.summary.Merge(u.Summary)
+		}
+		if _, known := rows[g.id]; known && (len(g.steps) > 0 || g.summary != nil) {
+			ids = append(ids, g.id)
+		}
+	}
+	stored, err := summaries.Of(ctx, c, s.db.Dialect(), ids)
+	if err != nil {
+		return err
+	}
+	for i := range groups {
+		g := &groups[i]
+		g.stored = stored[g.id]
+		newest := g.stored.Merge(g.summary)
+		g.steps = slices.DeleteFunc(g.steps, func(t run.Step) bool { return newest.Replaces(&t) })
+	}
+	return nil
+}
+
+// writeSummaries writes the summaries that updates brought, and adds the runs whose summary changed to touched.
+func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
+	for _, g := range groups {
+		row, known := rows[g.id]
+		if !known || g.summary == nil {
+			continue
+		}
+		changed, err := summaries.Write(ctx, c, s.db.Dialect(), g.id, g.summary, g.stored, row.sequence+1)
+		if err != nil {
+			return err
+		}
+		touched[g.id] = touched[g.id] || changed
+	}
+	return nil
+}
+
 // ChangedSteps implements [run.Store].
 func (s *Store) ChangedSteps(
 	ctx context.Context, id string, after run.StepCursor, upTo int64, limit int,
 ) (list []run.Step, err error) {
-	err = s.db.Read(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+	err = s.db.ReadList(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, selectStep+
 			` WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(limit),
 			[]any{id, after.Sequence, after.Number, upTo}, scanStep)

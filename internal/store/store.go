@@ -9,13 +9,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/listing"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
+	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store/repairs"
 	keeping "github.com/signalbox-dev/signalbox/internal/store/retention"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -47,6 +49,8 @@ type Options struct {
 
 // Store is an open store. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct {
+	*repairs.Store
+
 	db          *sqldb.DB
 	migrator    *schema.Migrator
 	autoMigrate bool
@@ -61,14 +65,13 @@ type Store struct {
 }
 
 var (
-	_ run.Store          = (*Store)(nil)
-	_ run.ReconcileStore = (*Store)(nil)
-	_ cutover.Rows       = (*Store)(nil)
-	_ workflow.Store     = (*Store)(nil)
-	_ worker.Store       = (*Store)(nil)
-	_ project.Store      = (*Store)(nil)
-	_ audit.Store        = (*Store)(nil)
-	_ retention.Store    = (*Store)(nil)
+	_ vault.Store     = (*Store)(nil)
+	_ cutover.Rows    = (*Store)(nil)
+	_ workflow.Store  = (*Store)(nil)
+	_ worker.Store    = (*Store)(nil)
+	_ project.Store   = (*Store)(nil)
+	_ audit.Store     = (*Store)(nil)
+	_ retention.Store = (*Store)(nil)
 )
 
 // Open connects to the database and leaves its schema as it is. A database that does not answer is one error within
@@ -86,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	inbox := events.New(db)
 	return &Store{
-		db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listing.Query), retention: keeping.New(db),
+		Store: repairs.New(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, listing.Query), retention: keeping.New(db),
 		quotas: quotas.New(db), verdicts: verdicts.New(db, inbox),
 	}, nil
 }
@@ -124,8 +127,16 @@ func (s *Store) Tokens() *tokens.Store { return s.tokens }
 // Batches is the part of the store that keeps what is done to many runs at once.
 func (s *Store) Batches() *batches.Store { return s.batches }
 
+// Payloads returns the part of the store that keeps large payloads of Temporal.
+func (s *Store) Payloads() *payloads.Store { return payloads.New(s.db) }
+
 // Originals returns what marks in runs stand for.
 func (s *Store) Originals() *originals.Store { return originals.New(s.db) }
+
+// DeleteOrphans implements [retention.Store].
+func (s *Store) DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (int64, string, error) {
+	return s.Payloads().DeleteOrphans(ctx, age, after, limit)
+}
 
 // DeletePage implements [retention.Store].
 func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {

@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is for busy machines: the suite is about what the store does, not about how soon.
 const patience = time.Minute
 
-func start(t testing.TB, o store.Options) *store.Store {
+func start(t testing.TB, o store.Options) *storetest.Plain {
 	t.Helper()
-	s, err := store.Open(t.Context(), o)
+	s, err := storetest.Open(t.Context(), t, o)
 	require.NoError(t, err)
 	ctx := t.Context()
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
@@ -54,7 +54,7 @@ func TestConformanceSQLite(t *testing.T) {
 func TestConformancePostgres(t *testing.T) {
 	t.Parallel()
 	template := postgres(t)
-	s, err := store.Open(t.Context(), template)
+	s, err := storetest.Open(t.Context(), t, template)
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(s.Start(t.Context()), s.Stop(t.Context())))
 	storetest.Run(t, func(t testing.TB) storetest.Opener {
@@ -68,7 +68,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	options := store.Options{Driver: store.SQLite, DSN: filepath.Join(t.TempDir(), "signalbox.db"), CallTimeout: patience}
-	s, err := store.Open(ctx, options)
+	s, err := storetest.Open(ctx, t, options)
 	require.NoError(t, err)
 	require.NoError(t, s.Ping(ctx))
 	require.Contains(t, s.Place(), options.DSN)
@@ -98,9 +98,9 @@ func TestLifecycle(t *testing.T) {
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	_, err := store.Open(t.Context(), store.Options{Driver: "mysql", DSN: "x"})
+	_, err := storetest.Open(t.Context(), t, store.Options{Driver: "mysql", DSN: "x"})
 	require.ErrorContains(t, err, `"mysql"`)
-	_, err = store.Open(t.Context(), store.Options{Driver: store.Postgres, DSN: "postgres://127.0.0.1:1/runs"})
+	_, err = storetest.Open(t.Context(), t, store.Options{Driver: store.Postgres, DSN: "postgres://127.0.0.1:1/runs"})
 	require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
 }
 

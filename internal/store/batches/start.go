@@ -137,7 +137,7 @@ func (s *Store) keep(ctx context.Context, c sqldb.Conn, r *row) error {
 	return err
 }
 
-// SelectMore implements [batch.WorkStore].
+// SelectMore implements [batch.WorkRows].
 func (s *Store) SelectMore(ctx context.Context, id string, page int) (more bool, err error) {
 	err = s.db.Write(ctx, "select runs of a batch", func(ctx context.Context, c sqldb.Conn) error {
 		r, err := s.lock(ctx, c, id)

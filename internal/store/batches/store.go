@@ -1,5 +1,5 @@
 // Package batches keeps batches and the runs that they mean, in the store's database. It implements [batch.Store] and
-// [batch.WorkStore], whose comments are the contract; package store opens it:
+// [vault.BatchStore], whose comments are the contract; package store opens it:
 //
 //	s, err := store.Open(ctx, …)
 //	b, created, err := s.Batches().StartBatch(ctx, b, ids, entry)
@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -33,14 +34,14 @@ type Store struct {
 }
 
 var (
-	_ batch.Store     = (*Store)(nil)
-	_ batch.WorkStore = (*Store)(nil)
+	_ batch.Store      = (*Store)(nil)
+	_ vault.BatchStore = (*Store)(nil)
 )
 
 // New returns a store on an open database, whose schema is for package store to bring up.
 func New(db *sqldb.DB, runs Runs) *Store { return &Store{db: db, runs: runs} }
 
-// Exclusive implements [batch.WorkStore].
+// Exclusive implements [batch.WorkRows].
 func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error) {
 	return s.db.Exclusive(ctx, name, fn)
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ActiveBatches implements [batch.WorkStore].
+// ActiveBatches implements [batch.WorkRows].
 func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, error) {
 	var list []row
 	err := s.db.Read(ctx, "list active batches", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -19,7 +20,7 @@ func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, er
 	return bare(list), err
 }
 
-// ClaimItems implements [batch.WorkStore].
+// ClaimItems implements [batch.WorkRows].
 func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit int) (list []batch.Item, active bool, err error) {
 	err = s.db.Write(ctx, "claim items of a batch", func(ctx context.Context, c sqldb.Conn) error {
 		r, err := s.lock(ctx, c, id)
@@ -42,8 +43,9 @@ func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit in
 	return list, active && err == nil, err
 }
 
-// SettleItems implements [batch.WorkStore].
-func (s *Store) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+// SettleItems implements [vault.BatchStore].
+func (s *Store) SettleItems(ctx context.Context, id string, settled []vault.Sealed[batch.Item], at time.Time) error {
+	items := vault.Values(settled)
 	return s.db.Write(ctx, "settle items of a batch", func(ctx context.Context, c sqldb.Conn) error {
 		r, err := s.lock(ctx, c, id)
 		if err != nil {
@@ -109,7 +111,7 @@ func (s *Store) pending(ctx context.Context, c sqldb.Conn, id string, items []ba
 	return open, nil
 }
 
-// CloseBatch implements [batch.WorkStore].
+// CloseBatch implements [batch.WorkRows].
 func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error) {
 	err = s.db.Write(ctx, "close batch", func(ctx context.Context, c sqldb.Conn) error {
 		gone = 0
@@ -128,10 +130,10 @@ func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone i
 	return gone, err
 }
 
-// NoteWaiting implements [batch.WorkStore].
-func (s *Store) NoteWaiting(ctx context.Context, id, why string) error {
+// NoteWaiting implements [vault.BatchStore].
+func (s *Store) NoteWaiting(ctx context.Context, id string, why vault.Sealed[string]) error {
 	return s.db.Exec(ctx, "note why a batch waits", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE batches SET waiting = $2 WHERE id = $1 AND ended_at IS NULL AND NOT paused AND waiting <> $2`, id, sqlrow.Mended(why))
+		_, err := c.ExecContext(ctx, `UPDATE batches SET waiting = $2 WHERE id = $1 AND ended_at IS NULL AND NOT paused AND waiting <> $2`, id, sqlrow.Mended(why.Value()))
 		return err
 	})
 }

@@ -1,4 +1,4 @@
-// Package events keeps events, what wants them and what is delivered, in the store's database. It implements [event.Store]
+// Package events keeps events, what wants them and what is delivered, in the store's database. It implements [event.Rows]
 // and [event.TimerStore], whose comments are the contract; package store opens it:
 //
 //	s, err := store.Open(ctx, …)

@@ -6,14 +6,16 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/events/intake"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// RecordOwner implements [event.Store].
-func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, tell event.Event, e audit.Entry) error {
+// RecordOwner implements [vault.EventStore].
+func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, given vault.Sealed[event.Event], e audit.Entry) error {
+	tell := given.Value()
 	if err := intake.Storable([]event.Event{tell}); err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`,
 	})
 }
 
-// OwnerHistory implements [event.Store].
+// OwnerHistory implements [event.Rows].
 func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name, limit int) (list []event.OwnerChange, err error) {
 	err = s.db.Read(ctx, "list owners", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT epoch, execution, at, holder, how, previous_epoch, previous_holder, ended, reason

@@ -2,6 +2,7 @@ package events
 
 import (
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/events/delivery"
 	"github.com/signalbox-dev/signalbox/internal/store/events/intake"
 	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
@@ -25,7 +26,7 @@ type Store struct {
 }
 
 var (
-	_ event.Store      = (*Store)(nil)
+	_ vault.EventStore = (*Store)(nil)
 	_ event.TimerStore = (*Store)(nil)
 )
 

@@ -17,10 +17,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // pass makes a pass at a time, with a follower of its own: what it knows is kept beside the runs.
-func (o old) pass(t *testing.T, to *store.Store, at time.Time) cutover.Pass {
+func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) cutover.Pass {
 	t.Helper()
 	p, err := to.FollowLegacy(o.options(at)).Pass(t.Context())
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func (o old) add(t *testing.T, id string, at time.Time) {
 
 func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		require.Equal(t, cutover.Pass{New: 12, Settled: 4}, from.pass(t, to, importedAt))
 		for _, engine := range []string{"null", "db", "temporal"} {
@@ -92,7 +93,7 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 // TestTimesTellOfWhatIsNew has the round stand behind what is added.
 func TestTimesTellOfWhatIsNew(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `ALTER TABLE workflow_runs ADD COLUMN updated_at TIMESTAMPTZ`)
 		from.add(t, "a", importedAt)
 		require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, importedAt))
@@ -113,7 +114,7 @@ func TestTimesTellOfWhatIsNew(t *testing.T) {
 
 func TestMoreThanOnePassReads(t *testing.T) {
 	t.Parallel()
-	onSQLite(t, func(t *testing.T, from old, to *store.Store) {
+	onSQLite(t, func(t *testing.T, from old, to *storetest.Plain) {
 		const runs = 5_200
 		series := fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n)", runs)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT printf('%08d', value), 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
@@ -139,7 +140,7 @@ func TestMoreThanOnePassReads(t *testing.T) {
 
 func TestTwoFollowers(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		followers := []*legacy.Follower{to.FollowLegacy(from.options(importedAt)), to.FollowLegacy(from.options(importedAt))}
 		const passes = 4
@@ -175,7 +176,7 @@ func TestTwoFollowers(t *testing.T) {
 
 func TestWhatCannotBeImportedIsLeftOut(t *testing.T) {
 	t.Parallel()
-	onSQLite(t, func(t *testing.T, from old, to *store.Store) {
+	onSQLite(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.add(t, "good", importedAt)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('odd', 'shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('where', 'My Shop', 'order', 'FAILED', '2026-05-01 08:30:00+00:00')`)

@@ -44,7 +44,7 @@ CREATE INDEX workflow_run_waits_run ON workflow_run_waits (run_id);
 CREATE TABLE workflow_run_snapshots (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, snapshot JSON NOT NULL, created_at TIMESTAMPTZ);
 CREATE INDEX workflow_run_snapshots_run ON workflow_run_snapshots (run_id);`
 
-func onBoth(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
+func onBoth(t *testing.T, test func(t *testing.T, from old, to *storetest.Plain)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -58,7 +58,7 @@ func onBoth(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
 	})
 }
 
-func onSQLite(t *testing.T, test func(t *testing.T, from old, to *store.Store)) {
+func onSQLite(t *testing.T, test func(t *testing.T, from old, to *storetest.Plain)) {
 	t.Helper()
 	from, into := open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")), filepath.Join(t.TempDir(), "signalbox.db")
 	from.into = into
@@ -88,9 +88,9 @@ func (o old) exec(t *testing.T, statement string) {
 	require.NoError(t, err, statement)
 }
 
-func target(t *testing.T, driver sqldb.Driver, dsn string) *store.Store {
+func target(t *testing.T, driver sqldb.Driver, dsn string) *storetest.Plain {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: driver, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: driver, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := t.Context()
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
@@ -143,7 +143,7 @@ type kept struct {
 
 func TestEveryEngineInEveryState(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		report, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestEveryEngineInEveryState(t *testing.T) {
 	})
 }
 
-func requireImported(t *testing.T, to *store.Store, engine, status string) {
+func requireImported(t *testing.T, to *storetest.Plain, engine, status string) {
 	t.Helper()
 	r, err := to.GetRun(t.Context(), "shop", engine+"-"+status)
 	require.NoError(t, err)
@@ -226,7 +226,7 @@ func requireImported(t *testing.T, to *store.Store, engine, status string) {
 
 func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, input, output, error, created_at, note) VALUES ('a', 'shop', 'order', 'db', 'FAILED',
 '{"password": "planted-4711", "n": 1}', NULL, 'no planted-4711 here', '2026-05-01 08:30:00+00:00', '{"api_key": "planted-4712"}')`)
 		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, input, error) VALUES ('s', 'a', 'login', 'FAILED', '{"q": "planted-4711"}', 'planted-4711')`)
@@ -251,7 +251,7 @@ func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
 }
 
 // everything is all rows that an import writes, as text.
-func everything(t *testing.T, to *store.Store) string {
+func everything(t *testing.T, to *storetest.Plain) string {
 	t.Helper()
 	list, err := to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 500})
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func everything(t *testing.T, to *store.Store) string {
 
 func TestAgain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.NoError(t, err)
@@ -306,7 +306,7 @@ func TestAgain(t *testing.T) {
 
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		o := from.options(importedAt)
 		o.DryRun = true
@@ -320,7 +320,7 @@ func TestDryRun(t *testing.T) {
 
 func TestWhatCannotBeImported(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('a', 'My Shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.ErrorContains(t, err, `1 runs have the status "ODD", which is none of CANCELED, CANCELLED`)
@@ -349,7 +349,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 
 func TestAnIDThatIsTaken(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		_, made, err := to.InsertRun(t.Context(), run.Run{
 			ID: "db-running", Project: "default", Workflow: "a/b", Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedStarting,
@@ -372,7 +372,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 func TestManyRuns(t *testing.T) {
 	t.Parallel()
 	const runs = 2_000
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		series := fmt.Sprintf("generate_series(1, %d) AS s(value)", runs)
 		id := "lpad(CAST(value AS TEXT), 8, '0')"
 		if from.driver == sqldb.SQLite {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 func TestWhatIsSetBackHereIsSettled(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, from old, to *store.Store) {
+	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.NoError(t, err)

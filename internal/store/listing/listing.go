@@ -174,6 +174,10 @@ func own(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.version", f.Version)
 	w.IsText("runs.request_id", f.RequestID)
 	w.IsText("runs.trigger_kind", f.Trigger)
+	if f.NotReplayed {
+		// By the index of links, for each run that the other conditions select. COALESCE keeps Postgres from reading all links instead.
+		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
+	}
 }
 
 // span are the conditions on the order: the filter's time, and what comes after its cursor. The columns are those of creation and ID.

@@ -18,7 +18,8 @@ const (
 
 // OfRuns are the tables whose rows go with their run, by its run_id.
 func OfRuns() []string {
-	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals", "run_legacy"}
+	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals", "run_legacy", "step_summaries", "task_summaries",
+		"run_repairs"}
 }
 
 // runs deletes runs: first those that are too old, by their end, then those that are too many, by their creation.

@@ -266,6 +266,48 @@ func fixtures() map[int64]fixture {
 			},
 			want: map[string]string{`SELECT id FROM runs WHERE status = 'waiting' AND cancel_requested`: "r21"},
 		},
+		22: {
+			insert: []string{`UPDATE projects SET max_steps = 7, end_poison = TRUE WHERE name = 'shop'`},
+			want:   map[string]string{`SELECT name FROM projects WHERE end_poison AND max_steps = 7`: "shop"},
+		},
+		23: {
+			insert: []string{
+				`INSERT INTO step_summaries (run_id, from_number, to_number, open_steps, position) VALUES ('r1', 3, 9, '[4]', 5)`,
+				`INSERT INTO task_summaries (run_id, pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence)
+				VALUES ('r1', '/do/0/a', 'a', 'set', 3, 3, 0, 0, 0, 1, 2, 4, 7)`,
+			},
+			want: map[string]string{
+				`SELECT open_steps FROM step_summaries WHERE to_number = 9`: "[4]", `SELECT pointer FROM task_summaries WHERE run_id = 'r1'`: "/do/0/a",
+			},
+		},
+		24: {
+			insert: []string{
+				`UPDATE task_failures SET cause = 'PANIC', build = 'b1', other_build = 'b0', since = 4 WHERE run_id = 'r1'`,
+				`UPDATE run_verdicts SET cause = 'PANIC' WHERE run_id = 'r1'`,
+				`INSERT INTO poison_endings (run_id, project, at) VALUES ('r1', 'shop', 5)`,
+			},
+			want: map[string]string{
+				`SELECT message FROM task_failures WHERE cause = 'PANIC' AND build = 'b1' AND other_build = 'b0' AND since = 4`: "panic",
+				`SELECT run_id FROM run_verdicts WHERE cause = 'PANIC'`:                                                         "r1",
+				`SELECT run_id FROM poison_endings WHERE project = 'shop' AND at = 5`:                                           "r1",
+			},
+		},
+		25: {
+			insert: []string{`UPDATE runs SET request_digest = 'k1:abc' WHERE id = 'r21'`},
+			want:   map[string]string{`SELECT id FROM runs WHERE request_digest = 'k1:abc'`: "r21"},
+		},
+		26: {
+			insert: []string{`INSERT INTO payloads (run_id, digest, created_at, value) VALUES ('r21', 'd26', 6, 'sealed')`},
+			want:   map[string]string{`SELECT digest FROM payloads WHERE run_id = 'r21'`: "d26"},
+		},
+		27: {
+			insert: []string{
+				`INSERT INTO run_repairs (run_id, requested_at, due_at, reason, behind, forced, correction, attempts, done, problem, claim, generation)
+				VALUES ('r1', 5, 6, 'behind', TRUE, FALSE, '', 1, '', 'no key', 1, 1)`,
+				`UPDATE runs SET written_at = 7 WHERE id = 'r1'`,
+			},
+			want: map[string]string{`SELECT problem FROM run_repairs WHERE run_id = 'r1'`: "no key", `SELECT written_at FROM runs WHERE id = 'r1'`: "7"},
+		},
 	}
 }
 

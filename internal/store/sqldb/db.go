@@ -22,8 +22,10 @@ const (
 
 const (
 	defaultCallTimeout = 5 * time.Second
-	openTimeout        = 5 * time.Second
-	maxAttempts        = 6
+	// listShare is the part of the connections, one in so many, that may read lists at a time.
+	listShare   = 2
+	openTimeout = 5 * time.Second
+	maxAttempts = 6
 )
 
 // Options say which database to open.
@@ -56,6 +58,8 @@ type DB struct {
 	read    *sql.DB
 	timeout time.Duration
 	place   place
+	// lists holds a token for each [DB.ReadList] in progress.
+	lists chan struct{}
 	// dial makes a connection of its own beside the pools, to hold locks with; nil where keys do.
 	dial func(context.Context) (*pgx.Conn, error)
 	keys keys
@@ -79,6 +83,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.lists = make(chan struct{}, max(1, d.read.Stats().MaxOpenConnections/listShare))
 	ctx, cancel := context.WithTimeout(ctx, max(openTimeout, d.timeout))
 	defer cancel()
 	if err := d.firstContact(ctx); err != nil {
@@ -136,6 +141,19 @@ func (d *DB) Ping(ctx context.Context) error {
 // Read runs queries, each seeing what was committed when it started. doing names the work in errors.
 func (d *DB) Read(ctx context.Context, doing string, w Work) error {
 	return d.call(ctx, doing, func(ctx context.Context) error { return w(ctx, d.read) })
+}
+
+// ReadList is Read for queries that return many rows or large ones. At most half of the connections do that at a time, so that those who
+// export or watch keep no connection from those who start runs. Waiting for a turn does not count as time of the call: a
+// caller that waits is slowed down, until its context ends, and does not fail.
+func (d *DB) ReadList(ctx context.Context, doing string, w Work) error {
+	select {
+	case d.lists <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("%s: waiting for other lists to be read: %w", doing, context.Cause(ctx))
+	}
+	defer func() { <-d.lists }()
+	return d.Read(ctx, doing, w)
 }
 
 // Exec runs one statement that writes, as its own transaction.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -241,4 +242,37 @@ func TestWhatDriversSay(t *testing.T) {
 	ours := fault.New(fault.NotFound, fault.RunNotFound, "no run")
 	_, err := say(ours)
 	require.Equal(t, error(ours), err)
+}
+
+// TestListsLeaveConnectionsForOthers has more readers of lists than there are connections; none of them ends.
+func TestListsLeaveConnectionsForOthers(t *testing.T) {
+	t.Parallel()
+	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(t.TempDir(), "lists.db")})
+	reading, release := make(chan struct{}, 100), make(chan struct{})
+	var readers sync.WaitGroup
+	for range 20 {
+		readers.Go(func() {
+			err := db.ReadList(t.Context(), "list", func(context.Context, sqldb.Conn) error {
+				reading <- struct{}{}
+				<-release
+				return nil
+			})
+			require.NoError(t, err, "a reader that waits for its turn does not fail")
+		})
+	}
+	<-reading
+	<-reading // as many as may at a time
+	for range 10 {
+		require.NoError(t, db.Read(t.Context(), "get", func(ctx context.Context, c sqldb.Conn) error {
+			var one int
+			return c.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+		}))
+	}
+	require.Empty(t, reading, "the others wait")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := db.ReadList(gone, "list", func(context.Context, sqldb.Conn) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	close(release)
+	readers.Wait()
 }

@@ -62,6 +62,42 @@ func testProjects(t *testing.T, open Opener) {
 	require.Equal(t, []string{"b", "c"}, []string{list[0].Name, list[1].Name})
 }
 
+func testUpdateProject(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	p := project.Project{Name: "shop", Description: "sells", CreatedAt: at(1)}
+	require.NoError(t, s.CreateProject(ctx, p, entry(audit.ProjectCreate, "shop", "shop")))
+	for _, tt := range []struct {
+		change project.Change
+		want   project.Project
+	}{
+		{project.Change{MaxSteps: new(int64(50_000))}, project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000}}},
+		{project.Change{EndPoison: new(true)}, project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
+		{project.Change{Description: new("")}, project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
+		{
+			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false)},
+			project.Project{Description: "it's back"},
+		},
+	} {
+		tt.want.Name, tt.want.CreatedAt = "shop", at(1)
+		got, err := s.UpdateProject(ctx, "shop", tt.change, entry(audit.ProjectUpdate, "shop", "shop"))
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got)
+		got, err = s.GetProject(ctx, "shop")
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got)
+	}
+	require.Len(t, audited(t, s, "shop"), 5)
+
+	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)}, entry(audit.ProjectUpdate, "none", "none"))
+	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	require.Empty(t, audited(t, s, "none"), "a refused update is not audited")
+	_, err = s.UpdateProject(ctx, "shop", project.Change{Description: new("a\x00b")}, entry(audit.ProjectUpdate, "shop", "shop"))
+	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	other, err := s.GetProject(ctx, here)
+	require.NoError(t, err)
+	require.Zero(t, other.Settings, "the settings of other projects stay")
+}
+
 func testDrafts(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	first := draft(hello, "one", 1)

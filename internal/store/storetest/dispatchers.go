@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 func testFence(t *testing.T, open Opener) {
@@ -308,7 +309,7 @@ func testProgress(t *testing.T, open Opener) {
 	p := progress()
 	require.GreaterOrEqual(t, p.Lag, time.Duration(0))
 	p.Lag = 0
-	require.Equal(t, inbox.Progress{Name: name, Head: 2, Due: true, SinceProgress: -1}, p, "there is work, and nobody for it")
+	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p, "there is work, and nobody for it")
 	require.Empty(t, all(), "dispatchers that there never were have no name")
 
 	o := fence(t, s, "host-1")
@@ -318,7 +319,7 @@ func testProgress(t *testing.T, open Opener) {
 	p = progress()
 	require.GreaterOrEqual(t, p.SinceProgress, time.Duration(0))
 	p.Lag, p.SinceProgress = 0, 0
-	require.Equal(t, inbox.Progress{Name: name, Owner: o, Head: 2, Routed: 1, Due: true}, p)
+	require.Equal(t, inbox.Progress{Name: name, Owner: o, Head: 2, Routed: 1, Pending: 1, Due: true}, p)
 	require.Eventually(t, func() bool { return progress().Lag > 0 }, 10*time.Second, time.Millisecond)
 
 	route(t, s, o, routing(2, event.Routed, startOf(2, "a/a"), startOf(2, "b/b")))
@@ -354,6 +355,41 @@ func testProgress(t *testing.T, open Opener) {
 		require.False(t, p.Due)
 	}
 	require.Len(t, all(), 301)
+}
+
+// testBacklogs reads what metrics and alerts tell of projects, whether or not a process works for them.
+func testBacklogs(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	e := s.Events()
+	const other = "without-events"
+	createProject(t, s, other)
+	read := func(orphanAfter time.Duration) event.Backlog {
+		t.Helper()
+		list, err := e.Backlogs(ctx, orphanAfter)
+		require.NoError(t, err)
+		at := slices.IndexFunc(list, func(b event.Backlog) bool { return b.Project == other })
+		require.GreaterOrEqual(t, at, 0)
+		require.Equal(t, event.Backlog{Project: other}, list[at], "a project without events has no backlog")
+		at = slices.IndexFunc(list, func(b event.Backlog) bool { return b.Project == here })
+		require.GreaterOrEqual(t, at, 0)
+		return list[at]
+	}
+	require.Equal(t, event.Backlog{Project: here}, read(0))
+	give(t, s, newEvents("e", 2)...)
+	require.Eventually(t, func() bool { b := read(0); return b.Pending == 2 && b.Lag > 0 && !b.Orphan }, 10*time.Second, time.Millisecond,
+		"events wait, and there was no dispatcher yet")
+	o := fence(t, s, "host-1")
+	require.True(t, read(0).Orphan, "its owner gives no sign of life, and work is due")
+	require.False(t, read(time.Hour).Orphan, "the work is not due for that long")
+	const recent = 100 * time.Millisecond
+	require.Eventually(t, func() bool { return read(recent).Orphan }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		require.NoError(t, s.BeatWorker(ctx, worker.Worker{ServerID: "host-1", StartedAt: at(1)}, time.Hour))
+		return !read(recent).Orphan
+	}, 10*time.Second, time.Millisecond, "the owner lives")
+	require.NoError(t, s.LeaveWorker(ctx, "host-1"))
+	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Unmatched))
+	require.Equal(t, event.Backlog{Project: here}, read(0), "without work, an owner that is gone delays nothing")
 }
 
 func testNews(t *testing.T, open Opener) {

@@ -27,12 +27,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/awaited"
-	"github.com/signalbox-dev/signalbox/internal/store/batches"
-	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/originals"
+	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -44,16 +42,22 @@ type Store interface {
 	project.Store
 	auditLog
 	worker.Store
-	Events() *events.Store
+	Events() *Events
 	Tokens() *tokens.Store
 	Awaited() *awaited.Store
-	Originals() *originals.Store
-	Batches() *batches.Store
+	sealedValues
+	Batches() *Batches
 	retention.Store
 	Quotas() *quotas.Store
-	Verdicts() *verdicts.Store
+	Verdicts() *Verdicts
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
+
+// sealedValues are parts of the store that keep what is sealed.
+type sealedValues interface {
+	Originals() *originals.Store
+	Payloads() *payloads.Store
 }
 
 // auditLog keeps what changed no row as well.
@@ -86,6 +90,7 @@ type test struct {
 func cases() []test {
 	return []test{
 		{"projects", testProjects},
+		{"update a project", testUpdateProject},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
 		{"publish at once", testPublishAtOnce},
@@ -96,6 +101,9 @@ func cases() []test {
 		{"definitions not found", testDefinitionsNotFound},
 		{"tokens", testTokens},
 		{"originals", testOriginals},
+		{"payloads", testPayloads},
+		{"payloads at once", testPayloadsAtOnce},
+		{"payloads without a run", testPayloadsWithoutARun},
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
 		{"awaited runs", testAwaited},
@@ -110,12 +118,18 @@ func cases() []test {
 		{"steps", testSteps},
 		{"updates", testUpdates},
 		{"updates are guarded", testUpdatesGuarded},
+		{"summaries", testSummaries},
+		{"summaries in any order", testSummariesInAnyOrder},
+		{"partial updates", testPartialUpdates},
 		{"start of a run", testStartOfARun},
 		{"terminal stays", testTerminalStays},
 		{"updates in any order", testUpdatesInAnyOrder},
 		{"open runs", testOpenRuns},
 		{"correct run", testCorrectRun},
 		{"follow execution", testFollowExecution},
+		{"repairs", testRepairs},
+		{"repairs among many", testRepairsAmongMany},
+		{"end from outside", testEndFromOutside},
 		{"home", testHome},
 		{"places of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
@@ -165,6 +179,7 @@ func eventCases() []test {
 		{"no event stays unseen", testNoEventUnseen},
 		{"one owner at a time", testOneOwnerAtATime},
 		{"progress", testProgress},
+		{"backlogs", testBacklogs},
 		{"news", testNews},
 		{"listeners", testListeners},
 		{"listeners end with their run", testListenersEnd},
@@ -178,6 +193,7 @@ func eventCases() []test {
 		{"overdue runs", testOverdue},
 		{"runs that wait and should take note", testSuspects},
 		{"failed tasks", testFailures},
+		{"reserve endings", testReserveEndings},
 		{"delete runs", testDeleteRuns},
 		{"delete runs by count", testDeleteRunsByCount},
 		{"delete events", testDeleteEvents},
@@ -246,10 +262,12 @@ func state(id string, position int64, status run.Status) run.Update {
 	return u
 }
 
+// get returns a run as its updates made it; when that was is the store's own time.
 func get(t testing.TB, s Store, id string) run.Run {
 	t.Helper()
 	r, err := s.GetRun(t.Context(), here, id)
 	require.NoError(t, err)
+	r.WrittenAt = time.Time{}
 	return r
 }
 

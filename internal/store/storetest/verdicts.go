@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -18,7 +20,7 @@ import (
 )
 
 func verdictOf(code string) *verdict.Verdict {
-	return &verdict.Verdict{Code: code, Since: at(2), Detail: "nobody\x00 polls", Advice: "start a worker"}
+	return &verdict.Verdict{Code: code, Cause: "cause", Since: at(2), Detail: "nobody\x00 polls", Advice: "start a worker"}
 }
 
 func tell(id string) []event.Event {
@@ -74,7 +76,7 @@ func testVerdicts(t *testing.T, open Opener) {
 	), "those that come too late, and those about nothing, are passed over")
 	r := get(t, s, "r1")
 	require.Equal(t, before.Sequence+1, r.Sequence, "who watches sees it")
-	want := run.Stuck{Code: problem.NoPoller, Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
+	want := run.Stuck{Code: problem.NoPoller, Cause: "cause", Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
 	require.Equal(t, &want, r.Stuck)
 	listed, err := s.ListRuns(t.Context(), run.Filter{Project: here, Limit: 10, OldestFirst: true})
 	require.NoError(t, err)
@@ -270,13 +272,89 @@ func testFailures(t *testing.T, open Opener) {
 	}
 	require.Nil(t, failure())
 	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"}, {RunID: "none", At: at(3), Text: "no run of ours"}}))
-	require.Equal(t, &verdict.Failure{At: at(3), Text: "panic\uFFFD"}, failure())
+	require.Equal(t, &verdict.Failure{At: at(3), Since: at(3), Text: "panic\uFFFD"}, failure())
 	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(5), Text: "newer"}}))
 	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(4), Text: "late"}}))
-	require.Equal(t, &verdict.Failure{At: at(5), Text: "newer"}, failure())
+	require.Equal(t, &verdict.Failure{At: at(5), Since: at(5), Text: "newer"}, failure())
+	testFailuresOnBuilds(t, v.NoteFailures, failure)
 	require.NoError(t, v.ForgetFailures(t.Context()))
 	require.NotNil(t, failure(), "the run is open")
 	apply(t, s, state("r1", 1, run.Completed))
 	require.NoError(t, v.ForgetFailures(t.Context()))
 	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
+}
+
+// testFailuresOnBuilds has builds that fail one after the other: only the same cause and text in a row count as the same failure.
+func testFailuresOnBuilds(t *testing.T, note func(context.Context, []stuck.TaskFailure) error, failure func() *verdict.Failure) {
+	t.Helper()
+	for i, tt := range []struct {
+		n                  int
+		text, cause, build string
+		since              int
+		other              string
+	}{
+		{10, "cheese", problem.Panic, "a", 10, ""},
+		{11, "cheese", problem.Panic, "a", 10, ""},
+		{12, "cheese", problem.Panic, "b", 10, "a"},
+		{13, "cheese", problem.Panic, "b", 10, "a"},
+		{14, "cheese", problem.Panic, "a", 10, "b"},
+		{15, "ham", problem.Panic, "b", 15, ""},
+		{16, "ham", problem.Deadlock, "a", 16, ""},
+		{16 + 3600, "ham", problem.Deadlock, "b", 16 + 3600, ""},
+	} {
+		require.NoError(t, note(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(tt.n), Text: tt.text, Cause: tt.cause, Build: tt.build}}))
+		require.Equal(t, &verdict.Failure{
+			At: at(tt.n), Since: at(tt.since), Text: tt.text, Cause: tt.cause, Build: tt.build, OtherBuild: tt.other,
+		}, failure(), "failure %d", i)
+	}
+}
+
+// testReserveEndings has a limit of three, and of four where twenty runs are open.
+func testReserveEndings(t *testing.T, open Opener) {
+	s := open(t)
+	createProject(t, s, "other")
+	for i := range 19 {
+		insert(t, s, newRun(fmt.Sprintf("r%02d", i), i))
+	}
+	reserve := func(projectName string, n int, ids ...string) stuck.Endings {
+		t.Helper()
+		answer, err := s.Verdicts().ReserveEndings(t.Context(), stuck.EndingRequest{
+			Project: projectName, RunIDs: ids, At: at(n), Since: at(n - 3600), Limit: func(open int64) int64 { return max(3, open/5) },
+			Exceeded: func(poison, limit int64) event.Event {
+				return event.Event{
+					ID: "limit", Source: stuck.Source(projectName), Type: stuck.EventPoisonLimit, Subject: projectName,
+					DataContentType: "application/json", Data: fmt.Appendf(nil, `{"poison":%d,"limit":%d}`, poison, limit),
+				}
+			},
+		})
+		require.NoError(t, err)
+		return answer
+	}
+	published := func() (data []string) {
+		t.Helper()
+		list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: stuck.EventPoisonLimit, Limit: 10})
+		require.NoError(t, err)
+		for _, e := range list {
+			data = append(data, string(e.Data))
+		}
+		return data
+	}
+	answer := reserve(here, 1, "r00", "r01", "r02", "r03")
+	require.Empty(t, answer.Granted, "more than the limit at once: none")
+	require.True(t, answer.Exceeded)
+	require.Equal(t, []string{`{"poison":4,"limit":3}`}, published())
+
+	require.Equal(t, []string{"r00", "r01"}, reserve(here, 2, "r00", "r01").Granted)
+	require.Equal(t, []string{"r00", "r01"}, reserve(here, 3, "r00", "r01").Granted, "a grant is kept")
+	require.Equal(t, []string{"r01", "r02"}, reserve(here, 4, "r01", "r02").Granted)
+	answer = reserve(here, 5, "r01", "r03")
+	require.Equal(t, []string{"r01"}, answer.Granted)
+	require.True(t, answer.Exceeded)
+	require.Len(t, published(), 1, "an event of the same ID is not repeated")
+	require.Equal(t, []string{"r03"}, reserve("other", 6, "r03").Granted, "projects have their own limits")
+
+	insert(t, s, newRun("r19", 19))
+	require.Equal(t, []string{"r04"}, reserve(here, 7, "r04").Granted, "the share of the open runs is more")
+	require.True(t, reserve(here, 8, "r05").Exceeded)
+	require.Equal(t, []string{"r05", "r06", "r07"}, reserve(here, 3604, "r05", "r06", "r07").Granted, "what is an hour old does not count")
 }

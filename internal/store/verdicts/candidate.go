@@ -6,14 +6,16 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // candidate are the columns of runs r and failures f that every candidate has.
-const candidate = `r.id, r.project, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind, r.status_at, r.sequence, r.cancel_requested, f.at, COALESCE(f.message, '')`
+const candidate = `r.id, r.project, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind, r.status_at, r.sequence, r.cancel_requested, f.at, COALESCE(f.message, ''),
+COALESCE(f.cause, ''), COALESCE(f.since, f.at), COALESCE(f.build, ''), COALESCE(f.other_build, '')`
 
-// Overdue implements [stuck.Store]. The condition on the status is that of the index, word for word.
+// Overdue implements [stuck.Rows]. The condition on the status is that of the index, word for word.
 func (s *Store) Overdue(ctx context.Context, before time.Time, after stuck.Cursor, limit int) (list []stuck.Candidate, err error) {
 	err = s.db.Read(ctx, "list runs that are overdue", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, CASE WHEN r.status = 'running' THEN
@@ -26,7 +28,7 @@ ORDER BY r.status_at, r.id`+sqlrow.Limit(limit), []any{before.UnixMicro(), after
 	return list, err
 }
 
-// OverdueWaits implements [stuck.Store].
+// OverdueWaits implements [stuck.Rows].
 func (s *Store) OverdueWaits(ctx context.Context, before time.Time, limit int) (list []stuck.Candidate, err error) {
 	err = s.db.Read(ctx, "list waits that are overdue", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, NULL, t.wait_until
@@ -38,7 +40,7 @@ ORDER BY t.wait_until, t.run_id`+sqlrow.Limit(limit), []any{before.UnixMicro()},
 	return list, err
 }
 
-// Suspects implements [stuck.Store]. The condition on the cancellation is that of the index, word for word.
+// Suspects implements [stuck.Rows]. The condition on the cancellation is that of the index, word for word.
 func (s *Store) Suspects(ctx context.Context, since time.Time, limit int) (list []stuck.Candidate, err error) {
 	err = s.db.Read(ctx, "list runs that should take note of something", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, NULL, NULL
@@ -52,7 +54,7 @@ ORDER BY 1`+sqlrow.Limit(limit), []any{since.UnixMicro()}, scanCandidate)
 	return list, err
 }
 
-// Waiting implements [stuck.Store].
+// Waiting implements [stuck.Rows].
 func (s *Store) Waiting(ctx context.Context, ids []string) (list []stuck.Candidate, err error) {
 	err = s.db.Read(ctx, "list runs that wait", func(ctx context.Context, c sqldb.Conn) error {
 		return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
@@ -68,22 +70,31 @@ FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id WHERE r.status = 'waiti
 func scanCandidate(row sqlrow.Scanner) (k stuck.Candidate, err error) {
 	var failure verdict.Failure
 	err = row.Scan(&k.ID, &k.Project, &k.Workflow, &k.Version, &k.Status, &k.QueuedReason, &k.WaitingKind, sqlrow.TimeInto(&k.StatusAt),
-		&k.Sequence, &k.CancelRequested, sqlrow.TimeInto(&failure.At), &failure.Text, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil))
+		&k.Sequence, &k.CancelRequested, sqlrow.TimeInto(&failure.At), &failure.Text,
+		&failure.Cause, sqlrow.TimeInto(&failure.Since), &failure.Build, &failure.OtherBuild, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil))
 	if !failure.At.IsZero() {
 		k.Failure = &failure
 	}
 	return k, err
 }
 
-// NoteFailures implements [stuck.Store].
-func (s *Store) NoteFailures(ctx context.Context, failures []stuck.TaskFailure) error {
+// sameFailure says that a failure continues the one that the row has. Temporal tries a task again within ten minutes and its timeout, so
+// that failures an hour apart are not in a row.
+const sameFailure = `task_failures.cause = excluded.cause AND task_failures.message = excluded.message AND excluded.at - task_failures.at < 3600000000`
+
+const noteFailure = `INSERT INTO task_failures (run_id, at, message, cause, build, other_build, since)
+SELECT $1, $2, $3, $4, $5, '', $2 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $1 AND status IN ('queued', 'running', 'waiting'))
+ON CONFLICT (run_id) DO UPDATE SET at = excluded.at, message = excluded.message, cause = excluded.cause, build = excluded.build,
+since = CASE WHEN ` + sameFailure + ` THEN COALESCE(task_failures.since, task_failures.at) ELSE excluded.at END,
+other_build = CASE WHEN NOT (` + sameFailure + `) THEN '' WHEN task_failures.build <> excluded.build THEN task_failures.build
+ELSE task_failures.other_build END
+WHERE task_failures.at <= excluded.at`
+
+// NoteFailures implements [vault.VerdictStore].
+func (s *Store) NoteFailures(ctx context.Context, failures []vault.Sealed[stuck.TaskFailure]) error {
 	return s.db.Write(ctx, "note failed tasks", func(ctx context.Context, c sqldb.Conn) error {
-		for _, f := range failures {
-			_, err := c.ExecContext(ctx, `INSERT INTO task_failures (run_id, at, message)
-SELECT $1, $2, $3 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $1 AND status IN ('queued', 'running', 'waiting'))
-ON CONFLICT (run_id) DO UPDATE SET at = excluded.at, message = excluded.message
-WHERE task_failures.at <= excluded.at`,
-				f.RunID, sqlrow.Micros(f.At), sqlrow.Mended(f.Text))
+		for _, f := range vault.Values(failures) {
+			_, err := c.ExecContext(ctx, noteFailure, f.RunID, sqlrow.Micros(f.At), sqlrow.Mended(f.Text), f.Cause, f.Build)
 			if err != nil {
 				return err
 			}
@@ -92,7 +103,7 @@ WHERE task_failures.at <= excluded.at`,
 	})
 }
 
-// ForgetFailures implements [stuck.Store].
+// ForgetFailures implements [stuck.Rows].
 func (s *Store) ForgetFailures(ctx context.Context) error {
 	return s.db.Exec(ctx, "forget failed tasks", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `DELETE FROM task_failures WHERE NOT EXISTS

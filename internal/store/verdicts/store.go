@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -24,16 +25,16 @@ type Store struct {
 	inbox Inbox
 }
 
-var _ stuck.Store = (*Store)(nil)
+var _ vault.VerdictStore = (*Store)(nil)
 
 // New returns a store on an open database, whose schema is for package store to bring up.
 func New(db *sqldb.DB, inbox Inbox) *Store { return &Store{db: db, inbox: inbox} }
 
-// Verdicts implements [stuck.Store].
+// Verdicts implements [stuck.Rows].
 func (s *Store) Verdicts(ctx context.Context, after string, limit int) (list []stuck.Given, err error) {
 	err = s.db.Read(ctx, "list verdicts", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT v.run_id, v.project, COALESCE(r.workflow, ''), COALESCE(r.version, ''), COALESCE(r.status, ''),
-v.code, v.since, v.detail, v.advice, v.checked_at, v.sequence, COALESCE(r.sequence, 0)
+v.code, v.cause, v.since, v.detail, v.advice, v.checked_at, v.sequence, COALESCE(r.sequence, 0)
 FROM run_verdicts v LEFT JOIN runs r ON r.id = v.run_id WHERE v.run_id > $1 ORDER BY v.run_id`+sqlrow.Limit(limit), []any{after}, scanGiven)
 		return err
 	})
@@ -42,7 +43,7 @@ FROM run_verdicts v LEFT JOIN runs r ON r.id = v.run_id WHERE v.run_id > $1 ORDE
 
 func scanGiven(row sqlrow.Scanner) (g stuck.Given, err error) {
 	var now int64
-	err = row.Scan(&g.RunID, &g.Project, &g.Workflow, &g.Version, &g.Status, &g.Code, sqlrow.TimeInto(&g.Since), &g.Detail, &g.Advice,
+	err = row.Scan(&g.RunID, &g.Project, &g.Workflow, &g.Version, &g.Status, &g.Code, &g.Cause, sqlrow.TimeInto(&g.Since), &g.Detail, &g.Advice,
 		sqlrow.TimeInto(&g.CheckedAt), &g.Sequence, &now)
 	g.Moved = now != g.Sequence
 	return g, err
@@ -57,11 +58,11 @@ type lockedRun struct {
 	createdAt int64
 }
 
-// ChangeVerdicts implements [stuck.Store].
-func (s *Store) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []stuck.Change) (done stuck.Changed, err error) {
+// ChangeVerdicts implements [vault.VerdictStore].
+func (s *Store) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []vault.Sealed[stuck.Change]) (done stuck.Changed, err error) {
 	err = s.db.Write(ctx, "change verdicts", func(ctx context.Context, c sqldb.Conn) error {
 		done = stuck.Changed{}
-		made, err := s.possible(ctx, c, changes)
+		made, err := s.possible(ctx, c, vault.Values(changes))
 		if err != nil {
 			return err
 		}
@@ -168,19 +169,19 @@ func (s *Store) apply(ctx context.Context, c sqldb.Conn, project string, made []
 			return err
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts", "run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice",
-		` ON CONFLICT (run_id) DO UPDATE SET workflow = excluded.workflow, code = excluded.code, sequence = excluded.sequence, since = excluded.since,
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts", "run_id, project, workflow, code, cause, created_at, sequence, since, checked_at, detail, advice",
+		` ON CONFLICT (run_id) DO UPDATE SET workflow = excluded.workflow, code = excluded.code, cause = excluded.cause, sequence = excluded.sequence, since = excluded.since,
 checked_at = excluded.checked_at, detail = excluded.detail, advice = excluded.advice`, given, func(m change) ([]any, error) {
 			v := m.To
 			return []any{
-				m.RunID, project, m.workflow, v.Code, m.createdAt, m.Sequence, sqlrow.Micros(v.Since), sqlrow.Micros(at),
+				m.RunID, project, m.workflow, v.Code, v.Cause, m.createdAt, m.Sequence, sqlrow.Micros(v.Since), sqlrow.Micros(at),
 				sqlrow.Mended(v.Detail), sqlrow.Mended(v.Advice),
 			}, nil
 		})
 	return err
 }
 
-// CheckVerdicts implements [stuck.Store].
+// CheckVerdicts implements [stuck.Rows].
 func (s *Store) CheckVerdicts(ctx context.Context, runIDs []string, at time.Time) error {
 	return s.db.Write(ctx, "confirm verdicts", func(ctx context.Context, c sqldb.Conn) error {
 		return sqlrow.In(ctx, s.db.Dialect(), runIDs, []any{sqlrow.Micros(at)}, func(ctx context.Context, marks string, args []any) error {
@@ -197,10 +198,10 @@ type kept struct {
 	stuck    run.Stuck
 }
 
-const keptColumns = `run_id, sequence, code, since, detail, advice, checked_at`
+const keptColumns = `run_id, sequence, code, cause, since, detail, advice, checked_at`
 
 func scanKept(row sqlrow.Scanner) (k kept, err error) {
-	err = row.Scan(&k.run, &k.sequence, &k.stuck.Code, sqlrow.TimeInto(&k.stuck.Since), &k.stuck.Detail, &k.stuck.Advice,
+	err = row.Scan(&k.run, &k.sequence, &k.stuck.Code, &k.stuck.Cause, sqlrow.TimeInto(&k.stuck.Since), &k.stuck.Detail, &k.stuck.Advice,
 		sqlrow.TimeInto(&k.stuck.CheckedAt))
 	return k, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -14,7 +15,7 @@ import (
 // maxBehind is how many deliveries of one lane are claimed with its first, at most.
 const maxBehind = 64
 
-// Due implements [event.Store].
+// Due implements [event.Rows].
 func (s *Store) Due(
 	ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration,
 ) (list []event.Delivery, err error) {
@@ -117,14 +118,14 @@ func (s *Store) fill(ctx context.Context, c sqldb.Conn, project string, list []e
 	return nil
 }
 
-// Settle implements [event.Store]. What is not pending any more, or never was there, is left alone.
-func (s *Store) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
+// Settle implements [vault.EventStore]. What is not pending any more, or never was there, is left alone.
+func (s *Store) Settle(ctx context.Context, project string, owner inbox.Owner, settled []vault.Sealed[inbox.Settled]) error {
 	return s.db.Write(ctx, "settle deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		t, err := s.own(ctx, c, project, owner)
 		if err != nil {
 			return err
 		}
-		if err := s.settle(ctx, c, &t, settled); err != nil {
+		if err := s.settle(ctx, c, &t, vault.Values(settled)); err != nil {
 			return err
 		}
 		return t.keep(ctx, c)

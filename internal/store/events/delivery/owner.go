@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Fence implements [event.Store].
+// Fence implements [event.Rows].
 func (s *Store) Fence(ctx context.Context, project, taskQueue, holder string, above int64) (o inbox.Owner, err error) {
 	err = s.db.Write(ctx, "fence dispatcher", func(ctx context.Context, c sqldb.Conn) error {
 		if err := intake.Make(ctx, c, project); err != nil {
@@ -36,7 +36,7 @@ WHERE project = $1 AND claimed_until IS NOT NULL`, project, now)
 	return o, nil
 }
 
-// Park implements [event.Store]. Whoever accepts an event waits for the inbox's row meanwhile, and then knows.
+// Park implements [event.Rows]. Whoever accepts an event waits for the inbox's row meanwhile, and then knows.
 func (s *Store) Park(ctx context.Context, project string, owner inbox.Owner) (parked bool, err error) {
 	err = s.db.Write(ctx, "park dispatcher", func(ctx context.Context, c sqldb.Conn) error {
 		parked = false
@@ -59,7 +59,7 @@ func (s *Store) Park(ctx context.Context, project string, owner inbox.Owner) (pa
 	return parked && err == nil, err
 }
 
-// Unpark implements [event.Store].
+// Unpark implements [event.Rows].
 func (s *Store) Unpark(ctx context.Context, project string, owner inbox.Owner) error {
 	return s.db.Write(ctx, "unpark dispatcher", func(ctx context.Context, c sqldb.Conn) error {
 		if _, err := s.own(ctx, c, project, owner); err != nil {

@@ -45,7 +45,7 @@ func scanDelivery(row sqlrow.Scanner) (d stored, err error) {
 	return d, err
 }
 
-// ListDeliveries implements [event.Store].
+// ListDeliveries implements [event.Rows].
 func (s *Store) ListDeliveries(ctx context.Context, project string, position int64) (list []event.Delivery, err error) {
 	err = s.db.Read(ctx, "list deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		found, err := deliveriesOf(ctx, c, project, position)
@@ -55,7 +55,20 @@ func (s *Store) ListDeliveries(ctx context.Context, project string, position int
 	return list, err
 }
 
-// ListRunDeliveries implements [event.Store].
+// FindDeliveries implements [event.Rows].
+func (s *Store) FindDeliveries(ctx context.Context, project string, ids []string) (list []event.Delivery, err error) {
+	err = s.db.Read(ctx, "find deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		found, err := s.deliveries(ctx, c, sqlrow.Distinct(ids))
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(plain(found), func(d event.Delivery) bool { return d.Project != project })
+		return s.fill(ctx, c, project, list)
+	})
+	return list, err
+}
+
+// ListRunDeliveries implements [event.Rows].
 func (s *Store) ListRunDeliveries(
 	ctx context.Context, project, runID string, after *event.DeliveryCursor, limit int,
 ) (list []event.Delivery, err error) {
@@ -96,7 +109,7 @@ SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT 
 	return nil, err
 }
 
-// Redeliver implements [event.Store].
+// Redeliver implements [event.Rows].
 func (s *Store) Redeliver(
 	ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry,
 ) (changed []event.Delivery, err error) {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Unrouted implements [event.Store]. The events are read before what may want them: whatever began to want them before they
+// Unrouted implements [event.Rows]. The events are read before what may want them: whatever began to want them before they
 // were accepted is then seen.
 func (s *Store) Unrouted(ctx context.Context, project string, limit int) (b event.Batch, err error) {
 	err = s.db.Read(ctx, "read events to match", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -38,8 +39,9 @@ func (s *Store) Unrouted(ctx context.Context, project string, limit int) (b even
 	return b, err
 }
 
-// CommitRouting implements [event.Store].
-func (s *Store) CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []event.Routing) error {
+// CommitRouting implements [vault.EventStore].
+func (s *Store) CommitRouting(ctx context.Context, project string, owner inbox.Owner, given []vault.Sealed[event.Routing]) error {
+	routings := vault.Values(given)
 	if len(routings) == 0 {
 		return nil
 	}

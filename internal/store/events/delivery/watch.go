@@ -13,7 +13,7 @@ import (
 // anyDue tells of a dispatcher's row d whether one of its deliveries is due.
 const anyDue = `EXISTS (SELECT 1 FROM deliveries x WHERE x.project = d.project AND x.due_at <= `
 
-// Asleep implements [event.Store].
+// Asleep implements [event.Rows].
 func (s *Store) Asleep(ctx context.Context, limit int) (list []inbox.Name, err error) {
 	err = s.db.Read(ctx, "find dispatchers asleep", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT d.project, d.task_queue FROM inboxes i JOIN dispatchers d ON d.project = i.project
@@ -60,13 +60,14 @@ func (p progress) at(now time.Time) inbox.Progress {
 		}
 	}
 	p.Due = p.Due || p.Head > p.Routed
+	p.Pending += max(0, p.Head-p.Routed)
 	return p.Progress
 }
 
 // named is how many rows are asked for by name: more are read with all others, which takes a fraction of the time.
 const named = 500
 
-// Progress implements [event.Store]. Where names are given, one without a dispatcher is told of as well, when there are events for it.
+// Progress implements [event.Rows]. Where names are given, one without a dispatcher is told of as well, when there are events for it.
 func (s *Store) Progress(ctx context.Context, names []inbox.Name) (list []inbox.Progress, err error) {
 	queues := make(map[string]string, len(names))
 	projects := make([]string, len(names))
@@ -106,7 +107,7 @@ func (s *Store) Progress(ctx context.Context, names []inbox.Name) (list []inbox.
 // lateCommits is how long a commit may take after its time was taken without being missed.
 const lateCommits = 100 * time.Millisecond
 
-// News implements [event.Store]. The mark is the database's time.
+// News implements [event.Rows]. The mark is the database's time.
 func (s *Store) News(ctx context.Context, mark int64) (list []event.News, next int64, err error) {
 	err = s.db.Read(ctx, "look for news", func(ctx context.Context, c sqldb.Conn) error {
 		if err := c.QueryRowContext(ctx, `SELECT `+s.db.Dialect().Now).Scan(&next); err != nil || mark == 0 {

@@ -53,7 +53,7 @@ func there(o event.Original) *event.Original {
 	return &o
 }
 
-// GetEvent implements [event.Store].
+// GetEvent implements [event.Rows].
 func (s *Store) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
 	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
 		e, err = sqlrow.One(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
@@ -72,7 +72,7 @@ func NoEvent(ctx context.Context, c sqldb.Conn, project string, position int64) 
 		"event \"%d\" does not exist in project %q: `signalbox event list` shows those that do", position, project)
 }
 
-// ListEvents implements [event.Store].
+// ListEvents implements [event.Rows].
 func (s *Store) ListEvents(ctx context.Context, f event.ListFilter) (list []event.Event, err error) {
 	query, args := listQuery(f)
 	err = s.db.Read(ctx, "list events", func(ctx context.Context, c sqldb.Conn) (err error) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Publish implements [event.Store].
-func (s *Store) Publish(ctx context.Context, project string, list []event.Event) (accepted []event.Accepted, wake bool, err error) {
+// Publish implements [vault.EventStore].
+func (s *Store) Publish(ctx context.Context, project string, given []vault.Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error) {
+	list := vault.Values(given)
 	if err := Storable(list); err != nil {
 		return nil, false, err
 	}

@@ -1,7 +1,7 @@
 // Package interest keeps what wants events: listeners of runs, triggers of workflows with the sets of events that they have
 // collected, and timers.
 //
-// [Store.Listen], [Store.Unlisten], [Store.GetListener] and [Store.ListTimers] are those of event.Store and event.TimerStore. The
+// [Store.Listen], [Store.Unlisten], [Store.GetListener] and [Store.ListTimers] are those of vault.EventStore and event.TimerStore. The
 // other methods, and [EndListeners], work in a transaction of their caller: what wants events comes and goes with the
 // publication of its workflow and the end of its run.
 //

@@ -12,13 +12,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Listen implements [event.Store]. The run's row is shared meanwhile, so that its end, which removes its listeners, is either
+// Listen implements [vault.EventStore]. The run's row is shared meanwhile, so that its end, which removes its listeners, is either
 // seen here or sees this one.
-func (s *Store) Listen(ctx context.Context, l event.Listener) error {
+func (s *Store) Listen(ctx context.Context, given vault.Sealed[event.Listener]) error {
+	l := given.Value()
 	spec, err := json.Marshal(l.Spec)
 	if err != nil {
 		return fmt.Errorf("encode the listener %q: %w", l.ID, err)
@@ -63,7 +65,7 @@ func typesOf(spec event.Spec) []string {
 	return sqlrow.Distinct(types)
 }
 
-// Unlisten implements [event.Store].
+// Unlisten implements [event.Rows].
 func (s *Store) Unlisten(ctx context.Context, project, id string) error {
 	return s.db.Exec(ctx, "stop listening", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `DELETE FROM listeners WHERE project = $1 AND id = $2`, project, id)
@@ -79,7 +81,7 @@ func EndListeners(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []str
 	})
 }
 
-// GetListener implements [event.Store].
+// GetListener implements [event.Rows].
 func (s *Store) GetListener(ctx context.Context, project, id string) (l event.Listener, there bool, err error) {
 	err = s.db.Read(ctx, "get listener", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND id = $2`, []any{project, id}, scanListener)

@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// noValues are the methods whose parameters could hold values of runs or events, and do not.
+var noValues = map[string]string{
+	"Publish":       "takes a definition",
+	"SettleImports": "reads the identities of rows that were read from the store",
+}
+
+// A method that takes values of runs or events takes them sealed, so that none is written past the vault. A new one that does not is
+// found here.
+func TestValuesReachTheStoreSealed(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqlite(t)).Store
+	stores := map[string]reflect.Type{"": reflect.TypeOf(s)}
+	for m := range reflect.TypeOf(s).Methods() {
+		if m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0).Kind() == reflect.Pointer {
+			stores[m.Name+"."] = m.Type.Out(0)
+		}
+	}
+	require.Subset(t, slices.Collect(keysOf(stores)), []string{"Events.", "Verdicts.", "Batches.", "Quotas.", "Originals.", "Awaited.", "Tokens."})
+	var open []string
+	var sealed int
+	for prefix, of := range stores {
+		for m := range of.Methods() {
+			for p := range m.Type.NumIn() {
+				if p == 0 || inTransaction(m.Type) {
+					continue // the store itself
+				}
+				parameter := m.Type.In(p)
+				if mayHoldValues(parameter, nil) {
+					open = append(open, prefix+m.Name)
+				} else if isSealed(parameter) {
+					sealed++
+				}
+			}
+		}
+	}
+	slices.Sort(open)
+	var known []string
+	for name := range noValues {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	require.Equal(t, known, slices.Compact(open), "take vault.Sealed, or say in noValues why that is not necessary")
+	require.Equal(t, 20, sealed)
+}
+
+func keysOf(m map[string]reflect.Type) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for name := range m {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// inTransaction reports whether a method is a step of a transaction, for other parts of the store alone.
+func inTransaction(method reflect.Type) bool {
+	return method.NumIn() > 2 && method.In(2) == reflect.TypeFor[sqldb.Conn]()
+}
+
+func isSealed(of reflect.Type) bool {
+	if of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	return strings.HasPrefix(of.String(), "vault.Sealed[")
+}
+
+// mayHoldValues reports whether a type holds values of runs or events that are not sealed. Entries of the audit log are what people
+// have done and said.
+func mayHoldValues(of reflect.Type, above []reflect.Type) bool {
+	switch of {
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Problem](), reflect.TypeFor[event.Event](), reflect.TypeFor[stuck.TaskFailure](),
+		reflect.TypeFor[verdict.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.Settled](), reflect.TypeFor[batch.Item]():
+		return true
+	case reflect.TypeFor[audit.Entry]():
+		return false
+	}
+	if isSealed(of) || slices.Contains(above, of) {
+		return false
+	}
+	above = append(slices.Clip(above), of)
+	switch of.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return mayHoldValues(of.Elem(), above)
+	case reflect.Struct:
+		for field := range of.Fields() {
+			if field.IsExported() && mayHoldValues(field.Type, above) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/run/vault/vaulttest"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/batches"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
+)
+
+// Plain is a store that takes runs as the domain has them, for tests: nothing in them is hidden.
+type Plain struct {
+	*store.Store
+
+	rows     *vault.Rows
+	events   *Events
+	verdicts *Verdicts
+	batches  *Batches
+}
+
+type (
+	// Events is the part that keeps events.
+	Events struct {
+		*events.Store
+
+		plain *vault.Events
+	}
+	// Verdicts is the part that keeps verdicts.
+	Verdicts struct {
+		*verdicts.Store
+
+		plain *vault.Verdicts
+	}
+	// Batches is the part that keeps batches.
+	Batches struct {
+		*batches.Store
+
+		plain *vault.Batches
+	}
+)
+
+var (
+	_ Store           = (*Plain)(nil)
+	_ event.Store     = (*Events)(nil)
+	_ stuck.Store     = (*Verdicts)(nil)
+	_ batch.WorkStore = (*Batches)(nil)
+)
+
+// Open opens a store as [store.Open] does.
+func Open(ctx context.Context, t testing.TB, o store.Options) (*Plain, error) {
+	t.Helper()
+	s, err := store.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	v := vaulttest.Vault(t)
+	return &Plain{
+		Store: s, rows: v.Rows(s), events: &Events{s.Events(), v.Events(s.Events())}, verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
+		batches: &Batches{s.Batches(), v.Batches(s.Batches())},
+	}, nil
+}
+
+// InsertRun implements [run.Store].
+func (p *Plain) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (run.Run, bool, error) {
+	return p.rows.InsertRun(ctx, r, e)
+}
+
+// EnqueueRun implements [run.QueueStore].
+func (p *Plain) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Entry) (run.Run, bool, error) {
+	return p.rows.EnqueueRun(ctx, r, limit, e)
+}
+
+// ApplyUpdates implements [run.Store].
+func (p *Plain) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error) {
+	return p.rows.ApplyUpdates(ctx, updates)
+}
+
+// CorrectRun implements [run.ReconcileStore].
+func (p *Plain) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bool, error) {
+	return p.rows.CorrectRun(ctx, u, e)
+}
+
+// FollowExecution implements [run.ReconcileStore].
+func (p *Plain) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (bool, error) {
+	return p.rows.FollowExecution(ctx, u, from, left, e)
+}
+
+// FinishMissing implements [run.Store].
+func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, problem *run.Problem, at time.Time, e audit.Entry) (bool, error) {
+	return p.rows.FinishMissing(ctx, id, status, problem, at, e)
+}
+
+// FinishQueued implements [run.QueueStore].
+func (p *Plain) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool, error) {
+	return p.rows.FinishQueued(ctx, r, e)
+}
+
+// RemoveUnstarted implements [run.Store].
+func (p *Plain) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error) {
+	return p.rows.RemoveUnstarted(ctx, id, e)
+}
+
+// PostponeRepair implements [run.RepairStore].
+func (p *Plain) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
+	return p.rows.PostponeRepair(ctx, r, after, problem)
+}
+
+// Events is that of the store.
+func (p *Plain) Events() *Events { return p.events }
+
+// Verdicts is that of the store.
+func (p *Plain) Verdicts() *Verdicts { return p.verdicts }
+
+// Batches is that of the store.
+func (p *Plain) Batches() *Batches { return p.batches }
+
+// Publish implements [event.Store].
+func (e *Events) Publish(ctx context.Context, project string, list []event.Event) ([]event.Accepted, bool, error) {
+	return e.plain.Publish(ctx, project, list)
+}
+
+// Listen implements [event.Store].
+func (e *Events) Listen(ctx context.Context, l event.Listener) error { return e.plain.Listen(ctx, l) }
+
+// CommitRouting implements [event.Store].
+func (e *Events) CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []event.Routing) error {
+	return e.plain.CommitRouting(ctx, project, owner, routings)
+}
+
+// Settle implements [event.Store].
+func (e *Events) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
+	return e.plain.Settle(ctx, project, owner, settled)
+}
+
+// RecordOwner implements [event.Store].
+func (e *Events) RecordOwner(ctx context.Context, c event.OwnerChange, tell event.Event, entry audit.Entry) error {
+	return e.plain.RecordOwner(ctx, c, tell, entry)
+}
+
+// ChangeVerdicts implements [stuck.Store].
+func (v *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []stuck.Change) (stuck.Changed, error) {
+	return v.plain.ChangeVerdicts(ctx, project, at, changes)
+}
+
+// NoteFailures implements [stuck.Store].
+func (v *Verdicts) NoteFailures(ctx context.Context, failures []stuck.TaskFailure) error {
+	return v.plain.NoteFailures(ctx, failures)
+}
+
+// SettleItems implements [batch.WorkStore].
+func (b *Batches) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+	return b.plain.SettleItems(ctx, id, items, at)
+}
+
+// NoteWaiting implements [batch.WorkStore].
+func (b *Batches) NoteWaiting(ctx context.Context, id, runID, why string) error {
+	return b.plain.NoteWaiting(ctx, id, runID, why)
+}
