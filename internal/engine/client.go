@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -13,21 +14,33 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
+	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 // ClientOptions completes the options of every client that the engine uses: who we are, where the SDK logs, the keys that
-// seal what Temporal keeps, the hook that writes rows after Temporal has accepted what they show, and the watch on starts that were
-// never sent.
-func ClientOptions(base client.Options, serverID string, keys *seal.Ring, log *slog.Logger, tap *projection.Tap) client.Options {
+// seal what Temporal keeps, the storage of what is too large for it, the hook that writes rows after Temporal has accepted what they show,
+// the watch on workflow tasks that were given out before, and the watch on starts that were never sent.
+func ClientOptions(
+	base client.Options, serverID string, keys *seal.Ring, payloads *claimcheck.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
+) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
 	base.DataConverter, base.FailureConverter = payload.Converter(keys), payload.FailureConverter(keys)
+	base.ExternalStorage = payloads.External()
+	read := base.FailureConverter
+	guard := attempts.New(attempts.Options{Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
+		return symptom.Cause(r.GetCause(), r.GetFailure(), symptom.Text(read, r.GetFailure())) == problem.Deadlock
+	}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
-		grpc.WithChainUnaryInterceptor(giveUpUnsent, tap.Intercept), grpc.WithStatsHandler(sendings{}))
+		// The guard changes the attempt that a task has: what needs the true one comes after it.
+		grpc.WithChainUnaryInterceptor(giveUpUnsent, tap.Intercept, guard.Intercept, repeated.Intercept), grpc.WithStatsHandler(sendings{}))
 	return base
 }
 

@@ -44,7 +44,7 @@ func (s *shelf) Document(ctx context.Context, hash string) ([]byte, error) {
 func (s *shelf) put(t *testing.T, source string) string {
 	t.Helper()
 	doc, problems := dsl.Parse([]byte(source), dsl.Stored())
-	require.Empty(t, problems)
+	require.False(t, problems.HasErrors(), problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.texts == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -14,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/kin"
@@ -47,10 +47,12 @@ type Options struct {
 	ServerID string
 	// Keys seal what Temporal keeps.
 	Keys *seal.Ring
+	// Payloads keep what is too large for Temporal; nil: nothing is.
+	Payloads *claimcheck.Storage
 	// Sensitive returns the texts that are to be hidden in values of a run; nil: there are none.
 	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
-	// Changed is told of the changes of status that a repair has written; nil: nobody is.
-	Changed func(ctx context.Context, transitions []run.Transition)
+	// MaxSteps returns how many steps a new run of a project may enter; nil: there is no bound.
+	MaxSteps func(ctx context.Context, project string) (int64, error)
 	// Limits of the interpreter: workers and repairs must have the same.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -66,30 +68,27 @@ type Engine struct {
 	address   string
 	namespace string
 	serverID  string
-	store     projection.Store
 	documents *Documents
 	tap       *projection.Tap
-	changed   func(ctx context.Context, transitions []run.Transition)
+	maxSteps  func(ctx context.Context, project string) (int64, error)
 	limits    flow.Limits
 	keys      *seal.Ring
+	payloads  *claimcheck.Storage
 	log       *slog.Logger
 	now       func() time.Time
-
-	mu       sync.Mutex
-	verified map[string]verified
 }
 
 var _ run.Engine = (*Engine)(nil)
 
 // New returns an engine. Its connection's clients are made with [ClientOptions].
-func New(opts Options, store projection.Store, documents *Documents, tap *projection.Tap) *Engine {
+func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
-		store: store, documents: documents, tap: tap, changed: opts.Changed, limits: opts.Limits, keys: opts.Keys, log: opts.Log, now: opts.Now,
-		verified: map[string]verified{},
+		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log, now: opts.Now,
+		maxSteps: opts.MaxSteps,
 	}
-	if e.changed == nil {
-		e.changed = func(context.Context, []run.Transition) {}
+	if e.maxSteps == nil {
+		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }
 	}
 	e.Requests = steer.New(steer.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
@@ -146,6 +145,10 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	maxSteps, err := e.maxSteps(ctx, r.Project)
+	if err != nil {
+		return "", fmt.Errorf("read the step limit of project %q: %w", r.Project, err)
+	}
 	options := client.StartWorkflowOptions{
 		ID:                    contract.WorkflowID(r.ID),
 		TaskQueue:             contract.TaskQueue(r.Project),
@@ -159,7 +162,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered,
-		Sensitive: r.Secrecy,
+		Sensitive: r.Secrecy, MaxSteps: maxSteps,
 	})
 	if err == nil {
 		return handle.GetRunID(), nil

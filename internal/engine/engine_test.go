@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -64,7 +65,7 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _, m := reach(t, tt.address, nil, nil)
+			e, _, m := reach(t, tt.address, nil)
 			require.Eventually(t, func() bool { return m.Status().State == conn.Down }, time.Minute, 10*time.Millisecond)
 			watch := stopwatch.Start(t)
 			err := e.Check(t.Context())
@@ -87,7 +88,7 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 func TestStartThatIsNeverSent(t *testing.T) {
 	t.Parallel()
 	frontend := conntest.Run(t, conntest.Options{Namespaces: []string{"ns"}})
-	e, _, m := reach(t, frontend.Addr(), nil, nil)
+	e, _, m := reach(t, frontend.Addr(), nil)
 	require.NoError(t, m.Await(t.Context()))
 	frontend.Stop()
 	require.Eventually(t, func() bool { return m.Status().LastError != "" }, time.Minute, time.Millisecond)
@@ -102,7 +103,12 @@ func TestStartThatIsNeverSent(t *testing.T) {
 func TestStartSendsWhatWorkersNeed(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	e, _ := connect(t, f.address, nil, nil)
+	e, _ := connect(t, f.address, nil, func(o *engine.Options) {
+		o.MaxSteps = func(_ context.Context, project string) (int64, error) {
+			require.Equal(t, "team-7", project)
+			return 5000, nil
+		}
+	})
 	var got *workflowservice.StartWorkflowExecutionRequest
 	f.start = func(r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
 		got = r
@@ -119,7 +125,7 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 	require.NoError(t, payload.Converter(testKeys(t)).FromPayloads(got.GetInput(), &input))
 	require.Equal(t, flow.Input{
 		RunID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
-		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
+		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1, MaxSteps: 5000,
 	}, input)
 }
 
@@ -157,7 +163,7 @@ func TestStartAnswers(t *testing.T) {
 			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
 				return nil, tt.answer
 			}
-			e, _ := connect(t, f.address, nil, nil)
+			e, _ := connect(t, f.address, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), patience(tt.id == "" && tt.class == 0))
 			defer cancel()
 			id, err := e.Start(ctx, aRun())
@@ -180,7 +186,7 @@ func TestStartAnswers(t *testing.T) {
 func TestStartWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	e, _ := connect(t, f.address, nil, nil)
+	e, _ := connect(t, f.address, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
 		cancel()
@@ -223,7 +229,7 @@ func TestCancelAnswers(t *testing.T) {
 			if tt.known {
 				f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}
 			}
-			e, _ := connect(t, f.address, nil, nil)
+			e, _ := connect(t, f.address, nil)
 			ctx, stop := context.WithTimeout(t.Context(), patience(tt.name == "away"))
 			defer stop()
 			err := e.Cancel(ctx, aRun(), "too slow")

@@ -63,7 +63,7 @@ func TestWakeAnswers(t *testing.T) {
 			if tt.known {
 				f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}
 			}
-			e, _ := connect(t, f.address, nil, nil)
+			e, _ := connect(t, f.address, nil)
 			ctx, stop := context.WithTimeout(t.Context(), patience(tt.name == "away"))
 			defer stop()
 			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`), nil)
@@ -83,7 +83,7 @@ func TestWakeAnswers(t *testing.T) {
 
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
-	e, _, _ := reach(t, "127.0.0.1:1", nil, nil)
+	e, _, _ := reach(t, "127.0.0.1:1", nil)
 	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
 }
 

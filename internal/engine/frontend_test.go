@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,7 @@ type frontend struct {
 	signal    func(*workflowservice.SignalWorkflowExecutionRequest) error
 	info      map[string]*workflowpb.WorkflowExecutionInfo // by workflow ID
 	histories map[string]*historypb.History                // by run ID
+	withhold  bool                                         // histories, but for their first pages
 	calls     []string
 }
 
@@ -139,9 +141,12 @@ func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservi
 func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	const page = 10
 	from := 0
-	if len(r.GetNextPageToken()) > 0 {
+	switch {
+	case len(r.GetNextPageToken()) > 0:
 		from = int(r.GetNextPageToken()[0]) * page
-	} else {
+	case r.GetMaximumPageSize() != 1 && f.withheld():
+		return nil, sent(serviceerror.NewDeadlineExceeded("no history now"))
+	default:
 		f.note("history")
 	}
 	f.mu.Lock()
@@ -160,6 +165,12 @@ func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowser
 		response.NextPageToken = []byte{byte(from/page + 1)}
 	}
 	return response, nil
+}
+
+func (f *frontend) withheld() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.withhold
 }
 
 // serve starts a frontend on a free port.
@@ -197,10 +208,10 @@ func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // connect makes an engine over a frontend's address and waits until it is connected.
 func connect(
-	t *testing.T, address string, rows projection.Store, docs engine.DocumentSource, with ...func(*engine.Options),
+	t *testing.T, address string, docs engine.DocumentSource, with ...func(*engine.Options),
 ) (*engine.Engine, *clock) {
 	t.Helper()
-	e, c, m := reach(t, address, rows, docs, with...)
+	e, c, m := reach(t, address, docs, with...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, m.Await(ctx))
@@ -217,15 +228,15 @@ func testKeys(t *testing.T) *seal.Ring {
 
 // reach makes an engine over an address, where there may be nobody.
 func reach(
-	t *testing.T, address string, rows projection.Store, docs engine.DocumentSource, with ...func(*engine.Options),
+	t *testing.T, address string, docs engine.DocumentSource, with ...func(*engine.Options),
 ) (*engine.Engine, *clock, *conn.Manager) {
 	t.Helper()
 	c := &clock{now: noon()}
 	log := slog.New(slog.DiscardHandler)
 	keys := testKeys(t)
-	tap := projection.NewTap(c.look, func(run.Update, time.Time) { t.Error("no worker, no records") })
+	tap := projection.NewTap(c.look, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
-		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, log, tap), Logger: log,
+		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap, engine.NewRepeated()), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
 	})
 	require.NoError(t, err)
@@ -242,13 +253,13 @@ func reach(
 	for _, set := range with {
 		set(&opts)
 	}
-	e := engine.New(opts, rows, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
+	e := engine.New(opts, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
 	return e, c, m
 }
 
-func openStore(t *testing.T) *store.Store {
+func openStore(t *testing.T) *storetest.Plain {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{
+	s, err := storetest.Open(t.Context(), t, store.Options{
 		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)

@@ -30,9 +30,9 @@ const (
 	placeTimeout = 1500 * time.Millisecond
 	// listPage is how many executions are listed at a time: Temporal's own limit.
 	listPage = 1000
-	// tailPage and tailPages bound the search for the last accepted workflow task from the end of a history. It is
-	// among the last few events unless hundreds of calls have ended since.
-	tailPage, tailPages = 20, 10
+	// tailPage is how many events are read first in the search for the last accepted workflow task from the end of a history. It is
+	// among the last few unless hundreds of calls have ended since; then whole pages are read, up to as many as a history may have.
+	tailPage, wholePage, tailPages = 20, 1000, 250
 )
 
 var _ run.Inspector = (*Engine)(nil)
@@ -138,7 +138,7 @@ func (e *Engine) Look(ctx context.Context, r run.Run) (run.Execution, error) {
 	if x.Relation, x.Left, err = e.relate(ctx, r, x.ExecutionID); err != nil {
 		return run.Execution{}, err
 	}
-	if x.Open && x.Relation != run.RelationReset {
+	if x.Relation != run.RelationReset {
 		x.Accepted, x.AcceptedAt, err = e.accepted(ctx, x)
 	}
 	return x, err
@@ -221,7 +221,6 @@ func (e *Engine) accepted(ctx context.Context, x run.Execution) (int64, time.Tim
 		Namespace: e.namespace, MaximumPageSize: tailPage,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(x.RunID), RunId: x.ExecutionID},
 	}
-	var last *historypb.HistoryEvent
 	for range tailPages {
 		page, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, request)
 		if err != nil {
@@ -231,28 +230,13 @@ func (e *Engine) accepted(ctx context.Context, x run.Execution) (int64, time.Tim
 			if task := event.GetWorkflowTaskCompletedEventAttributes(); task != nil {
 				return task.GetStartedEventId(), event.GetEventTime().AsTime(), nil
 			}
-			last = event
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.GetNextPageToken()) == 0 {
 			return 0, time.Time{}, nil
 		}
+		request.MaximumPageSize = wholePage
 	}
-	// Not among the last two hundred: whatever it was, it came before them.
-	return last.GetEventId(), last.GetEventTime().AsTime(), nil
-}
-
-// Rebuild implements [run.Inspector].
-func (e *Engine) Rebuild(ctx context.Context, runID string) (run.Update, error) {
-	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
-	defer cancel()
-	info, err := e.describe(ctx, runID)
-	if err != nil {
-		return run.Update{}, e.unanswered(err)
-	}
-	if info == nil {
-		return run.Update{}, run.ErrNotKnown
-	}
-	return e.rebuild(ctx, runID, info)
+	return 0, time.Time{}, fmt.Errorf("reading the end of the history of run %q (execution %q): it is longer than any history may be", x.RunID, x.ExecutionID)
 }
 
 // Origin implements [run.Inspector].
@@ -270,9 +254,12 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 			return run.Origin{}, err
 		}
 	}
+	if err := e.payloads.Resolve(ctx, event); err != nil {
+		return run.Origin{}, err
+	}
 	started := event.GetWorkflowExecutionStartedEventAttributes()
 	var in flow.Input
-	if err := payload.Converter(e.keys).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
+	if err := payload.For(e.keys, runID).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
 		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(in.Project) {
 		return run.Origin{}, run.ErrNotKnown
 	}

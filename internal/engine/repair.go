@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -25,58 +26,17 @@ import (
 )
 
 const (
-	// repairTimeout bounds each thing that a repair asks of Temporal: what the run is, and all of its history. How long it takes
-	// to interpret that is the machine's affair: a run that takes long would never be repaired.
-	repairTimeout = 10 * time.Second
-	// maxVerified is how many open runs are remembered as compared.
-	maxVerified = 10_000
+	// describeTimeout bounds the question for what a run is.
+	describeTimeout = 10 * time.Second
 	// maxChain bounds how many executions of one run are read.
 	maxChain = 10_000
+	// maxHistoryBytes bounds the history that is held in memory; Temporal's own limit is 50 MiB.
+	maxHistoryBytes = 64 << 20
 )
-
-// verified is what a run looked like in Temporal when its row was last compared with it.
-type verified struct {
-	executionID string
-	history     int64
-	status      enumspb.WorkflowExecutionStatus
-}
-
-// Repair implements [run.Engine]: it compares a run with Temporal and, when Temporal has moved since they were last
-// compared, interprets the history again and writes what it says. It changes nothing for a run that Temporal does not
-// know.
-func (e *Engine) Repair(ctx context.Context, r run.Run) (bool, error) {
-	info, err := e.describe(ctx, r.ID)
-	if err != nil || info == nil {
-		return false, err
-	}
-	seen := verified{executionID: info.GetExecution().GetRunId(), history: info.GetHistoryLength(), status: info.GetStatus()}
-	e.mu.Lock()
-	known := e.verified[r.ID] == seen
-	e.mu.Unlock()
-	if known {
-		return false, nil
-	}
-	update, err := e.rebuild(ctx, r.ID, info)
-	if err != nil {
-		return false, err
-	}
-	transitions, err := e.store.ApplyUpdates(ctx, []run.Update{update})
-	if err != nil {
-		return false, fmt.Errorf("writing what Temporal has of run %q: %w", r.ID, err)
-	}
-	e.changed(ctx, transitions)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.verified) >= maxVerified {
-		e.verified = map[string]verified{}
-	}
-	e.verified[r.ID] = seen
-	return true, nil
-}
 
 // describe returns what Temporal has of a run's newest execution, nil when it does not know it.
 func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	c, err := e.temporal()
 	if err != nil {
@@ -94,57 +54,107 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 	return response.GetWorkflowExecutionInfo(), nil
 }
 
-// rebuild interprets the histories of all executions of a run again, oldest first.
-func (e *Engine) rebuild(ctx context.Context, runID string, info *workflowpb.WorkflowExecutionInfo) (run.Update, error) {
-	chain, ids, err := e.chain(ctx, runID, info)
+// Rebuild implements [run.Rebuilder].
+func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.RebuildWriter) error {
+	info, err := e.describe(ctx, r.ID)
 	if err != nil {
-		return run.Update{}, err
+		return e.unanswered(err)
 	}
-	var whole run.Update
-	for i, history := range slices.Backward(chain) {
-		part, err := e.interpret(ctx, flow.Execution{WorkflowID: runID, RunID: ids[i]}, history)
-		if err != nil {
-			return run.Update{}, err
+	if info == nil {
+		return run.ErrNotKnown
+	}
+	chain, err := e.chain(ctx, r.ID, info.GetExecution().GetRunId(), after)
+	if err != nil {
+		return err
+	}
+	var last *run.State
+	position := r.Position
+	for i, id := range slices.Backward(chain) {
+		history, err := e.history(ctx, r.ID, id)
+		if errors.Is(err, run.ErrNotKnown) && i > 0 {
+			// Temporal has removed an execution whose run went on for longer than it keeps histories. The later ones begin with all they need.
+			if err := w.Done(ctx, id); err != nil {
+				return err
+			}
+			continue
 		}
-		whole = projection.Join(whole, part)
-	}
-	if state := closedFromOutside(info, chain[0]); state != nil {
-		whole = projection.Close(whole, *state)
-	}
-	return whole, nil
-}
-
-// chain reads the histories of all executions of a run, the newest first, and their IDs.
-func (e *Engine) chain(ctx context.Context, runID string, info *workflowpb.WorkflowExecutionInfo) (chain []*historypb.History, ids []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
-	defer cancel()
-	for id := info.GetExecution().GetRunId(); id != "" && len(chain) < maxChain; {
-		history, err := e.history(ctx, runID, id)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		chain, ids = append(chain, history), append(ids, id)
-		id = history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+		final := closedFromOutside(history)
+		state, at, err := e.interpret(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history, w.Write)
+		if err != nil {
+			return err
+		}
+		position = max(position, at)
+		if state != nil {
+			last = state
+		}
+		switch {
+		case i > 0:
+			err = w.Done(ctx, id)
+		case final != nil:
+			err = w.Write(ctx, ended(r, id, position+1, last, *final))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return chain, ids, nil
+	return nil
 }
 
-func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History) (run.Update, error) {
-	return projection.Rebuild(history, execution, contract.RunWorkflow, e.keys, logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
-		func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run })
+// ended is the update that ends a run whose last execution was ended by something else than the interpreter. It is beyond all
+// that the interpreter recorded.
+func ended(r run.Run, executionID string, position int64, last *run.State, final run.State) run.Update {
+	final.StepsTotal, final.EndsSteps = r.StepsTotal, true
+	if last != nil {
+		final.StepsTotal, final.StartedAt = last.StepsTotal, last.StartedAt
+	}
+	final.StepsDone = final.StepsTotal
+	return run.Update{RunID: r.ID, ExecutionID: executionID, Position: position, State: &final}
 }
 
+// chain returns the IDs of the executions of a run that continued each other, the newest first, down to the one behind after.
+func (e *Engine) chain(ctx context.Context, runID, newest, after string) ([]string, error) {
+	var ids []string
+	for id := newest; id != "" && id != after; {
+		if len(ids) == maxChain {
+			return nil, fmt.Errorf("run %q has more than %d executions: its rows cannot be made again", runID, maxChain)
+		}
+		ids = append(ids, id)
+		before, err := e.before(ctx, runID, id)
+		if err != nil {
+			return nil, err
+		}
+		id = before
+	}
+	return ids, nil
+}
+
+func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History, write projection.Write) (*run.State, int64, error) {
+	return projection.Rebuild(ctx, projection.Rebuilding{
+		History: history, Execution: execution, Name: contract.RunWorkflow, Keys: e.keys, External: e.payloads.External(),
+		Log:      logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
+		Workflow: func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run },
+	}, write)
+}
+
+// history reads one execution's history whole, as the replayer needs it. Temporal itself bounds what an execution may have. It is
+// [run.ErrNotKnown] where Temporal has none.
 func (e *Engine) history(ctx context.Context, runID, executionID string) (*historypb.History, error) {
 	c, err := e.temporal()
 	if err != nil {
 		return nil, err
 	}
-	history := &historypb.History{}
+	history, size := &historypb.History{}, 0
 	events := c.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			return nil, fmt.Errorf("reading the history of run %q (execution %q): %w", runID, executionID, err)
+			return nil, e.unread(runID, executionID, err)
+		}
+		if size += event.Size(); size > maxHistoryBytes {
+			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be made again", runID, executionID, maxHistoryBytes)
 		}
 		history.Events = append(history.Events, event)
 	}
@@ -154,14 +164,30 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 	return history, nil
 }
 
+// unread says why a history could not be read: that Temporal is away is nothing about the run.
+func (e *Engine) unread(runID, executionID string, err error) error {
+	code := serviceerror.ToStatus(err).Code()
+	if code == codes.NotFound {
+		err = run.ErrNotKnown
+	}
+	err = fmt.Errorf("reading the history of run %q (execution %q): %w", runID, executionID, err)
+	switch code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted:
+		return e.unanswered(err)
+	default:
+		return err
+	}
+}
+
 // closedFromOutside returns the state of a run whose execution was ended by something else than the interpreter:
 // terminated, or timed out by Temporal.
-func closedFromOutside(info *workflowpb.WorkflowExecutionInfo, history *historypb.History) *run.State {
-	at := info.GetCloseTime().AsTime()
-	state := &run.State{Since: at, StartedAt: info.GetStartTime().AsTime(), EndedAt: at}
-	last := history.GetEvents()[len(history.GetEvents())-1]
-	switch info.GetStatus() { //nolint:exhaustive // the others are the interpreter's own endings, or open
-	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+func closedFromOutside(history *historypb.History) *run.State {
+	events := history.GetEvents()
+	last := events[len(events)-1]
+	at := last.GetEventTime().AsTime()
+	state := &run.State{Since: at, StartedAt: events[0].GetEventTime().AsTime(), EndedAt: at}
+	switch last.GetEventType() { //nolint:exhaustive // the others are the interpreter's own endings, or open
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		state.Status = run.Terminated
 		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
 		if who, ours := steer.Terminator(terminated.GetIdentity()); ours {
@@ -172,7 +198,7 @@ func closedFromOutside(info *workflowpb.WorkflowExecutionInfo, history *historyp
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
 			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(), terminated.GetReason()),
 		}
-	case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		state.Status = run.TimedOut
 		state.Error = &run.Problem{
 			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",

@@ -20,10 +20,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // recordings are the histories that every release keeps, see test/replay.
@@ -79,7 +80,7 @@ func scenarios(t *testing.T) *shelf {
 	return s
 }
 
-func insert(t *testing.T, s *store.Store, id string) run.Run {
+func insert(t *testing.T, s *storetest.Plain, id string) run.Run {
 	t.Helper()
 	r, _, err := s.InsertRun(t.Context(), run.Run{
 		ID: id, Project: project.Default, Workflow: "replay/any", Version: "1.0.0", Status: run.Queued,
@@ -114,8 +115,8 @@ func recordedSteps(t *testing.T, scenario string) []told {
 	return list
 }
 
-// TestRepairMakesUpForLostRecords has rows of which nothing but the start was ever written.
-func TestRepairMakesUpForLostRecords(t *testing.T) {
+// TestRebuildMakesUpForLostRecords has rows of which nothing but the start was ever written.
+func TestRebuildMakesUpForLostRecords(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range []string{"calls", "canceled", "continued", "failed", "pure", "timed-out", "timers"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -126,10 +127,10 @@ func TestRepairMakesUpForLostRecords(t *testing.T) {
 			f, kept := serve(t), openStore(t)
 			id := f.load(t, scenario)
 			r := insert(t, kept, id)
-			e, _ := connect(t, f.address, kept, scenarios(t))
-			changed, err := e.Repair(t.Context(), r)
-			require.NoError(t, err)
-			require.True(t, changed)
+			e, _ := connect(t, f.address, scenarios(t))
+			w := &into{store: kept}
+			require.NoError(t, e.Rebuild(t.Context(), r, "", w))
+			require.Len(t, w.done, len(f.histories)-1, "all executions but the newest")
 
 			var want struct {
 				Status string                          `json:"status"`
@@ -161,49 +162,100 @@ func TestRepairMakesUpForLostRecords(t *testing.T) {
 	}
 }
 
-func TestRepairReadsAHistoryOnce(t *testing.T) {
+// into writes what a rebuild makes to a store.
+type into struct {
+	store engineStore
+	err   error
+	parts []run.Update
+	done  []string
+}
+
+type engineStore interface {
+	ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error)
+}
+
+func (w *into) Write(ctx context.Context, part run.Update) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.parts = append(w.parts, part)
+	_, err := w.store.ApplyUpdates(ctx, []run.Update{part})
+	return err
+}
+
+func (w *into) Done(_ context.Context, id string) error {
+	w.done = append(w.done, id)
+	return nil
+}
+
+// TestRebuildGoesOnWhereItWasCutOff reads the executions of a run once, one at a time, and those behind the one that is written.
+func TestRebuildGoesOnWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
+	if underRace {
+		t.Skip("this run computes too much for the race detector")
+	}
 	f, kept := serve(t), openStore(t)
-	r := insert(t, kept, f.load(t, "pure"))
-	var seen []string // the changes of status that somebody is told of
-	e, _ := connect(t, f.address, kept, scenarios(t), func(o *engine.Options) {
-		o.Changed = func(_ context.Context, transitions []run.Transition) {
-			for _, c := range transitions {
-				seen = append(seen, fmt.Sprintf("%s %s: %s to %s", c.Project, c.RunID, c.From, c.To))
+	r := insert(t, kept, f.load(t, "continued"))
+	e, _ := connect(t, f.address, scenarios(t))
+	whole := &into{store: kept}
+	require.NoError(t, e.Rebuild(t.Context(), r, "", whole))
+	require.NotEmpty(t, whole.done)
+	before, err := kept.GetRun(t.Context(), project.Default, r.ID)
+	require.NoError(t, err)
+
+	last := whole.done[len(whole.done)-1]
+	rest := &into{store: kept}
+	require.NoError(t, e.Rebuild(t.Context(), r, last, rest))
+	require.Empty(t, rest.done)
+	require.Less(t, len(rest.parts), len(whole.parts))
+	after, err := kept.GetRun(t.Context(), project.Default, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, before.Sequence, after.Sequence, "the same again changes nothing")
+}
+
+// TestRebuildWithoutTheFirstHistories has a run that goes on for longer than Temporal keeps the histories of executions that have ended.
+func TestRebuildWithoutTheFirstHistories(t *testing.T) {
+	t.Parallel()
+	if underRace {
+		t.Skip("this run computes too much for the race detector")
+	}
+	f, kept := serve(t), openStore(t)
+	r := insert(t, kept, f.load(t, "continued"))
+	newest := f.info[r.ID].GetExecution().GetRunId()
+	f.set(func() {
+		for id := range f.histories {
+			if id != newest {
+				delete(f.histories, id)
 			}
 		}
 	})
-	changed, err := e.Repair(t.Context(), r)
+	e, _ := connect(t, f.address, scenarios(t))
+	require.NoError(t, e.Rebuild(t.Context(), r, "", &into{store: kept}))
+	got, err := kept.GetRun(t.Context(), project.Default, r.ID)
 	require.NoError(t, err)
-	require.True(t, changed)
-	require.Equal(t, []string{"describe", "history"}, f.called())
-	changed, err = e.Repair(t.Context(), r)
-	require.NoError(t, err)
-	require.False(t, changed)
-	require.Equal(t, []string{"describe"}, f.called(), "Temporal has not moved since")
-
-	f.set(func() { f.info[r.ID].HistoryLength++ })
-	_, err = e.Repair(t.Context(), r)
-	require.NoError(t, err)
-	require.Equal(t, []string{"describe", "history"}, f.called())
-	require.Equal(t, []string{"default " + r.ID + ": queued to completed"}, seen, "once")
+	require.Equal(t, []any{run.Completed, newest}, []any{got.Status, got.ExecutionID})
 }
 
-func TestRepairLeavesWhatTemporalDoesNotKnow(t *testing.T) {
+// TestRebuildWhileTemporalIsAway has a Temporal that knows the run and does not give its history.
+func TestRebuildWhileTemporalIsAway(t *testing.T) {
+	t.Parallel()
+	f, kept := serve(t), openStore(t)
+	r := insert(t, kept, f.load(t, "pure"))
+	e, _ := connect(t, f.address, scenarios(t))
+	f.set(func() { f.withhold = true })
+	requireFault(t, e.Rebuild(t.Context(), r, "", &into{store: kept}), fault.Unavailable, fault.EngineUnavailable, "reading the history of run")
+}
+
+func TestRebuildOfWhatTemporalDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, "r1")
-	e, _ := connect(t, f.address, kept, &shelf{})
-	changed, err := e.Repair(t.Context(), r)
-	require.NoError(t, err)
-	require.False(t, changed)
-	got, err := kept.GetRun(t.Context(), project.Default, "r1")
-	require.NoError(t, err)
-	require.Equal(t, r.Status, got.Status)
+	e, _ := connect(t, f.address, &shelf{})
+	require.ErrorIs(t, e.Rebuild(t.Context(), r, "", &into{store: kept}), run.ErrNotKnown)
 }
 
-// TestRepairOfWhatWasEndedFromOutside cuts a recorded history short, as if the run had been ended while it waited.
-func TestRepairOfWhatWasEndedFromOutside(t *testing.T) {
+// TestRebuildOfWhatWasEndedFromOutside cuts a recorded history short, as if the run had been ended while it waited.
+func TestRebuildOfWhatWasEndedFromOutside(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[enumspb.WorkflowExecutionStatus]run.Status{
 		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: run.Terminated,
@@ -231,10 +283,8 @@ func TestRepairOfWhatWasEndedFromOutside(t *testing.T) {
 			history.Events = append(history.GetEvents(), event)
 			f.describe(id, history, status)
 
-			e, _ := connect(t, f.address, kept, scenarios(t))
-			changed, err := e.Repair(t.Context(), insert(t, kept, id))
-			require.NoError(t, err)
-			require.True(t, changed)
+			e, _ := connect(t, f.address, scenarios(t))
+			require.NoError(t, e.Rebuild(t.Context(), insert(t, kept, id), "", &into{store: kept}))
 			got, err := kept.GetRun(t.Context(), project.Default, id)
 			require.NoError(t, err)
 			require.Equal(t, want, got.Status)
@@ -259,33 +309,29 @@ func timerAt(h *historypb.History) int {
 	return len(h.GetEvents()) - 1
 }
 
-// brokenStore takes nothing.
-type brokenStore struct{ err error }
-
-func (s brokenStore) ApplyUpdates(context.Context, []run.Update) ([]run.Transition, error) {
-	return nil, s.err
-}
-
-func TestRepairSaysWhatFailed(t *testing.T) {
+func TestRebuildSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	full := errors.New("the disk is full")
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "pure"))
 
-	e, _ := connect(t, f.address, brokenStore{full}, scenarios(t))
-	for range 2 { // a repair that was not written is not remembered as one
-		changed, err := e.Repair(t.Context(), r)
-		require.ErrorIs(t, err, full)
-		require.False(t, changed)
-	}
-	e, _ = connect(t, f.address, kept, &shelf{err: errors.New("the shelf is empty")})
-	_, err := e.Repair(t.Context(), r)
+	e, _ := connect(t, f.address, scenarios(t))
+	err := e.Rebuild(t.Context(), r, "", &into{store: kept, err: full})
+	require.ErrorIs(t, err, full)
+	require.False(t, projection.Unusable(err))
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorContains(t, e.Rebuild(canceled, r, "", &into{store: kept}), "context canceled")
+
+	e, _ = connect(t, f.address, &shelf{err: errors.New("the shelf is empty")})
+	err = e.Rebuild(t.Context(), r, "", &into{store: kept})
 	require.ErrorContains(t, err, "interpreting the history of run")
 	require.ErrorContains(t, err, "the shelf is empty")
+	require.True(t, projection.Unusable(err))
 
-	e, _ = connect(t, f.address, kept, scenarios(t))
+	e, _ = connect(t, f.address, scenarios(t))
 	f.set(func() { f.histories = nil })
-	_, err = e.Repair(t.Context(), r)
+	err = e.Rebuild(t.Context(), r, "", &into{store: kept})
 	require.ErrorContains(t, err, "reading the history of run")
 	require.ErrorContains(t, err, r.ID)
 	got, err := kept.GetRun(t.Context(), project.Default, r.ID)

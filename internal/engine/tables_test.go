@@ -11,7 +11,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -63,34 +62,35 @@ func TestStartFaults(t *testing.T) {
 
 func TestClosedFromOutside(t *testing.T) {
 	t.Parallel()
-	history := &historypb.History{Events: []*historypb.HistoryEvent{{}, {
+	closed := noon().Add(time.Hour)
+	history := &historypb.History{Events: []*historypb.HistoryEvent{{EventTime: timestamppb.New(noon())}, {
+		EventTime: timestamppb.New(closed),
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
 			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Identity: "ada", Reason: "runaway"},
 		},
 	}}}
-	closed := noon().Add(time.Hour)
-	info := &workflowpb.WorkflowExecutionInfo{StartTime: timestamppb.New(noon()), CloseTime: timestamppb.New(closed)}
-	outside := map[enumspb.WorkflowExecutionStatus]run.Problem{
-		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: {
+	outside := map[enumspb.EventType]run.Problem{
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: {
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/", Detail: `the execution was terminated in Temporal by "ada": runaway`,
 		},
-		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT: {
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: {
 			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",
 		},
 	}
-	statuses := map[enumspb.WorkflowExecutionStatus]run.Status{
-		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: run.Terminated, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT: run.TimedOut,
+	statuses := map[enumspb.EventType]run.Status{
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: run.Terminated, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: run.TimedOut,
 	}
-	for number, name := range enumspb.WorkflowExecutionStatus_name {
-		info.Status = enumspb.WorkflowExecutionStatus(number)
-		state := closedFromOutside(info, history)
-		problem, ended := outside[info.GetStatus()]
+	for number, name := range enumspb.EventType_name {
+		last := history.GetEvents()[1]
+		last.EventType = enumspb.EventType(number)
+		state := closedFromOutside(history)
+		problem, ended := outside[last.GetEventType()]
 		if !ended {
 			require.Nil(t, state, name)
 			continue
 		}
 		require.Equal(t, &run.State{
-			Status: statuses[info.GetStatus()], Since: closed, StartedAt: noon(), EndedAt: closed, Error: &problem,
+			Status: statuses[last.GetEventType()], Since: closed, StartedAt: noon(), EndedAt: closed, Error: &problem,
 		}, state, name)
 	}
 }

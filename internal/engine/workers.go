@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/kin"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -21,12 +23,24 @@ import (
 const (
 	// refreshEvery is how soon a new project is served.
 	refreshEvery = 3 * time.Second
+	// maxAttached is how many handed over calls a process waits for at once: more than it can have.
+	maxAttached = 10_000
+	// heartbeatsWithin is how soon the cancellation of an activity is noticed: by the answer to a heartbeat.
+	heartbeatsWithin = time.Second
 	// projectPage is how many projects are read at a time.
 	projectPage = 500
 )
 
-// HTTPCall performs the calls that runs make.
-type HTTPCall func(ctx context.Context, request flow.HTTPRequest) (flow.HTTPResponse, error)
+// Calls performs the calls that runs make.
+type Calls interface {
+	// Call implements flow.HTTPActivity and flow.CredentialsActivity.
+	Call(ctx context.Context, request flow.HTTPRequest) (flow.HTTPResponse, error)
+	// Attach implements flow.AttachActivity, on the task queue Queue.
+	Attach(ctx context.Context, request flow.AttachRequest) (flow.HTTPResponse, error)
+	Queue() string
+	// Drain waits until what was handed over has ended, and cancels what has not when ctx ends.
+	Drain(ctx context.Context)
+}
 
 // Projects lists what there is to serve.
 type Projects interface {
@@ -58,11 +72,13 @@ type WorkerOptions struct {
 type Workers struct {
 	engine   *Engine
 	projects Projects
-	call     HTTPCall
+	calls    Calls
 	opts     WorkerOptions
+	shares   *fairshare.Scheduler
 
 	mu      sync.Mutex
 	serving map[string]bool
+	taking  bool // calls that local activities hand over
 	listErr error
 
 	life   context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
@@ -71,8 +87,11 @@ type Workers struct {
 }
 
 // NewWorkers returns the workers; none polls before Start.
-func NewWorkers(engine *Engine, projects Projects, call HTTPCall, opts WorkerOptions) *Workers {
-	return &Workers{engine: engine, projects: projects, call: call, opts: opts, serving: map[string]bool{}, done: make(chan struct{})}
+func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
+	return &Workers{
+		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
+		serving: map[string]bool{}, done: make(chan struct{}),
+	}
 }
 
 // Start begins to serve. It waits neither for Temporal nor for the database.
@@ -83,10 +102,12 @@ func (w *Workers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops polling and lets running activities finish within their budget.
+// Stop stops polling and lets running activities finish within their budget. The worker that takes over calls is the last to stop: until
+// then the others hand calls over.
 func (w *Workers) Stop(ctx context.Context) error {
 	w.cancel()
 	<-w.done
+	begun := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var (
@@ -101,6 +122,13 @@ func (w *Workers) Stop(ctx context.Context) error {
 	}
 	group.Wait()
 	w.serving = map[string]bool{}
+	if w.taking {
+		draining, cancel := context.WithDeadline(ctx, begun.Add(w.opts.StopTimeout))
+		w.calls.Drain(draining)
+		cancel()
+		errs = append(errs, w.engine.conn.Unregister(ctx, contract.HandedOverCalls))
+		w.taking = false
+	}
 	return errors.Join(errs...)
 }
 
@@ -155,11 +183,17 @@ func (w *Workers) refresh(ctx context.Context) {
 		w.engine.log.WarnContext(ctx, "Projects could not be listed", "error", err)
 		return
 	}
+	if !w.taking {
+		if w.listErr = w.engine.conn.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
+			return
+		}
+		w.taking = true
+	}
 	for _, name := range names {
 		if w.serving[name] {
 			continue
 		}
-		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name), nil }); err != nil {
+		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name) }); err != nil {
 			w.listErr = err
 			continue
 		}
@@ -190,17 +224,53 @@ func (w *Workers) wanted(ctx context.Context) ([]string, error) {
 	}
 }
 
-func (w *Workers) build(c client.Client, name string) worker.Worker {
-	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
-		MaxConcurrentWorkflowTaskExecutionSize:  w.opts.WorkflowTasks,
-		MaxConcurrentActivityExecutionSize:      w.opts.Activities,
-		MaxConcurrentLocalActivityExecutionSize: w.opts.LocalActivities,
-		WorkerStopTimeout:                       w.opts.StopTimeout,
+// buildCalls makes the worker that takes over calls from the local activities of this process.
+func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
+	fresh := worker.New(c, w.calls.Queue(), worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: maxAttached,
+		MaxHeartbeatThrottleInterval:       heartbeatsWithin,
+		WorkerStopTimeout:                  w.opts.StopTimeout,
 	})
-	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits)
+	fresh.RegisterActivityWithOptions(w.calls.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
+	return fresh, nil
+}
+
+// tuner bounds what the worker of a project does at a time.
+func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
+	workflowTasks, err := w.shares.Slots(name, w.opts.WorkflowTasks)
+	if err != nil {
+		return nil, err
+	}
+	fixed := func(size int) worker.SlotSupplier {
+		supplier, fixedErr := worker.NewFixedSizeSlotSupplier(size)
+		err = errors.Join(err, fixedErr)
+		return supplier
+	}
+	options := worker.CompositeTunerOptions{
+		WorkflowSlotSupplier: workflowTasks, ActivitySlotSupplier: fixed(w.opts.Activities),
+		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
+		// Nothing of ours uses these two; a tuner needs them.
+		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making the slots of project %q: %w", name, err)
+	}
+	return worker.NewCompositeTuner(options) //nolint:wrapcheck // it checks the options above
+}
+
+func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
+	tuner, err := w.tuner(name)
+	if err != nil {
+		return nil, err
+	}
+	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
+		Tuner: tuner, MaxHeartbeatThrottleInterval: heartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
+	})
+	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
-	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.HTTPActivity})
-	fresh.RegisterActivityWithOptions(w.call, activity.RegisterOptions{Name: flow.CredentialsActivity})
+	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
+	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, w.opts.Events)
@@ -214,5 +284,5 @@ func (w *Workers) build(c client.Client, name string) worker.Worker {
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)
 	}
-	return fresh
+	return fresh, nil
 }

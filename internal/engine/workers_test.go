@@ -61,13 +61,24 @@ func (p *tenants) be(err error, names ...string) {
 	p.names, p.err = names, err
 }
 
+// noCalls are the calls of a process whose runs make none.
+type noCalls struct{}
+
+func (noCalls) Call(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+	return flow.HTTPResponse{}, errors.New("nothing calls")
+}
+
+func (noCalls) Attach(context.Context, flow.AttachRequest) (flow.HTTPResponse, error) {
+	return flow.HTTPResponse{}, errors.New("nothing calls")
+}
+
+func (noCalls) Queue() string         { return "calls" }
+func (noCalls) Drain(context.Context) {}
+
 // work starts workers and stops them when the test ends.
 func work(t *testing.T, e *engine.Engine, projects engine.Projects, only ...string) *engine.Workers {
 	t.Helper()
-	call := func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
-		return flow.HTTPResponse{}, errors.New("nothing calls")
-	}
-	w := engine.NewWorkers(e, projects, call, engine.WorkerOptions{
+	w := engine.NewWorkers(e, projects, noCalls{}, engine.WorkerOptions{
 		Projects: only, WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -111,7 +122,7 @@ func ready(t *testing.T, w *engine.Workers) {
 func TestWorkersServeEveryProject(t *testing.T) {
 	t.Parallel()
 	f, projects := serve(t), &tenants{names: []string{"default", "team-7"}}
-	e, _ := connect(t, f.address, nil, &shelf{})
+	e, _ := connect(t, f.address, &shelf{})
 	w := work(t, e, projects)
 	ready(t, w)
 	f.requirePolled(t, "default", "team-7")
@@ -129,7 +140,7 @@ func TestWorkersServeEveryProject(t *testing.T) {
 func TestWorkersDoWhatElseThereIs(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	e, _ := connect(t, f.address, nil, &shelf{})
+	e, _ := connect(t, f.address, &shelf{})
 	var mu sync.Mutex
 	var extended, served []string
 	note := func(list *[]string, name string) {
@@ -137,7 +148,7 @@ func TestWorkersDoWhatElseThereIs(t *testing.T) {
 		defer mu.Unlock()
 		*list = append(*list, name)
 	}
-	w := engine.NewWorkers(e, &tenants{names: []string{"default", "team-7"}}, nil, engine.WorkerOptions{
+	w := engine.NewWorkers(e, &tenants{names: []string{"default", "team-7"}}, noCalls{}, engine.WorkerOptions{
 		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
 		Extend: func(name string, r worker.Registry) {
 			r.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "extra"})
@@ -158,7 +169,7 @@ func TestWorkersDoWhatElseThereIs(t *testing.T) {
 func TestWorkersServeOnlyWhatTheyAreToldTo(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	e, _ := connect(t, f.address, nil, &shelf{})
+	e, _ := connect(t, f.address, &shelf{})
 	ready(t, work(t, e, &tenants{err: errors.New("not to be asked")}, "team-7"))
 	f.requirePolled(t, "team-7")
 }
@@ -166,7 +177,7 @@ func TestWorkersServeOnlyWhatTheyAreToldTo(t *testing.T) {
 func TestWorkersAreNotReadyWithoutProjects(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	e, _ := connect(t, f.address, nil, &shelf{})
+	e, _ := connect(t, f.address, &shelf{})
 	w := work(t, e, &tenants{})
 	require.EqualError(t, w.Check(t.Context()), "no project is served yet")
 }
@@ -175,10 +186,10 @@ func TestWorkersWaitForTemporal(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") }
-	e, _, m := reach(t, f.address, nil, &shelf{})
+	e, _, m := reach(t, f.address, &shelf{})
 	w := work(t, e, &tenants{names: []string{"default"}})
 	require.Eventually(t, func() bool { return m.Status().Kind == conn.NamespaceMissing }, time.Minute, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return len(m.Status().Workers) == 1 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.Status().Workers) == 2 }, time.Minute, 10*time.Millisecond)
 	requireFault(t, w.Check(t.Context()), fault.Unavailable, fault.EngineUnavailable, `has no namespace "ns"`)
 	require.Empty(t, f.polled())
 
@@ -193,7 +204,7 @@ func TestWorkersStopWhereNobodyListens(t *testing.T) {
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
-	e, _, _ := reach(t, listener.Addr().String(), nil, &shelf{})
+	e, _, _ := reach(t, listener.Addr().String(), &shelf{})
 	w := work(t, e, &tenants{names: []string{"default"}})
 	require.Error(t, w.Check(t.Context()))
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
 // Activity names. They are part of every recorded history: a worker registers its implementations under exactly these
@@ -20,6 +21,9 @@ const (
 	// CredentialsActivity is HTTPActivity for requests with secrets or authentication. A worker of a release that knows neither
 	// must not take one: it would send the marks in place of the secrets. As a local activity there is no such worker.
 	CredentialsActivity = "signalbox.http.credentials" //nolint:gosec // a name
+	// AttachActivity takes over a request that a local activity has left in flight: func(context.Context, AttachRequest) (HTTPResponse,
+	// error). It runs on the task queue of the process that has the request, [Continued.Queue].
+	AttachActivity = "signalbox.http.attach"
 	// BarrierActivity does nothing: func(context.Context) error. It ends a workflow task that has grown too big.
 	BarrierActivity = "signalbox.barrier"
 )
@@ -56,6 +60,14 @@ type HTTPRequest struct {
 	MaxResponseBytes int64 `json:"maxResponseBytes"`
 	// Local tells that this is a local activity: it must not heartbeat.
 	Local bool `json:"local,omitempty"`
+	// Patience, in a local activity, is after how long a request without an answer is left in flight and handed over: see
+	// [HTTPResponse.Continued]. So is an answer with more than Inline bytes. 0: nothing is handed over.
+	Patience time.Duration `json:"patience,omitempty"`
+	Inline   int64         `json:"inline,omitempty"`
+	// ReportAttempts asks for the requests that left the process.
+	ReportAttempts bool `json:"reportAttempts,omitempty"`
+	// Once: nothing may send the request a second time, neither another activity nor the HTTP transport.
+	Once bool `json:"once,omitempty"`
 	// Project is whose secrets are used; empty where none is.
 	Project string `json:"project,omitempty"`
 	// Secrets are the marks in URL, Headers, Query, Body and Authentication that stand for secrets. Each is put in its place right
@@ -91,6 +103,53 @@ type HTTPResponse struct {
 	// Content is the decoded JSON body, a JSON string for text, base64 in a JSON string for other types and always
 	// for OutputRaw; null when there was no body.
 	Content json.RawMessage `json:"content,omitempty"`
+	// Attempts are the requests that left the process, where HTTPRequest.ReportAttempts asks for them.
+	Attempts []Attempt `json:"attempts,omitempty"`
+	// Continued is set where a local activity has handed the request over; all else is empty then.
+	Continued *Continued `json:"continued,omitempty"`
+	// Postponed is set where a local activity has sent nothing: the process has enough requests in flight, or an earlier try of the
+	// workflow task may have sent the request, which Attempts has then. An activity has to make the call.
+	Postponed bool `json:"postponed,omitempty"`
+}
+
+// Size is about what the response takes in a history, in bytes.
+func (r *HTTPResponse) Size() int {
+	size := len(r.Content)
+	for name, value := range r.Headers {
+		size += len(name) + len(value)
+	}
+	if r.Request != nil {
+		size += len(r.Request.URI)
+		for name, value := range r.Request.Headers {
+			size += len(name) + len(value)
+		}
+	}
+	return size
+}
+
+// Attempt is one request that left the process.
+type Attempt = interp.Attempt
+
+// Continued is a request in flight: AttachActivity with its ID on the task queue gets its result.
+type Continued struct {
+	Queue string `json:"queue"`
+	ID    string `json:"id"`
+}
+
+// AttachRequest asks for the result of a request in flight.
+type AttachRequest struct {
+	ID string `json:"id"`
+}
+
+// InterruptedError is the type of an activity's failure that says nothing about its request: the process ended it, or does not have
+// it. Whether the receiver acted is unknown.
+const InterruptedError = "signalbox.http.interrupted"
+
+// Interrupted makes the failure of a request whose result is lost.
+func Interrupted(message string) error {
+	return temporal.NewApplicationErrorWithOptions(message, InterruptedError, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign,
+	})
 }
 
 // SentRequest is what really went out.
@@ -120,11 +179,13 @@ const (
 type CallFailure struct {
 	Error    dsl.Error `json:"error"`
 	Category Category  `json:"category"`
+	// Attempts are as in HTTPResponse.
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // CallError makes the error an activity returns for a failed call. It is never retried by Temporal: the language's own
 // `try` decides. The problem's instance is filled in by the interpreter.
-func CallError(category Category, problem dsl.Error, cause error) error {
+func CallError(category Category, problem dsl.Error, cause error, attempts ...Attempt) error {
 	return temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("%s: %s", problem.Title, problem.Detail),
 		problem.Type,
@@ -133,7 +194,7 @@ func CallError(category Category, problem dsl.Error, cause error) error {
 			// The workflow's affair, told by its steps; not an error of the worker, to be logged and counted as one.
 			Category: temporal.ApplicationErrorCategoryBenign,
 			Cause:    cause,
-			Details:  []any{CallFailure{Error: problem, Category: category}},
+			Details:  []any{CallFailure{Error: problem, Category: category, Attempts: attempts}},
 		},
 	)
 }

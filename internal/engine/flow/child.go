@@ -74,11 +74,15 @@ func (d *driver) startChild(e interp.StartChild) {
 	if err != nil {
 		panic(fmt.Sprintf("encode the input of another run: %v", err)) // expressions give only what JSON can hold
 	}
-	future, cancel := d.storeActivity(ChildActivity, ChildRequest{
+	this := &effect{kind: childEffect, id: e.ID, child: e.Key}
+	if !d.fits(this, "the input of the other run", len(input)) {
+		return
+	}
+	this.future, this.cancel = d.storeActivity(ChildActivity, ChildRequest{
 		Project: d.in.Project, Parent: d.in.RunID, Path: e.Path, Key: e.Key, Workflow: e.Workflow, Version: e.Version,
 		Input: input, Awaited: e.Awaited, Sensitive: d.lookout.In(input),
 	})
-	d.pending = append(d.pending, &effect{kind: childEffect, id: e.ID, future: future, cancel: cancel, child: e.Key})
+	d.pending = append(d.pending, this)
 }
 
 // settleChild tells the machine that a run was accepted, or why not. One that nobody wants any more is canceled.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/lookout"
 )
 
@@ -23,6 +24,9 @@ const (
 	eventsPerLocal    = 1 // marker
 )
 
+// recordSize is about what a step's record takes beside its input and output.
+const recordSize = 256
+
 // driver performs the effects of one execution.
 type driver struct {
 	ctx       workflow.Context // canceled when Temporal cancels the run
@@ -32,6 +36,7 @@ type driver struct {
 	execution Execution
 	machine   *interp.Machine
 	sink      Sink
+	turns     Turns
 	limits    Limits
 	wakes     workflow.ReceiveChannel
 	controls  workflow.ReceiveChannel // nil for a run that takes none
@@ -43,13 +48,18 @@ type driver struct {
 	pending []*effect // in the order of their start
 	parting []string  // keys of the runs whose ends a canceled run waits for
 
+	behind bool // results have come that the machine was not given yet
+
 	events  int // own events so far, a little overestimated
 	dueAt   int // events when it became time to continue as new; 0: not yet
 	retryAt int // events from which to try again to continue as new, after the state was too large
 
 	// since the start of the workflow task
 	localCalls, localBytes int
+	recordBytes, sentBytes int
 	fuelMark               int64
+
+	encodedBytes int // since the scheduler had its turn
 }
 
 // effectKind is what an effect is.
@@ -73,9 +83,14 @@ type effect struct {
 	future   workflow.Future
 	cancel   workflow.CancelFunc
 	call     *HTTPRequest // of a call
+	inline   int64        // of a call that is a local activity: what its result may add to the workflow task
+	sentAt   time.Time    // of a call: when it was dispatched
+	tries    int32        // of a call: how often
+	attempts []Attempt    // of a call: the requests whose results were lost
 	due      time.Time    // of a timer
 	listener string       // of listenEffect and unlistenEffect
 	child    string       // key of childEffect
+	refused  bool         // it failed without a command
 	unwanted bool         // the listener is to be given up once it is committed, the child canceled once it is accepted
 }
 
@@ -92,9 +107,7 @@ func (d *driver) run() (json.RawMessage, error) {
 			d.publish() // what settled since the last Advance is in no later execution
 			return nil, d.continueAsNew(snapshot)
 		}
-		effects := d.machine.Advance(workflow.Now(d.ctx))
-		d.look() // first: what leaves the run is told with what is sensitive in it
-		d.perform(effects)
+		d.perform(d.compute())
 		d.farewell()
 		d.publish()
 		outcome, done := d.machine.Done()
@@ -106,6 +119,8 @@ func (d *driver) run() (json.RawMessage, error) {
 		case d.machine.Yielded():
 			d.breathe()
 			continue
+		case d.behind:
+			d.breathe()
 		default:
 			d.await()
 		}
@@ -113,22 +128,42 @@ func (d *driver) run() (json.RawMessage, error) {
 	}
 }
 
+// turnWait is how long the workflow's goroutine waits for a turn at a time: well under the deadlock detector's second.
+const turnWait = 100 * time.Millisecond
+
+// compute advances the machine until it is blocked or yields, and takes its records, in a turn of the run's project. Nothing in it
+// waits: a turn that is held while a workflow waits is lost for the whole process until Temporal answers.
+func (d *driver) compute() []interp.Effect {
+	for !d.turns.Acquire(d.in.Project, turnWait) {
+		d.breathe()
+	}
+	defer d.turns.Release(d.in.Project)
+	effects := d.machine.Advance(workflow.Now(d.ctx))
+	d.look() // before the effects: what leaves the run is sent with what is sensitive in it
+	return effects
+}
+
 // look takes the records of what changed.
 func (d *driver) look() {
 	run, steps := d.machine.TakeRecords()
+	for i := range steps { // before anything is done to them: the size decides where workflow tasks end
+		d.recordBytes += recordSize + len(steps[i].Input) + len(steps[i].Output)
+	}
 	d.lookout.Look(run, steps)
 	if run != nil {
+		if d.changed != nil {
+			run.Summary = run.Summary.Merge(d.changed.Summary)
+		}
 		d.changed = run
 	}
 	d.steps = append(d.steps, steps...)
 }
 
-// publish hands over what changed.
+// publish hands over what changed. Where nothing did, it still reports how far the run has come, so that its row does not look
+// as if it were behind.
 func (d *driver) publish() {
 	d.look()
-	if d.changed != nil || len(d.steps) > 0 {
-		d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changed, d.steps, d.lookout.All())
-	}
+	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changed, d.steps, d.lookout.All())
 	d.changed, d.steps = nil, nil
 }
 
@@ -147,6 +182,8 @@ func (d *driver) stirred() bool {
 
 // settle tells the machine what has happened: signals first, then the effects in the order in which they were started.
 func (d *driver) settle() {
+	d.behind = false
+	mark := d.machine.Spent()
 	d.obey()
 	d.reunite()
 	d.hear(false)
@@ -154,12 +191,18 @@ func (d *driver) settle() {
 		if !e.future.IsReady() {
 			continue
 		}
+		if d.in.Interpreter >= interp.BoundedSince && d.machine.Spent()-mark >= d.limits.Machine.AdvanceFuel {
+			d.behind = true // what has ended may lead to as much compute as an Advance
+			return
+		}
 		d.forget(e)
 		if e.kind == callEffect {
 			d.settleCall(e)
 			continue
 		}
-		d.newTask()
+		if !e.refused {
+			d.newTask()
+		}
 		switch e.kind { //nolint:exhaustive // calls are above; nobody waits for a listener to be given up, or a run to be canceled
 		case timerEffect:
 			d.machine.Fire(e.id, workflow.Now(d.ctx))
@@ -176,10 +219,27 @@ func (d *driver) settle() {
 func (d *driver) settleCall(e *effect) {
 	var response HTTPResponse
 	err := e.future.Get(d.detached, &response)
+	if e.refused {
+		d.machine.Complete(e.id, failedCall(e.call, err), workflow.Now(d.ctx))
+		return
+	}
+	switch {
+	case d.storageAway(err, contract.PayloadsUnread): // nothing was sent, so the database's absence only delays the call
+		d.newTask()
+		e.tries--
+		d.startCall(e)
+		return
+	case d.storageAway(err, contract.PayloadsUnkept):
+		err = Interrupted(err.Error())
+	}
+	if d.limits.HandOver {
+		d.handleResponse(e, response, err)
+		return
+	}
 	if e.call.Local {
 		d.localBytes += len(response.Content)
 		if again(err) {
-			d.dispatch(e.id, *e.call, false)
+			d.dispatch(e.id, *e.call, 0)
 			return
 		}
 	} else {
@@ -191,7 +251,7 @@ func (d *driver) settleCall(e *effect) {
 // newTask notes that an event has begun another workflow task.
 func (d *driver) newTask() {
 	d.events += eventsPerTask
-	d.localCalls, d.localBytes, d.fuelMark = 0, 0, d.machine.Spent()
+	d.localCalls, d.localBytes, d.recordBytes, d.sentBytes, d.fuelMark = 0, 0, 0, 0, d.machine.Spent()
 }
 
 func (d *driver) forget(e *effect) {
@@ -208,11 +268,13 @@ func (d *driver) perform(effects []interp.Effect) {
 		case interp.CancelTimer:
 			d.cancel(e.ID)
 		case interp.Call:
-			if safe(e.HTTP.Method) {
+			if safe(e.HTTP.Method) && !e.Once {
 				last = append(last, e)
 				continue
 			}
-			d.dispatch(e.ID, d.request(e), false)
+			if r := d.request(e); d.callFits(e.ID, r) {
+				d.dispatch(e.ID, r, 0)
+			}
 		case interp.CancelCall:
 			d.cancel(e.ID)
 		case interp.Listen:
@@ -229,11 +291,13 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.askSteps(e)
 		}
 	}
-	for _, e := range last {
+	for i, e := range last {
 		if slices.Contains(effects, interp.Effect(interp.CancelCall{ID: e.ID})) {
 			continue // asked for and given up within one Advance
 		}
-		d.dispatch(e.ID, d.request(e), d.roomForLocal())
+		if r := d.request(e); d.callFits(e.ID, r) {
+			d.dispatch(e.ID, r, d.inline(len(last)-i))
+		}
 	}
 }
 
@@ -258,7 +322,7 @@ func (d *driver) startTimer(e interp.StartTimer) {
 // full tells whether the workflow task has grown so far that it must end before more is done in it.
 func (d *driver) full() bool {
 	return d.localCalls >= d.limits.LocalCalls || d.localBytes >= d.limits.LocalBytes ||
-		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel
+		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel || d.limits.RecordBytes > 0 && d.recordBytes >= d.limits.RecordBytes
 }
 
 // barrier ends the workflow task. Only the server's events end one, so it takes an activity, which an idle worker

@@ -90,10 +90,13 @@ func (d *driver) hear(all bool) {
 }
 
 func (d *driver) listen(e interp.Listen) {
-	future, cancel := d.storeActivity(ListenActivity, ListenRequest{
-		Project: d.in.Project, RunID: d.in.RunID, Listener: e.Listener, Spec: e.Spec,
-	})
-	d.pending = append(d.pending, &effect{kind: listenEffect, id: e.ID, future: future, cancel: cancel, listener: e.Listener})
+	request := ListenRequest{Project: d.in.Project, RunID: d.in.RunID, Listener: e.Listener, Spec: e.Spec}
+	this := &effect{kind: listenEffect, id: e.ID, listener: e.Listener}
+	if !d.fits(this, "what the task listens to", sizeOf(request)) {
+		return
+	}
+	this.future, this.cancel = d.storeActivity(ListenActivity, request)
+	d.pending = append(d.pending, this)
 }
 
 // giveUp removes a listener that is not needed any more. One that is still to be committed is removed after that, as the
@@ -133,10 +136,14 @@ func (d *driver) emit(e interp.Emit) {
 	if err != nil {
 		panic(fmt.Sprintf("encode an event: %v", err)) // expressions give only what JSON can hold
 	}
-	future, cancel := d.storeActivity(EmitActivity, EmitRequest{
+	this := &effect{kind: emitEffect, id: e.ID}
+	if !d.fits(this, "the event", len(event)) {
+		return
+	}
+	this.future, this.cancel = d.storeActivity(EmitActivity, EmitRequest{
 		Project: d.in.Project, RunID: d.in.RunID, Event: event, Sensitive: d.lookout.In(event),
 	})
-	d.pending = append(d.pending, &effect{kind: emitEffect, id: e.ID, future: future, cancel: cancel})
+	d.pending = append(d.pending, this)
 }
 
 func (d *driver) storeActivity(name string, request any) (workflow.Future, workflow.CancelFunc) {

@@ -24,6 +24,7 @@ type Workflow struct {
 	ctx    context.Context //nolint:containedctx // the worker's lifetime; a workflow's own context is none of the standard ones
 	docs   Documents
 	sink   Sink
+	turns  Turns
 	limits Limits
 
 	policies policies
@@ -31,8 +32,20 @@ type Workflow struct {
 
 // New makes the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
 func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflow {
-	return &Workflow{ctx: ctx, docs: docs, sink: sink, limits: limits, policies: policies{known: map[string]*redact.Policy{}}}
+	return &Workflow{ctx: ctx, docs: docs, sink: sink, turns: unlimited{}, limits: limits, policies: policies{known: map[string]*redact.Policy{}}}
 }
+
+// Share has runs compute in turns only, instead of whenever they can. It is called before the workflow is registered.
+func (w *Workflow) Share(turns Turns) *Workflow {
+	w.turns = turns
+	return w
+}
+
+// unlimited gives a turn to everyone.
+type unlimited struct{}
+
+func (unlimited) Acquire(string, time.Duration) bool { return true }
+func (unlimited) Release(string)                     {}
 
 // Barrier is the implementation of BarrierActivity.
 func Barrier(context.Context) error { return nil }
@@ -44,7 +57,7 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	info := workflow.GetInfo(ctx)
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driver{
-		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, limits: w.limits, lookout: w.lookout(in),
+		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), lookout: w.lookout(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 	}
@@ -72,7 +85,7 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
 	}
 	if in.Snapshot != nil {
-		machine, err := interp.Restore(doc, in.Snapshot, w.limits.Machine)
+		machine, err := interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine)
 		if err != nil {
 			panic(fmt.Sprintf("continue run %q: %v", in.RunID, err))
 		}
@@ -82,13 +95,13 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	start := interp.Start{
 		RunID: in.RunID, At: now, Source: "/projects/" + in.Project + "/workflows/" + in.Workflow + "/runs/" + in.RunID,
 		RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter),
-		Metered: in.StepQuota && in.Interpreter >= ControlsSince,
+		Metered: in.StepQuota && in.Interpreter >= ControlsSince, Interpreter: in.Interpreter,
 	}
 	var malformed error
 	if len(in.Input) > 0 {
 		start.Input, malformed = jq.DecodeJSON(in.Input)
 	}
-	machine := interp.New(doc, start, w.limits.Machine)
+	machine := interp.New(doc, start, w.limits.of(in).Machine)
 	if malformed != nil {
 		machine.Abort(dsl.Error{
 			Type: dsl.ErrorTypeValidation, Status: 400, Title: "Validation failed", Instance: "/input",

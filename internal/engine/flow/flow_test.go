@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -78,7 +80,10 @@ type bench struct {
 
 	mu       sync.Mutex
 	requests []flow.HTTPRequest
+	attaches []flow.AttachRequest
+	attached func(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error)
 	barriers int
+	turns    turns
 	listens  []flow.ListenRequest
 	left     []string
 	emits    []flow.EmitRequest
@@ -91,6 +96,17 @@ type bench struct {
 	began  func()
 	origin func(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error)
 }
+
+// turns counts those that are held. The environment runs one workflow goroutine at a time.
+type turns struct{ held, given atomic.Int64 }
+
+func (s *turns) Acquire(string, time.Duration) bool {
+	s.held.Add(1)
+	s.given.Add(1)
+	return true
+}
+
+func (s *turns) Release(string) { s.held.Add(-1) }
 
 type quiet struct{ log.Logger }
 
@@ -123,9 +139,10 @@ func (b *bench) start() {
 	// The race detector on a busy machine is slower than a worker's limit of a second allows for.
 	b.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits)
+	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits).Share(&b.turns)
 	b.env.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: workflowName})
 	b.env.RegisterActivityWithOptions(b.call, activity.RegisterOptions{Name: flow.HTTPActivity})
+	b.env.RegisterActivityWithOptions(b.attach, activity.RegisterOptions{Name: flow.AttachActivity})
 	b.env.RegisterActivityWithOptions(b.barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	b.env.RegisterActivityWithOptions(b.listen, activity.RegisterOptions{Name: flow.ListenActivity})
 	b.env.RegisterActivityWithOptions(b.unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
@@ -184,9 +201,17 @@ func (b *bench) call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse
 	return b.origin(ctx, r)
 }
 
+func (b *bench) attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error) {
+	b.mu.Lock()
+	b.attaches = append(b.attaches, r)
+	b.mu.Unlock()
+	return b.attached(ctx, r)
+}
+
 func (b *bench) barrier(ctx context.Context) error {
 	b.mu.Lock()
 	b.barriers++
+	assert.Zero(b.t, b.turns.held.Load(), "a run that waits for its barrier holds no turn")
 	b.mu.Unlock()
 	return flow.Barrier(ctx)
 }
@@ -289,34 +314,17 @@ do:
 	require.Empty(t, get.IdempotencyKey)
 	require.Equal(t, "http://x/7", get.URL)
 	require.Equal(t, map[string]string{"A": "b"}, get.Headers)
-	require.Equal(t, b.limits.LocalTimeout, get.Timeout)
-	require.Equal(t, b.limits.LocalResult, get.MaxResponseBytes)
+	require.Equal(t, b.limits.LocalTimeout, get.Patience)
+	require.Equal(t, b.limits.CallTimeout, get.Timeout)
+	require.Equal(t, b.limits.LocalResult, get.Inline)
+	require.Equal(t, b.limits.CallResult, get.MaxResponseBytes)
+	require.True(t, get.ReportAttempts)
 	require.Equal(t, flow.OutputContent, get.Output)
 	require.False(t, post.Local)
 	require.NotEmpty(t, post.IdempotencyKey)
 	require.JSONEq(t, `{"got": "http://x/7"}`, string(post.Body))
 	require.Equal(t, 92*time.Second, post.Timeout, "the timeout of the task comes first")
 	require.Equal(t, flow.OutputResponse, post.Output)
-}
-
-func TestSlowOrLargeSafeCallsBecomeActivities(t *testing.T) {
-	t.Parallel()
-	for _, category := range []flow.Category{flow.CategoryTransport, flow.CategoryTooLarge} {
-		t.Run(string(category), func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
-			b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
-				if r.Local {
-					return flow.HTTPResponse{}, refuse(504, category)
-				}
-				return answer("slow")
-			}
-			b.completes(`"slow"`)
-			require.Len(t, b.requests, 2)
-			require.Equal(t, b.limits.CallTimeout, b.requests[1].Timeout)
-			require.Len(t, b.ledger.steps[1].Attempts, 1)
-		})
-	}
 }
 
 func TestNothingWaitsForALocalActivity(t *testing.T) {
@@ -376,6 +384,13 @@ func TestLostWorkerIsRetriedThenSurfaces(t *testing.T) {
 	require.Equal(t, dsl.ErrorTypeCommunication, problem.Type)
 	require.Equal(t, 504, problem.Status)
 	require.Len(t, b.requests, int(b.limits.CallTries))
+	attempts := b.ledger.steps[1].Attempts
+	require.Len(t, attempts, len(b.requests))
+	for i, a := range attempts {
+		require.Equal(t, []any{i + 1, interp.OutcomeUnknown}, []any{a.Number, a.Outcome})
+		require.NotNil(t, a.EndedAt)
+	}
+	require.Equal(t, problem, attempts[2].Error)
 	require.Equal(t, b.requests[0].IdempotencyKey, b.requests[2].IdempotencyKey)
 }
 
@@ -468,6 +483,20 @@ do: [{l: {for: {each: x, in: '[range(60)]'}, do: [{g: {call: http, with: {method
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(text) }
 	b.completes(`"` + text + `"`)
 	require.Equal(t, 2, b.barriers, "after 1 MiB and 2 MiB of results")
+}
+
+func TestRecordsEndAWorkflowTask(t *testing.T) {
+	t.Parallel()
+	const loop = `
+do: [{l: {for: {in: '[range(2000)]'}, do: [{s: {set: {text: '${ "a" * 8000 }'}}}]}}]`
+	b := newBench(t, loop, ``)
+	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
+	require.Equal(t, 4, b.barriers, "after each 500 steps of 16 kB: records are taken by 250")
+
+	b = newBench(t, loop, ``)
+	b.input.Interpreter = interp.BoundedSince - 1
+	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
+	require.Zero(t, b.barriers, "a run keeps the limits that it began with")
 }
 
 func TestLongLoopsContinueAsNew(t *testing.T) {

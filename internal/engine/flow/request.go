@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -12,11 +13,25 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 )
 
 // deadlineGrace is how much longer a call may take than its task: the task's own timer has to be first, so that the
 // failure is the timeout that the document asked for. Whatever ends the task cancels the call.
 const deadlineGrace = 2 * time.Second
+
+const (
+	// callGrace is how much longer the activity of a call may take than its request in runs older than interp.BoundedSince, keepGrace
+	// in others: there the activity waits with an answer until the database can keep it. That its worker is lost is noticed by heartbeats.
+	callGrace = 5 * time.Second
+	keepGrace = 10 * time.Minute
+	// localGrace is how much longer a local activity may take than its patience: only a process without a processor needs it.
+	localGrace = 5 * time.Second
+	// localQueue is how long a call waits for room in its worker to be a local activity before it becomes an activity.
+	localQueue = 10 * time.Second
+	// minInline is the least room for a result, in bytes, with which a call is made as a local activity.
+	minInline = 4 << 10
+)
 
 // request makes the wire form of a call.
 func (d *driver) request(c interp.Call) HTTPRequest {
@@ -24,6 +39,7 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 		Method: c.HTTP.Method, URL: c.HTTP.URL, Headers: c.HTTP.Headers, Query: c.HTTP.Query,
 		Output: string(c.HTTP.Output), Redirect: c.HTTP.Redirect,
 		Timeout: d.limits.CallTimeout, MaxResponseBytes: d.limits.CallResult,
+		ReportAttempts: d.limits.HandOver, Once: c.Once,
 	}
 	if r.Output == "" {
 		r.Output = OutputContent
@@ -73,39 +89,66 @@ func safe(method string) bool {
 	return method == "GET" || method == "HEAD" || method == "OPTIONS"
 }
 
-// dispatch starts a call, as a local activity or as an activity.
-func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, local bool) {
-	ctx, cancel := workflow.WithCancel(d.detached)
-	e := &effect{kind: callEffect, id: id, cancel: cancel, call: &r}
-	if r.Local = local; r.Local {
-		wire := r
-		// The request's own timeout is the first to pass: then the failure tells what happened.
-		wire.Timeout = min(r.Timeout, d.limits.LocalTimeout)
-		wire.MaxResponseBytes = min(r.MaxResponseBytes, d.limits.LocalResult)
-		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-			ScheduleToCloseTimeout: wire.Timeout + time.Second,
-			RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
-		})
-		e.future = workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)
-		d.localCalls++
-		d.events += eventsPerLocal
+// dispatch starts a call: as a local activity where inline is not 0, else as an activity.
+func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, inline int64) {
+	e := &effect{kind: callEffect, id: id, call: &r, inline: inline}
+	if r.Local = inline > 0; r.Local {
+		d.startLocalCall(e)
 	} else {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			StartToCloseTimeout: r.Timeout + 5*time.Second,
-			HeartbeatTimeout:    d.limits.Heartbeat,
-			// Answers and transport errors are not retried (CallError); what is, is a call whose worker was lost.
-			RetryPolicy: &temporal.RetryPolicy{
-				InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
-				MaximumAttempts: d.limits.CallTries,
-			},
-		})
-		name := HTTPActivity
-		if r.UsesCredentials() {
-			name = CredentialsActivity
-		}
-		e.future = workflow.ExecuteActivity(ctx, name, r)
-		d.events += eventsPerActivity
+		d.startCall(e)
 	}
+}
+
+// startLocalCall starts a call as a local activity.
+func (d *driver) startLocalCall(e *effect) {
+	wire := *e.call
+	options := workflow.LocalActivityOptions{RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}}
+	if d.limits.HandOver {
+		wire.Patience, wire.Inline = d.limits.LocalTimeout, e.inline
+		options.StartToCloseTimeout = wire.Patience + localGrace
+		// It counts the time in which the worker has no room for the activity, too. Nothing is sent before there is some.
+		options.ScheduleToCloseTimeout = options.StartToCloseTimeout + localQueue
+	} else {
+		// The request's own timeout is the first to pass: then the failure tells what happened.
+		wire.Timeout = min(wire.Timeout, d.limits.LocalTimeout)
+		wire.MaxResponseBytes = min(wire.MaxResponseBytes, e.inline)
+		options.ScheduleToCloseTimeout = wire.Timeout + time.Second
+	}
+	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.detached, options))
+	d.localCalls++
+	d.events += eventsPerLocal
+	d.startRequest(e, d.decoded(workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)), cancel)
+}
+
+// startCall starts a call as an activity. Answers and transport errors are not retried (CallError); what is, is a call whose worker
+// was lost: by Temporal in runs older than interp.BoundedSince, else by handleResponse, which records it.
+func (d *driver) startCall(e *effect) {
+	grace := callGrace
+	retries := temporal.RetryPolicy{
+		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		MaximumAttempts: d.limits.CallTries,
+	}
+	if d.limits.HandOver {
+		retries, grace = temporal.RetryPolicy{MaximumAttempts: 1}, keepGrace
+	}
+	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{
+		StartToCloseTimeout: e.call.Timeout + grace,
+		HeartbeatTimeout:    d.limits.Heartbeat,
+		RetryPolicy:         &retries,
+	}))
+	name := HTTPActivity
+	if e.call.UsesCredentials() {
+		name = CredentialsActivity
+	}
+	d.events += eventsPerActivity
+	d.startRequest(e, workflow.ExecuteActivity(ctx, name, *e.call), cancel)
+}
+
+// startRequest notes that a request of a call is about to be sent.
+func (d *driver) startRequest(e *effect, future workflow.Future, cancel workflow.CancelFunc) {
+	e.future, e.cancel = future, cancel
+	e.tries++
+	e.sentAt = workflow.Now(d.ctx)
 	d.pending = append(d.pending, e)
 }
 
@@ -132,6 +175,26 @@ func (d *driver) roomForLocal() bool {
 	return locals < d.limits.LocalWidth
 }
 
+// inline returns how many bytes the result of a safe call may add to the workflow task as that of a local activity, when so many
+// calls are about to start; 0: it has to be an activity.
+func (d *driver) inline(calls int) int64 {
+	if !d.roomForLocal() {
+		return 0
+	}
+	if !d.limits.HandOver {
+		return d.limits.LocalResult
+	}
+	room := d.limits.LocalRoom - int64(d.localBytes)
+	for _, e := range d.pending {
+		room -= e.inline
+	}
+	share := min(d.limits.LocalResult, room/int64(calls))
+	if share < minInline {
+		return 0
+	}
+	return share
+}
+
 // again tells whether a call that failed as a local activity is to be made as an activity: it took too long or its
 // answer was too large for one.
 func again(err error) bool {
@@ -143,6 +206,15 @@ func again(err error) bool {
 	return timeout
 }
 
+// lost returns whether a failure says nothing about the request: its result was lost.
+func lost(err error) bool {
+	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout {
+		return true
+	}
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && app.Type() == InterruptedError
+}
+
 // resultOf tells the machine how a call went.
 func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 	if err != nil {
@@ -150,10 +222,10 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 	}
 	content, err := decode(response.Content)
 	if err != nil {
-		return interp.Result{Error: communication(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err))}
+		return interp.Result{Error: communication(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err)), Attempts: response.Attempts}
 	}
 	if r.Output != OutputResponse {
-		return interp.Result{Value: content}
+		return interp.Result{Value: content, Attempts: response.Attempts}
 	}
 	sent := response.Request
 	if sent == nil {
@@ -164,15 +236,24 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 		"statusCode": response.StatusCode,
 		"headers":    object(response.Headers),
 		"content":    content,
-	}}
+	}, Attempts: response.Attempts}
 }
 
 func failedCall(r *HTTPRequest, err error) interp.Result {
 	if failure, ok := failureOf(err); ok {
 		problem := failure.Error
-		return interp.Result{Error: &problem, Unanswered: failure.Category == CategoryTransport}
+		return interp.Result{Error: &problem, Unanswered: failure.Category == CategoryTransport, Attempts: failure.Attempts}
 	}
-	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout {
+	if lost(err) && r.Once {
+		detail := fmt.Sprintf("%s %s: the result was lost with the worker that made the call, or could not be kept, so it is unknown whether the receiver acted; "+
+			"%s: %s forbids to send it again", r.Method, r.URL, dsl.RepeatKey, dsl.RepeatNever)
+		return interp.Result{Error: communication(504, "Outcome unknown", detail), Unanswered: true}
+	}
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.Type() == InterruptedError && strings.Contains(app.Message(), contract.PayloadsUnkept) {
+		detail := fmt.Sprintf("%s %s: the answer could not be kept, as the database was away", r.Method, r.URL)
+		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
+	}
+	if lost(err) {
 		detail := fmt.Sprintf("%s %s: the workers that made the call were lost or did not answer in time", r.Method, r.URL)
 		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
 	}

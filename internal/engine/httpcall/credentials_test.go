@@ -220,6 +220,15 @@ func TestSecretsThatCannotBeHad(t *testing.T) {
 			require.Contains(t, f.Error.Detail, tc.says)
 			require.NotContains(t, f.Error.Detail, token)
 			require.NotContains(t, f.Error.Detail, "p4ssw0rd")
+
+			r.ReportAttempts = true
+			_, err = keeper(t).Call(t.Context(), r)
+			kind, status := dsl.ErrorTypeConfiguration, tc.status
+			if tc.title == "Secret not found" {
+				kind, status = dsl.ErrorTypeAuthorization, 403
+			}
+			f = failureOf(t, err)
+			require.Equal(t, []any{kind, status, tc.title}, []any{f.Error.Type, f.Error.Status, f.Error.Title})
 		})
 	}
 }

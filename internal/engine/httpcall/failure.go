@@ -133,14 +133,14 @@ type failed struct {
 func (f *failed) Error() string { return f.problem.Error() }
 
 // outward is how an error leaves: without secrets, and only then shortened, as half a secret would not be found.
-func outward(err error, s *scrub.Scrubber) error {
+func outward(err error, s *scrub.Scrubber, sent []flow.Attempt) error {
 	f, ok := errors.AsType[*failed](err)
 	if !ok {
 		return err
 	}
 	p := f.problem
 	p.Title, p.Detail = clip(s.Text(p.Title), maxTitle), clip(s.Text(p.Detail), maxDetail)
-	return flow.CallError(f.category, p, nil)
+	return flow.CallError(f.category, p, nil, sent...)
 }
 
 // unresolved is the failure of a request whose secrets or credentials cannot be had. Nothing was sent.
@@ -148,15 +148,17 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
 	}
-	status, title := http.StatusBadRequest, "Secret not usable"
+	kind, status, title := dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Secret not usable"
 	var provider *providerError
 	switch {
-	case errors.Is(err, secret.ErrMissing):
+	case errors.Is(err, secret.ErrMissing) && r.ReportAttempts:
+		kind, status, title = dsl.ErrorTypeAuthorization, http.StatusForbidden, "Secret not found"
+	case errors.Is(err, secret.ErrMissing): // runs of older interpreters, which report no attempts, keep the error that they began with
 		title = "Secret not found"
 	case errors.As(err, &provider):
 		status, title = http.StatusServiceUnavailable, "Secret not available"
 	}
-	return failure(flow.CategoryRefused, dsl.ErrorTypeConfiguration, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
+	return failure(flow.CategoryRefused, kind, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
 }
 
 // unauthenticated is the failure of a request for which its authority gave no credentials.

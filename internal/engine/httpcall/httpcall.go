@@ -47,15 +47,19 @@ package httpcall
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
@@ -83,15 +87,26 @@ type Options struct {
 	UserAgent string
 	// Secrets gives the secrets that calls use; nil: there are none.
 	Secrets secret.Provider
+	// Repeated returns whether the workflow task that an execution has now was given out before, so that its calls may have been
+	// sent; nil: never.
+	Repeated func(runID string) bool
+	// Writable returns an error while the database that keeps large answers is away; nil: it never is. Calls wait with a large answer
+	// until it is there, as an answer that cannot be kept is lost.
+	Writable func(ctx context.Context) error
 }
 
 // Caller performs HTTP calls. It is safe for concurrent use.
 type Caller struct {
 	client    *http.Client
 	transport *http.Transport
+	// once sends each request over a connection of its own: on one that it reuses the transport may send a request twice.
+	once      *http.Client
 	userAgent string
 	secrets   secret.Provider
 	tokens    *authn.Tokens
+	exchanges *exchanges
+	repeated  func(runID string) bool
+	storage   storage
 }
 
 // New makes a caller. It starts nothing until its first call.
@@ -107,11 +122,20 @@ func New(o Options) *Caller {
 		IdleConnTimeout:        idleConnTimeout,
 		MaxResponseHeaderBytes: maxResponseHeaderBytes,
 	}
+	fresh := transport.Clone()
+	fresh.DisableKeepAlives = true
 	c := &Caller{
 		client:    &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 		transport: transport,
+		once:      &http.Client{Transport: fresh, CheckRedirect: checkRedirect},
 		userAgent: o.UserAgent,
 		secrets:   o.Secrets,
+		exchanges: newExchanges(contract.CallQueue(rand.Text())),
+		repeated:  o.Repeated,
+		storage:   storage{writable: o.Writable},
+	}
+	if c.repeated == nil {
+		c.repeated = func(string) bool { return false }
 	}
 	if c.secrets == nil {
 		c.secrets = none{}
@@ -131,32 +155,51 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 	if r.MaxResponseBytes <= 0 {
 		r.MaxResponseBytes = defaultMaxResponseBytes
 	}
+	if r.Local && r.Patience > 0 {
+		return c.callLocally(ctx, r)
+	}
 	if !r.Local {
 		stop := heartbeat(ctx)
 		defer stop()
 	}
+	res, err := c.perform(ctx, r)
+	if !r.ReportAttempts {
+		return res, err
+	}
+	return c.storage.await(ctx, res, err)
+}
+
+// perform makes the call and ends with it.
+func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTimeLimit)
 	defer cancel()
 
+	sent := &attempts{}
 	sealed, err := c.resolve(bounded, r)
 	if err != nil {
-		return flow.HTTPResponse{}, outward(unresolved(ctx, r, err), nil)
+		return flow.HTTPResponse{}, outward(unresolved(ctx, r, err), nil, sent.all(r))
 	}
-	res, body, err := c.exchange(ctx, bounded, r, sealed) //nolint:bodyclose // it was read and closed
+	res, body, err := c.exchange(ctx, bounded, r, sealed, sent) //nolint:bodyclose // it was read and closed
 	scrubber := scrub.New(sealed.credentials()...)
-	if err != nil {
-		return flow.HTTPResponse{}, outward(err, scrubber)
-	}
-	if !acceptable(res.StatusCode, r.Redirect) {
-		return flow.HTTPResponse{}, outward(answered(r, res, scrubber.Bytes(body)), scrubber)
+	switch {
+	case err != nil && r.ReportAttempts && errors.Is(ctx.Err(), context.Canceled):
+		return flow.HTTPResponse{}, flow.Interrupted(err.Error())
+	case err != nil:
+		return flow.HTTPResponse{}, outward(err, scrubber, sent.all(r))
+	case !acceptable(res.StatusCode, r.Redirect):
+		return flow.HTTPResponse{}, outward(answered(r, res, scrubber.Bytes(body)), scrubber, sent.all(r))
 	}
 	out, err := respond(r, res, body, scrubber)
-	return out, outward(err, scrubber)
+	out.Attempts = sent.all(r)
+	return out, outward(err, scrubber, out.Attempts)
 }
 
 // exchange sends the request, twice where the first answer is a challenge, and reads the answer.
-func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *sealed) (*http.Response, []byte, error) {
-	travel := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0})
+func (c *Caller) exchange(
+	ctx, bounded context.Context, r flow.HTTPRequest, s *sealed, sent *attempts,
+) (*http.Response, []byte, error) {
+	travel := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0, sent: sent})
+	travel = httptrace.WithClientTrace(travel, sent.trace())
 	req, err := c.build(travel, s.HTTPRequest)
 	if err != nil {
 		return nil, nil, invalidRequest(r, err)
@@ -166,7 +209,7 @@ func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *s
 			return nil, nil, unauthenticated(ctx, bounded, r, err)
 		}
 	}
-	res, body, err := c.send(req, r.MaxResponseBytes)
+	res, body, err := c.send(req, r, sent)
 	if err != nil {
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}
@@ -181,20 +224,30 @@ func (c *Caller) exchange(ctx, bounded context.Context, r flow.HTTPRequest, s *s
 		return nil, nil, invalidRequest(r, err)
 	}
 	req.Header.Set("Authorization", header)
-	if res, body, err = c.send(req, r.MaxResponseBytes); err != nil {
+	if res, body, err = c.send(req, r, sent); err != nil {
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}
 	return res, body, nil
 }
 
-// send sends a request and reads the answer up to limit bytes.
-func (c *Caller) send(req *http.Request, limit int64) (*http.Response, []byte, error) {
-	res, err := c.client.Do(req)
+// send sends a request and reads the answer up to its limit.
+func (c *Caller) send(req *http.Request, r flow.HTTPRequest, sent *attempts) (*http.Response, []byte, error) {
+	client := c.client
+	if r.Once {
+		client = c.once
+	}
+	res, err := client.Do(req)
 	if err != nil {
+		sent.end(0)
 		return nil, nil, err
 	}
 	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
-	body, err := readBody(res.Body, limit)
+	body, err := readBody(res.Body, r.MaxResponseBytes)
+	if err != nil && !errors.Is(err, errTooLarge) {
+		sent.end(0)
+	} else {
+		sent.end(res.StatusCode)
+	}
 	return res, body, err
 }
 
@@ -244,6 +297,7 @@ type redirectsKey struct{}
 type redirects struct {
 	follow bool
 	secret bool // secrets are in the request
+	sent   *attempts
 }
 
 func withRedirects(ctx context.Context, r redirects) context.Context {
@@ -272,6 +326,7 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		}
 		keepForeign(next.Header)
 	}
+	policy.sent.follow()
 	return nil
 }
 

@@ -369,7 +369,7 @@ func TestSizeLimit(t *testing.T) {
 	})
 	escaped := origin(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
-		_, _ = w.Write(make([]byte, 1<<20)) // six bytes each as JSON
+		_, _ = w.Write(make([]byte, 3<<20)) // six bytes each as JSON
 	})
 	exact := origin(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -381,7 +381,7 @@ func TestSizeLimit(t *testing.T) {
 		fits      bool
 	}{
 		{"counted after decompression", compressed, 1 << 20, false},
-		{"counted as JSON too", escaped, 1 << 20, false},
+		{"counted as JSON too", escaped, 3 << 20, false},
 		{"at the limit", exact, 1000, true},
 		{"one over", exact, 999, false},
 	} {

@@ -13,14 +13,14 @@ import (
 
 	"golang.org/x/text/encoding/htmlindex"
 
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
 )
 
-// maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body was, and Temporal
-// refuses a payload of 2 MiB.
-const maxContentBytes = 2<<20 - 256<<10
+// maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body was.
+const maxContentBytes = interp.MaxValueBytes
 
 // errTooLarge is an answer over its limit.
 var errTooLarge = errors.New("answer over the size limit")

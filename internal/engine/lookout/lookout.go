@@ -31,10 +31,19 @@ type Lookout struct {
 
 // large is a value that is too large for a record, and what was found about it: a loop has the same one in each of its steps.
 type large struct {
-	at    redact.Place
-	of    any
-	known int             // how many texts there were when it was looked at
-	shown json.RawMessage // nil where nothing in it is to be hidden
+	at      redact.Place
+	of      any
+	encoded json.RawMessage // its JSON, while the records that hold it are searched; nil while nothing required it
+	known   int             // how many texts there were when it was looked at
+	shown   json.RawMessage // nil where nothing in it is to be hidden
+}
+
+// json encodes the value, once for each call of Look. What JSON cannot hold is nil.
+func (v *large) json() json.RawMessage {
+	if v.encoded == nil {
+		v.encoded, _ = jq.EncodeJSON(v.of) // of a value that does not encode, no record holds more than the error
+	}
+	return v.encoded
 }
 
 // maxLarge is how many large values are remembered: those of the steps of a loop's body. They are large.
@@ -79,6 +88,9 @@ func (l *Lookout) Look(run *interp.RunRecord, steps []interp.StepRecord) {
 	for _, show := range cut {
 		show()
 	}
+	for _, v := range l.large {
+		v.encoded = nil // the value itself is kept, not a second form of it
+	}
 }
 
 // remember learns from a value that is too large for a record; nil for none.
@@ -91,13 +103,11 @@ func (l *Lookout) remember(at redact.Place, v any) *large {
 			return known
 		}
 	}
-	encoded, err := jq.EncodeJSON(v)
-	if err != nil {
-		return nil // no record holds more of it than the error
-	}
 	this := &large{at: at, of: v, known: -1}
-	_, found := l.policy.Value(at, encoded, nil)
-	l.Learn(found...)
+	if l.policy.MayHide(at, v, nil) {
+		_, found := l.policy.Value(at, this.json(), nil)
+		l.Learn(found...)
+	}
 	l.large = append(l.large, this)
 	if len(l.large) > maxLarge {
 		l.large = slices.Delete(l.large, 0, 1)
@@ -131,10 +141,10 @@ func (l *Lookout) show(v *large) json.RawMessage {
 		return v.shown
 	}
 	v.known, v.shown = len(l.texts), nil
-	encoded, err := jq.EncodeJSON(v.of)
-	if err != nil {
+	if !l.policy.MayHide(v.at, v.of, &l.taint) {
 		return nil
 	}
+	encoded := v.json()
 	shown, _ := l.policy.Value(v.at, encoded, &l.taint)
 	if bytes.Equal(shown, encoded) {
 		return nil

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"go.temporal.io/sdk/converter"
@@ -15,13 +16,22 @@ import (
 // EndpointPath is where [Endpoint] is served.
 const EndpointPath = "POST /codec/{namespace}/decode"
 
-// maxBody bounds a request: a page of a history, whose payloads are at most 2 MiB each.
+// maxBody bounds a request: the payloads of a page of a history, as they are there. Those that are kept elsewhere are references.
 const maxBody = 32 << 20
 
 // Endpoint opens payloads for Temporal's UI and command line, as their remote codec: for administrators, and only after note has
 // kept who did it. Nothing is sealed there.
-func Endpoint(ring *seal.Ring, note func(ctx context.Context, namespace string) error) http.Handler {
-	decode := converter.NewPayloadCodecHTTPHandler(NewCodec(ring))
+//
+// Values to which a history refers are read from external.
+func Endpoint(
+	ring *seal.Ring, external converter.ExternalStorage, note func(ctx context.Context, namespace string) error,
+) (http.Handler, error) {
+	decode, err := converter.NewPayloadHTTPHandler(converter.PayloadHTTPHandlerOptions{
+		PreStorageCodecs: []converter.PayloadCodec{NewCodec(ring)}, ExternalStorage: external,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the codec endpoint: %w", err)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := auth.Require(r.Context(), auth.Everywhere, auth.Admin); err != nil {
 			text := err.Error()
@@ -38,5 +48,5 @@ func Endpoint(ring *seal.Ring, note func(ctx context.Context, namespace string) 
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		decode.ServeHTTP(w, r)
-	})
+	}), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -21,17 +22,19 @@ import (
 func TestEndpointOpensForAdministratorsAndIsNoted(t *testing.T) {
 	t.Parallel()
 	ring := seal.Random("k1")
-	sealed, err := payload.Converter(ring).ToPayloads(planted)
+	sealed, err := payload.For(ring, "some-run").ToPayloads(planted)
 	require.NoError(t, err)
 	body, err := protojson.Marshal(sealed)
 	require.NoError(t, err)
 	var noted []string
 	var failing error
 	mux := http.NewServeMux()
-	mux.Handle(payload.EndpointPath, payload.Endpoint(ring, func(_ context.Context, namespace string) error {
+	handler, err := payload.Endpoint(ring, converter.ExternalStorage{}, func(_ context.Context, namespace string) error {
 		noted = append(noted, namespace)
 		return failing
-	}))
+	})
+	require.NoError(t, err)
+	mux.Handle(payload.EndpointPath, handler)
 	ask := func(role auth.Role, path string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{auth.Everywhere: role}}),
 			http.MethodPost, path, bytes.NewReader(body))

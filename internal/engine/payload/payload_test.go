@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -117,4 +118,106 @@ func TestAWorkflowGivesBackWhatItCannotOpen(t *testing.T) {
 	require.NoError(t, err)
 	aware, _ := payload.Converter(same).(workflow.ContextAware)
 	require.Error(t, aware.WithWorkflowContext(nil).FromPayloads(sealed, &read))
+}
+
+// of is the context that the SDK gives for the payloads of a workflow.
+func of(workflowID string) converter.SerializationContext {
+	return converter.WorkflowSerializationContext{Namespace: "any", WorkflowID: workflowID}
+}
+
+func TestPayloadsAreBoundToTheirWorkflow(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	first := payload.For(ring, "r1")
+	sealed, err := first.ToPayload(planted)
+	require.NoError(t, err)
+	require.Equal(t, "r1", string(sealed.GetMetadata()["signalbox-workflow"]))
+	var read string
+	for name, c := range map[string]converter.DataConverter{
+		"the same workflow": first, "without a context": payload.Converter(ring),
+		"an activity": converter.WithDataConverterSerializationContext(payload.Converter(ring), converter.ActivitySerializationContext{WorkflowID: "r1", ActivityType: "call"}),
+	} {
+		read = ""
+		require.NoError(t, c.FromPayload(sealed, &read), name)
+		require.Equal(t, planted, read, name)
+	}
+	err = payload.For(ring, "r2").FromPayload(sealed, &read)
+	require.ErrorContains(t, err, `opening a payload: it was sealed for workflow "r1", and stands in the history of workflow "r2"`)
+	require.True(t, payload.Unreadable(err))
+	for name, claim := range map[string][]byte{"renamed": []byte("r2"), "unbound": nil} {
+		copied, _ := proto.Clone(sealed).(*commonpb.Payload)
+		if copied.Metadata["signalbox-workflow"] = claim; claim == nil {
+			delete(copied.GetMetadata(), "signalbox-workflow")
+		}
+		require.ErrorIs(t, payload.For(ring, "r2").FromPayload(copied, &read), seal.ErrForged, name)
+	}
+
+	before, err := payload.Converter(ring).ToPayload("of before")
+	require.NoError(t, err)
+	require.NoError(t, payload.For(ring, "r2").FromPayload(before, &read), "payloads of earlier releases are bound to none")
+}
+
+func TestPayloadsOfSchedulesOpenInTheWorkflowsThatTheyStart(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	sealed, err := payload.For(ring, "signalbox-schedule/p/w").ToPayload(planted)
+	require.NoError(t, err)
+	var read string
+	require.NoError(t, payload.For(ring, "signalbox-schedule/p/w-2026-11-22T10:00:00Z").FromPayload(sealed, &read))
+	require.Error(t, payload.For(ring, "signalbox-schedule/p/w-x").FromPayload(sealed, &read))
+	require.Error(t, payload.For(ring, "signalbox-schedule/p/x-2026-11-22T10:00:00Z").FromPayload(sealed, &read))
+}
+
+func TestAWorkflowGivesBackPayloadsOfOthers(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	sealed, err := payload.For(ring, "r1").ToPayloads(planted)
+	require.NoError(t, err)
+	var read string
+	aware, ok := payload.Converter(ring).(workflow.ContextAware)
+	require.True(t, ok)
+	inWorkflow := converter.WithDataConverterSerializationContext(aware.WithWorkflowContext(nil), of("r2"))
+	require.Panics(t, func() { _ = inWorkflow.FromPayloads(sealed, &read) })
+	other, ok := payload.For(ring, "r2").(workflow.ContextAware)
+	require.True(t, ok)
+	require.Panics(t, func() { _ = other.WithWorkflowContext(nil).FromPayloads(sealed, &read) })
+	require.Error(t, other.WithContext(t.Context()).FromPayloads(sealed, &read))
+}
+
+func TestFailuresAreBoundToTheirWorkflow(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1")
+	bound := func(id string) converter.FailureConverter {
+		return converter.WithFailureConverterSerializationContext(payload.FailureConverter(ring), of(id))
+	}
+	failure := bound("r1").ErrorToFailure(temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type", temporal.ApplicationErrorOptions{Details: []any{planted}}))
+	require.NotContains(t, text(t, failure), planted)
+	kept := func() *failurepb.Failure { // the SDK decodes in place
+		copied, _ := proto.Clone(failure).(*failurepb.Failure)
+		return copied
+	}
+	require.ErrorContains(t, bound("r1").FailureToError(kept()), planted)
+	require.ErrorContains(t, payload.FailureConverter(ring).FailureToError(kept()), planted)
+	err := bound("r2").FailureToError(kept())
+	require.NotContains(t, err.Error(), planted)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	var detail string
+	require.ErrorContains(t, app.Details(&detail), `it was sealed for workflow "r1"`)
+}
+
+func TestPayloadsThatMustBeSealed(t *testing.T) {
+	t.Parallel()
+	ring := seal.Random("k1").Strict()
+	plain, err := converter.GetDefaultDataConverter().ToPayload("a text")
+	require.NoError(t, err)
+	var read string
+	err = payload.For(ring, "r1").FromPayload(plain, &read)
+	require.ErrorContains(t, err, "opening a payload: it is not sealed, and encryption.require_sealed refuses that")
+	require.True(t, payload.Unreadable(err))
+	sealed, err := payload.For(ring, "r1").ToPayload("a text")
+	require.NoError(t, err)
+	require.NoError(t, payload.For(ring, "r1").FromPayload(sealed, &read))
+	timedOut := payload.FailureConverter(ring).FailureToError(&failurepb.Failure{Message: "activity timeout"})
+	require.ErrorContains(t, timedOut, "activity timeout", "what Temporal says itself is never sealed")
 }

@@ -1,9 +1,15 @@
 package projection
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -15,34 +21,250 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
-// collector is the sink of a rebuild.
-type collector struct{ update run.Update }
+const (
+	// partSteps and partBytes bound what a rebuild holds before it is written, beside the steps that are open.
+	partSteps = 1000
+	partBytes = 2 << 20
+	// chainMask has the bits of a position that are the number of the execution in its chain.
+	chainMask = ^int64(1<<32 - 1)
+)
 
-func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
-	c.update.Sensitive = sensitive
-	add(&c.update, position, r, steps)
+// Write takes a part of what a rebuild makes.
+type Write func(ctx context.Context, part run.Update) error
+
+// Rebuilding is the history of one execution that is to be interpreted again.
+type Rebuilding struct {
+	History   *historypb.History
+	Execution flow.Execution
+	// Name is the registered type of the workflow.
+	Name string
+	// Keys open the history, and External has the payloads that it only refers to.
+	Keys     *seal.Ring
+	External converter.ExternalStorage
+	Log      sdklog.Logger
+	// Workflow makes the workflow function over a sink.
+	Workflow func(flow.Sink) any
 }
 
-// Rebuild interprets the history of one execution of a run again and returns the records it made. newWorkflow makes
-// the workflow function over a sink; name is its registered type, and keys open the history.
-func Rebuild(
-	history *historypb.History, execution flow.Execution, name string, keys *seal.Ring, log sdklog.Logger, newWorkflow func(flow.Sink) any,
-) (run.Update, error) {
-	c := &collector{update: run.Update{RunID: execution.WorkflowID, ExecutionID: execution.RunID}}
+// Rebuild interprets the history of one execution of a run again and writes the records that it made, in parts of bounded size. It
+// returns the last state that the execution recorded, nil where it recorded none, and the position that it has come to.
+//
+// A part shows a position only when all that was recorded up to it is written with it or was before: a rebuild that is cut off
+// leaves a row that is still behind. The end of ctx ends the interpretation at the next turn of the workflow.
+func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64, error) {
+	c := &collector{ctx: ctx, write: write, update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
 	// The interpreter's fuel bounds what it computes; how long that takes is the machine's affair, not a deadlock.
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter: payload.Converter(keys), FailureConverter: payload.FailureConverter(keys), DisableDeadlockDetection: true,
+		DataConverter: payload.Converter(b.Keys), FailureConverter: payload.FailureConverter(b.Keys), ExternalStorage: b.External,
+		DisableDeadlockDetection: true,
+		Interceptors:             []interceptor.WorkerInterceptor{&stopper{collector: c}},
 	})
 	if err != nil {
-		return run.Update{}, fmt.Errorf("making a replayer: %w", err)
+		return nil, 0, fmt.Errorf("making a replayer: %w", err)
 	}
-	replayer.RegisterWorkflowWithOptions(newWorkflow(c), workflow.RegisterOptions{Name: name})
-	err = replayer.ReplayWorkflowHistoryWithOptions(log, history, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: execution.WorkflowID, RunID: execution.RunID},
+	accepted := trim(b.History)
+	replayer.RegisterWorkflowWithOptions(b.Workflow(c), workflow.RegisterOptions{Name: b.Name})
+	err = replayer.ReplayWorkflowHistoryWithOptions(&untilStopped{b.Log, c}, b.History, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: b.Execution.WorkflowID, RunID: b.Execution.RunID},
 	})
-	if err != nil {
-		return run.Update{}, fmt.Errorf("interpreting the history of run %q (execution %q) again: %w", execution.WorkflowID, execution.RunID, err)
+	switch {
+	case c.failed != nil:
+		return nil, 0, c.failed
+	case ctx.Err() != nil:
+		return nil, 0, context.Cause(ctx)
+	case err != nil:
+		return nil, 0, &ReplayError{Execution: b.Execution, Err: err}
 	}
+	if err := c.finish(accepted); err != nil {
+		return nil, 0, err
+	}
+	return c.last, c.update.Position, nil
+}
+
+// ReplayError says that a history cannot be interpreted again: its document or its key is gone, the interpreter is newer, or it
+// replays to other commands. Another attempt fails in the same way until something is deployed.
+type ReplayError struct {
+	Execution flow.Execution
+	Err       error
+}
+
+// Error implements error.
+func (e *ReplayError) Error() string {
+	return fmt.Sprintf("interpreting the history of run %q (execution %q) again: %v", e.Execution.WorkflowID, e.Execution.RunID, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ReplayError) Unwrap() error { return e.Err }
+
+// trim removes a workflow task that was started and not accepted from the end of a history: replayed, it would record what
+// Temporal has not taken. It returns how long the history was at the start of the last task that was accepted.
+func trim(h *historypb.History) int64 {
+	if n := len(h.GetEvents()); n > 0 && h.GetEvents()[n-1].GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED {
+		h.Events = h.GetEvents()[:n-1]
+	}
+	for i := len(h.GetEvents()) - 1; i >= 0; i-- {
+		if task := h.GetEvents()[i].GetWorkflowTaskCompletedEventAttributes(); task != nil {
+			return task.GetStartedEventId()
+		}
+	}
+	return 0
+}
+
+// collector is the sink of a rebuild. The replayer calls it in the workflow's goroutine, where waiting for the store does no harm:
+// no deadlock is looked for.
+type collector struct {
+	ctx    context.Context //nolint:containedctx // that of one rebuild, which the sink's interface does not pass on
+	write  Write
+	update run.Update // what is not written yet
+	last   *run.State
+	bytes  int
+	limit  int // steps
+	failed error
+}
+
+var _ flow.Sink = (*collector)(nil)
+
+// Records implements [flow.Sink].
+func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+	c.check()
+	if position > c.update.Position && c.full() {
+		c.must(c.flush())
+	}
+	c.update.Sensitive = sensitive
+	add(&c.update, position, r, steps)
+	for i := range steps {
+		c.bytes += len(steps[i].Input) + len(steps[i].Output)
+	}
+	if c.update.State != nil {
+		c.last = c.update.State
+	}
+	if c.full() {
+		c.must(c.flushEnded())
+	}
+}
+
+func (c *collector) full() bool { return len(c.update.Steps) >= c.limit || c.bytes >= partBytes }
+
+// check ends the interpretation when the context has ended, or a write has failed.
+func (c *collector) check() {
+	if c.failed == nil && c.ctx.Err() != nil {
+		c.failed = context.Cause(c.ctx)
+	}
+	c.must(c.failed)
+}
+
+// must ends the interpretation on an error: there is no other way out of a workflow that does not wait.
+func (c *collector) must(err error) {
+	if err != nil {
+		c.failed = err
+		panic(err)
+	}
+}
+
+// flush writes all that there is: everything that was recorded up to its position.
+func (c *collector) flush() error {
 	compact(&c.update)
-	return c.update, nil
+	part := c.update
+	c.update.Steps, c.update.State, c.update.Summary, c.bytes, c.limit = nil, nil, nil, 0, partSteps
+	return c.send(part)
+}
+
+// send writes a part, in several where one turn of the interpreter has made more than fits into a transaction.
+func (c *collector) send(part run.Update) error {
+	for _, one := range divide(part) {
+		if err := c.write(c.ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushEnded writes the steps that have ended amid a workflow task. Open ones stay: a later record of the same task has the same
+// position, and would be taken for an old one. The state and the position wait for the end of the task.
+func (c *collector) flushEnded() error {
+	compact(&c.update)
+	part := run.Update{RunID: c.update.RunID, ExecutionID: c.update.ExecutionID, Position: c.update.Position, Partial: true, Sensitive: c.update.Sensitive}
+	var open []run.Step
+	c.bytes = 0
+	for _, s := range c.update.Steps {
+		if s.EndedAt.IsZero() {
+			open = append(open, s)
+			c.bytes += len(s.Input) + len(s.Output)
+			continue
+		}
+		part.Steps = append(part.Steps, s)
+	}
+	c.update.Steps = open
+	// Not sooner than when as many have come again: each time, all that are open are gone through.
+	c.limit = max(partSteps, 2*len(open))
+	c.bytes = min(c.bytes, partBytes/2)
+	if len(part.Steps) == 0 {
+		return nil
+	}
+	return c.send(part)
+}
+
+// finish writes what is left. The position is that of the last task that was accepted, also where that task recorded nothing, so
+// that the row does not look as if it were behind.
+func (c *collector) finish(accepted int64) error {
+	if c.update.Position == 0 {
+		return nil
+	}
+	c.update.Position = max(c.update.Position, c.update.Position&chainMask|accepted)
+	return c.flush()
+}
+
+// stopper has the workflow of a rebuild end with it also where it records nothing: each of its turns asks for the time.
+type stopper struct {
+	interceptor.WorkerInterceptorBase
+
+	collector *collector
+}
+
+// InterceptWorkflow implements [interceptor.WorkerInterceptor].
+func (s *stopper) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &stoppedInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, s.collector}
+}
+
+type stoppedInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+
+	collector *collector
+}
+
+// Init implements [interceptor.WorkflowInboundInterceptor].
+func (s *stoppedInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return s.Next.Init(&stoppedOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, s.collector}) //nolint:wrapcheck // it is the SDK's
+}
+
+type stoppedOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+
+	collector *collector
+}
+
+// Now implements [interceptor.WorkflowOutboundInterceptor].
+func (s *stoppedOutbound) Now(ctx workflow.Context) time.Time {
+	s.collector.check()
+	return s.Next.Now(ctx)
+}
+
+// untilStopped is a log until the rebuild is ended: the panic that ends it is no failure of the workflow.
+type untilStopped struct {
+	sdklog.Logger
+
+	collector *collector
+}
+
+// Error implements [sdklog.Logger].
+func (l *untilStopped) Error(msg string, keyvals ...any) {
+	if l.collector.failed == nil {
+		l.Logger.Error(msg, keyvals...)
+	}
+}
+
+// Unusable tells whether an error says that a history cannot be interpreted again.
+func Unusable(err error) bool {
+	_, unusable := errors.AsType[*ReplayError](err)
+	return unusable
 }

@@ -1,6 +1,7 @@
 package projection_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,21 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -49,14 +57,35 @@ func scenarioDocument(t *testing.T, scenario string) shelf {
 	source, err := os.ReadFile(filepath.Join(recordings, "scenario", "documents", scenario+".yaml"))
 	require.NoError(t, err)
 	doc, problems := dsl.Parse(source)
-	require.Empty(t, problems)
+	require.False(t, problems.HasErrors(), problems)
 	return shelf{doc: doc}
 }
 
+// sealing are the keys of all histories that a test makes.
+func sealing(t *testing.T) *seal.Ring {
+	t.Helper()
+	keys, err := seal.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), seal.KeySize)})
+	require.NoError(t, err)
+	return keys
+}
+
+func rebuilding(t *testing.T, history *historypb.History, e flow.Execution, docs flow.Documents) projection.Rebuilding {
+	t.Helper()
+	return projection.Rebuilding{
+		History: history, Execution: e, Name: contract.RunWorkflow, Keys: sealing(t), Log: logger.ForTemporal(slog.New(slog.DiscardHandler)),
+		Workflow: func(sink flow.Sink) any { return flow.New(t.Context(), docs, sink, flow.DefaultLimits()).Run },
+	}
+}
+
+// rebuild returns all parts of a rebuild as one update.
 func rebuild(t *testing.T, history *historypb.History, e flow.Execution, docs flow.Documents) (run.Update, error) {
 	t.Helper()
-	return projection.Rebuild(history, e, contract.RunWorkflow, seal.Random("test"), logger.ForTemporal(slog.New(slog.DiscardHandler)),
-		func(sink flow.Sink) any { return flow.New(t.Context(), docs, sink, flow.DefaultLimits()).Run })
+	var whole run.Update
+	_, _, err := projection.Rebuild(t.Context(), rebuilding(t, history, e, docs), func(_ context.Context, part run.Update) error {
+		whole = projection.Join(whole, part)
+		return nil
+	})
+	return whole, err
 }
 
 func TestRebuildMakesTheRecordsAgain(t *testing.T) {
@@ -121,4 +150,107 @@ func TestRebuildSaysWhatItCannotRead(t *testing.T) {
 	history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().WorkflowType.Name = "another.type"
 	_, err = rebuild(t, history, e, scenarioDocument(t, "pure"))
 	require.ErrorContains(t, err, "another.type")
+}
+
+func TestRebuildEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	history, e := recorded(t, "timers")
+	ctx, cancel := context.WithCancel(t.Context())
+	writes := 0
+	_, _, err := projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")), func(context.Context, run.Update) error {
+		writes++
+		return nil
+	})
+	require.NoError(t, err)
+	require.Positive(t, writes)
+	cancel()
+	history, e = recorded(t, "timers")
+	_, _, err = projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")), func(context.Context, run.Update) error {
+		t.Error("nothing is written any more")
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, projection.Unusable(err))
+}
+
+// TestRebuildLeavesWhatWasNotAccepted has a workflow task at the end of the history that a worker has just been given.
+func TestRebuildLeavesWhatWasNotAccepted(t *testing.T) {
+	t.Parallel()
+	history, e := recorded(t, "timers")
+	last := 0
+	for i, event := range history.GetEvents() {
+		if event.GetWorkflowTaskStartedEventAttributes() != nil {
+			last = i
+		}
+	}
+	history.Events = history.GetEvents()[:last+1]
+	u, err := rebuild(t, history, e, scenarioDocument(t, "timers"))
+	require.NoError(t, err)
+	require.Equal(t, run.Waiting, u.State.Status, "not completed: nobody has taken that yet")
+	require.Less(t, u.Position, int64(last))
+}
+
+// TestRebuildHoldsAPart has one workflow task that enters far more steps than a part has, in an older run, each of whose steps has a row.
+func TestRebuildHoldsAPart(t *testing.T) {
+	t.Parallel()
+	const rounds = 20_000
+	doc, problems := dsl.Parse(fmt.Appendf(nil, `
+document: {dsl: '1.0.0', namespace: test, name: long, version: '1.0.0'}
+do:
+  - f: {for: {in: '${ [range(%d)] }'}, do: [{s: {set: {x: 1}}}]}
+  - w: {wait: {hours: 1}}`, rounds))
+	require.Empty(t, problems)
+	largest, steps, open := 0, map[int64]bool{}, 0
+	var last run.Update
+	_, position, err := projection.Rebuild(t.Context(), rebuilding(t, firstTask(t), flow.Execution{WorkflowID: "r1", RunID: "x"}, shelf{doc: doc}),
+		func(_ context.Context, part run.Update) error {
+			largest = max(largest, len(part.Steps))
+			for _, s := range part.Steps {
+				require.False(t, steps[s.Number], "step %d once: the second would be taken for an old one", s.Number)
+				steps[s.Number] = true
+				if s.EndedAt.IsZero() {
+					open++
+				}
+			}
+			require.Nil(t, last.State, "the state comes last, with the position")
+			last = part
+			return nil
+		})
+	require.NoError(t, err)
+	require.Len(t, steps, rounds+2)
+	require.Equal(t, []any{1, run.Waiting, int64(3), int64(3)}, []any{open, last.State.Status, last.Position, position})
+	require.LessOrEqual(t, largest, 2000)
+}
+
+// firstTask is the history of a run of an older interpreter whose first workflow task ended with a timer.
+func firstTask(t *testing.T) *historypb.History {
+	t.Helper()
+	input, err := payload.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: 3})
+	require.NoError(t, err)
+	events := []*historypb.HistoryEvent{
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+				WorkflowType: &commonpb.WorkflowType{Name: contract.RunWorkflow}, TaskQueue: &taskqueuepb.TaskQueue{Name: "q"}, Input: input,
+				WorkflowTaskTimeout: durationpb.New(10 * time.Second),
+			},
+		}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
+			WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{},
+		}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+			WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: 2},
+		}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
+			WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{ScheduledEventId: 2, StartedEventId: 3},
+		}},
+		{EventType: enumspb.EVENT_TYPE_TIMER_STARTED, Attributes: &historypb.HistoryEvent_TimerStartedEventAttributes{
+			TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{
+				TimerId: "5", StartToFireTimeout: durationpb.New(time.Hour), WorkflowTaskCompletedEventId: 4,
+			},
+		}},
+	}
+	for i, event := range events {
+		event.EventId, event.EventTime = int64(i+1), timestamppb.New(at(0))
+	}
+	return &historypb.History{Events: events}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,21 +34,31 @@ func at(n int) time.Time {
 type wire struct {
 	*projection.Tap
 
+	// now is what the tap takes for the time.
+	now atomic.Pointer[time.Time]
+
 	mu       sync.Mutex
 	accepted []run.Update
 }
 
 func newWire() *wire {
 	w := &wire{}
-	w.Tap = projection.NewTap(func() time.Time { return at(1) }, func(u run.Update, moment time.Time) {
+	w.later(1)
+	w.Tap = projection.NewTap(func() time.Time { return *w.now.Load() }, func(_ string, u run.Update, moment time.Time) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if moment != at(1) {
+		if moment != *w.now.Load() {
 			panic("the moment of acceptance is the clock's")
 		}
 		w.accepted = append(w.accepted, u)
 	})
 	return w
+}
+
+// later sets the clock to the n-th second.
+func (w *wire) later(n int) {
+	now := at(n)
+	w.now.Store(&now)
 }
 
 // taken returns what was accepted since it was last asked, as "run@position: steps".
@@ -197,6 +208,64 @@ func TestARetriedCompletionIsPassedOnOnce(t *testing.T) {
 	require.Empty(t, w.taken())
 	require.NoError(t, w.complete("token", nil))
 	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
+}
+
+// The records of a completion whose answer is lost hold up the repair of the row only as long as that answer may still arrive.
+func TestALostAnswerHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	lost := status.Error(codes.Unavailable, "cut")
+	for name, tt := range map[string]struct {
+		then   func(t *testing.T, w *wire)
+		held   bool
+		unsure []string
+	}{
+		"the request is about to be repeated": {func(_ *testing.T, w *wire) { w.later(5) }, true, nil},
+		"Temporal has accepted it before": {func(t *testing.T, w *wire) {
+			t.Helper()
+			require.Error(t, w.complete("token", status.Error(codes.NotFound, "Workflow task not found.")))
+		}, false, []string{"run-e1"}},
+		"it is never repeated": {func(_ *testing.T, w *wire) { w.later(60) }, false, nil},
+		"it is never repeated, and other tasks come": {func(t *testing.T, w *wire) {
+			t.Helper()
+			w.later(60)
+			w.poll(t, "e2", "other")
+		}, false, []string{"run-e1"}},
+		"it was repeated a moment ago": {func(t *testing.T, w *wire) {
+			t.Helper()
+			w.later(55)
+			require.Error(t, w.complete("token", lost))
+			w.later(60)
+		}, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWire()
+			var unsure []string
+			w.OnUnsure(func(runID string) { unsure = append(unsure, runID) })
+			w.poll(t, "e1", "token")
+			w.record("e1", 3, one(1, interp.StatusRunning))
+			require.False(t, w.Holds("run-e1"), "it is not completed")
+			require.Error(t, w.complete("token", lost))
+			require.True(t, w.Holds("run-e1"))
+			tt.then(t, w)
+			require.Equal(t, tt.held, w.Holds("run-e1"))
+			require.Equal(t, tt.unsure, unsure)
+			require.Empty(t, w.taken())
+		})
+	}
+}
+
+// A completion that is never answered keeps its records in memory no longer than an answer may take.
+func TestAnUnansweredCompletionIsDropped(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "e1", "token")
+	w.record("e1", 3, one(1, interp.StatusRunning))
+	require.Error(t, w.complete("token", status.Error(codes.Unavailable, "cut")))
+	w.later(60)
+	w.poll(t, "e2", "other")
+	require.NoError(t, w.complete("token", nil))
+	require.Empty(t, w.taken())
 }
 
 func TestALostAnswerIsMadeAgainByTheNextTask(t *testing.T) {

@@ -15,10 +15,21 @@ func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.Step
 		before := u.State
 		u.State = state(r)
 		u.State.StartedAt = startedAt(before, r, steps)
+		u.Summary = summary(r.Summary, position).Merge(u.Summary)
 	}
 	for i := range steps {
+		if len(u.Steps) == cap(u.Steps) {
+			shrink(u)
+		}
 		u.Steps = append(u.Steps, step(&steps[i], position))
 	}
+}
+
+// shrink compacts an update that is about to grow, and leaves room for as many steps again: a long run that is interpreted at once then
+// holds about as many steps as have rows.
+func shrink(u *run.Update) {
+	compact(u)
+	u.Steps = slices.Grow(u.Steps, len(u.Steps)+1)
 }
 
 // merge puts a later update of the same run on top of an earlier one.
@@ -34,6 +45,7 @@ func merge(u *run.Update, later run.Update) {
 		}
 	}
 	u.Steps = append(u.Steps, later.Steps...)
+	u.Summary = u.Summary.Merge(later.Summary)
 	u.Sensitive = union(u.Sensitive, later.Sensitive)
 }
 
@@ -47,7 +59,7 @@ func union(earlier, later []string) []string {
 	return slices.Compact(both)
 }
 
-// compact keeps the newest entry of every step, in order of number of first mention.
+// compact keeps the newest entry of every step that the summary does not replace, in order of number of first mention.
 func compact(u *run.Update) {
 	index := make(map[int64]int, len(u.Steps))
 	kept := u.Steps[:0]
@@ -61,7 +73,8 @@ func compact(u *run.Update) {
 			kept[at] = s
 		}
 	}
-	u.Steps = kept
+	u.Steps = slices.DeleteFunc(kept, func(s run.Step) bool { return u.Summary.Replaces(&s) })
+	clear(u.Steps[len(u.Steps):cap(u.Steps)])
 }
 
 func state(r *interp.RunRecord) *run.State {
@@ -94,12 +107,28 @@ func step(r *interp.StepRecord, position int64) run.Step {
 		Number: r.Number, Path: r.Path, Pointer: r.Pointer, Task: r.Task, Kind: r.Kind, Status: string(r.Status),
 		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
 		Input: r.Input, Output: r.Output, Error: r.Error, Position: position,
-		InputShown: r.InputShown, OutputShown: r.OutputShown,
+		InputShown: r.InputShown, OutputShown: r.OutputShown, Kept: r.Kept,
 	}
 	for _, a := range r.Attempts {
-		s.Attempts = append(s.Attempts, run.Attempt{Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error})
+		s.Attempts = append(s.Attempts, run.Attempt{
+			Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error, Outcome: a.Outcome, HTTPStatus: a.HTTPStatus,
+		})
 	}
 	return s
+}
+
+func summary(s *interp.Summary, position int64) *run.StepSummary {
+	if s == nil {
+		return nil
+	}
+	u := &run.StepSummary{From: s.From, To: s.To, Open: s.Open, Position: position}
+	for _, t := range s.Tasks {
+		u.Tasks = append(u.Tasks, run.TaskSummary{
+			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Count: t.Count, Completed: t.Completed, Failed: t.Failed, Skipped: t.Skipped,
+			Canceled: t.Canceled, Shortest: t.Shortest, Longest: t.Longest, Total: t.Total,
+		})
+	}
+	return u
 }
 
 func deref(t *time.Time) time.Time {
@@ -107,29 +136,4 @@ func deref(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return *t
-}
-
-// Join puts the records of a later execution of a run behind those of an earlier one.
-func Join(earlier, later run.Update) run.Update {
-	if earlier.RunID == "" {
-		return later
-	}
-	merge(&earlier, later)
-	compact(&earlier)
-	return earlier
-}
-
-// Close ends an update with a state that did not come from the interpreter: steps that were open end with it.
-func Close(u run.Update, final run.State) run.Update {
-	if u.State != nil {
-		final.StepsTotal, final.StepsDone, final.StartedAt = u.State.StepsTotal, u.State.StepsTotal, u.State.StartedAt
-	}
-	u.State = &final
-	u.Position++
-	for i := range u.Steps {
-		if s := &u.Steps[i]; s.EndedAt.IsZero() {
-			s.Status, s.WaitingKind, s.WaitUntil, s.EndedAt, s.Position = "canceled", "", time.Time{}, final.EndedAt, u.Position
-		}
-	}
-	return u
 }

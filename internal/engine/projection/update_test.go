@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -18,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 func numbered(list []run.Step) []string {
@@ -58,33 +60,21 @@ func TestJoinKeepsTheNewerOfAStep(t *testing.T) {
 	require.Equal(t, []string{"1 completed@9", "2 running@5"}, numbered(joined.Steps))
 }
 
-func TestClose(t *testing.T) {
-	t.Parallel()
-	u := update("r", 9,
-		run.Step{Number: 1, Status: "completed", EndedAt: at(5)},
-		run.Step{Number: 2, Status: "waiting", WaitingKind: "timer", WaitUntil: at(99), StartedAt: at(6)})
-	u.State.StepsTotal, u.State.StepsDone, u.State.StartedAt = 2, 1, at(1)
-	final := run.State{Status: run.Terminated, Since: at(50), StartedAt: at(0), EndedAt: at(50), Error: &run.Problem{Title: "Terminated"}}
-	closed := projection.Close(u, final)
-	require.Equal(t, int64(10), closed.Position, "it is beyond all that the interpreter said")
-	require.Equal(t, &run.State{
-		Status: run.Terminated, Since: at(50), StartedAt: at(1), EndedAt: at(50), Error: final.Error, StepsTotal: 2, StepsDone: 2,
-	}, closed.State)
-	require.Equal(t, []run.Step{
-		{Number: 1, Status: "completed", EndedAt: at(5), Position: 9},
-		{Number: 2, Status: "canceled", StartedAt: at(6), EndedAt: at(50), Position: 10},
-	}, closed.Steps)
-
-	// A run that never had a workflow task.
-	closed = projection.Close(run.Update{RunID: "r", ExecutionID: "e"}, final)
-	require.Equal(t, []any{int64(1), final}, []any{closed.Position, *closed.State})
-}
-
 // TestAnyWayOfWritingGivesTheSameRows takes the workflow tasks of runs and brings their records to a store in two ways: one
 // by one and in order, and as the platform does, gathered in a backlog while the store is at work, some joined to a
 // rebuilt history, some told twice and late.
 func TestAnyWayOfWritingGivesTheSameRows(t *testing.T) {
 	t.Parallel()
+	for name, draw := range map[string]func(*rapid.T) []workflowTask{"short runs": drawTasks, "summarized runs": drawLongRun} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			anyWayGivesTheSameRows(t, draw)
+		})
+	}
+}
+
+func anyWayGivesTheSameRows(t *testing.T, draw func(*rapid.T) []workflowTask) {
+	t.Helper()
 	kept := openStore(t)
 	cases := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -92,13 +82,13 @@ func TestAnyWayOfWritingGivesTheSameRows(t *testing.T) {
 		plain, gathered := fmt.Sprintf("plain-%d", cases), fmt.Sprintf("gathered-%d", cases)
 		insert(t, kept, plain)
 		insert(t, kept, gathered)
-		tasks := drawTasks(rt)
+		tasks := draw(rt)
 		for _, task := range tasks {
 			_, err := kept.ApplyUpdates(t.Context(), task.accept(plain))
 			require.NoError(rt, err)
 		}
 
-		gate := &gated{Store: kept, calls: make(chan struct{}), answers: make(chan error)}
+		gate := &gated{Plain: kept, calls: make(chan struct{}), answers: make(chan error)}
 		w := projection.NewWriter(gate, gate, time.Now)
 		require.NoError(t, w.Start(t.Context()))
 		bring(rt, kept, w, gate, tasks, gathered)
@@ -122,7 +112,7 @@ type workflowTask struct {
 // accept returns what a tap makes of the task.
 func (k workflowTask) accept(id string) []run.Update {
 	var made []run.Update
-	tap := projection.NewTap(time.Now, func(u run.Update, _ time.Time) { made = append(made, u) })
+	tap := projection.NewTap(time.Now, func(_ string, u run.Update, _ time.Time) { made = append(made, u) })
 	e := flow.Execution{WorkflowID: id, RunID: k.execution}
 	w := wire{Tap: tap}
 	open := task("", "token")
@@ -185,11 +175,93 @@ func drawTasks(t *rapid.T) []workflowTask {
 	return tasks
 }
 
+const longRun = `
+document: {dsl: '1.0.0', namespace: test, name: long, version: '1.0.0'}
+do:
+  - f:
+      fork:
+        branches:
+          - w: {wait: {seconds: 3}}
+          - l:
+              for: {in: '[range(6)]'}
+              do:
+                - t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catch: {do: [{h: {set: {x: 1}}}]}}
+                - p: {wait: {seconds: 1}}`
+
+// drawLongRun interprets a run of which few steps have rows, and draws where its workflow tasks end.
+func drawLongRun(t *rapid.T) []workflowTask {
+	doc, problems := dsl.Parse([]byte(longRun))
+	require.Empty(t, problems)
+	limits := interp.DefaultLimits()
+	limits.Records = interp.RecordLimits{First: 2, Last: 3, Failures: 2, Pending: 2}
+	m := interp.New(doc, interp.Start{RunID: "r", At: at(0)}, limits)
+	tasks := []workflowTask{{execution: "e0", position: 3}}
+	timers := map[interp.EffectID]time.Time{}
+	now := at(0)
+	for {
+		for _, e := range m.Advance(now) {
+			switch e := e.(type) {
+			case interp.StartTimer:
+				timers[e.ID] = e.Deadline
+			case interp.CancelTimer:
+				delete(timers, e.ID)
+			}
+		}
+		r, steps := m.TakeRecords()
+		k := &tasks[len(tasks)-1]
+		k.records, k.steps = append(k.records, r), append(k.steps, steps)
+		if _, done := m.Done(); done {
+			return tasks
+		}
+		if rapid.Bool().Draw(t, "task ends") {
+			tasks = append(tasks, workflowTask{execution: "e0", position: k.position + 3})
+		}
+		if m.Yielded() {
+			continue
+		}
+		var first interp.EffectID
+		for id, due := range timers {
+			if first == 0 || due.Before(timers[first]) || due.Equal(timers[first]) && id < first {
+				first = id
+			}
+		}
+		now = timers[first]
+		delete(timers, first)
+		m.Fire(first, now)
+	}
+}
+
+// A long run that is interpreted at once takes about as much memory as its rows.
+func TestRecordsOfALongRunAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	w.poll(t, "long", "token")
+	const total = 200_000
+	for n := int64(1); n <= total; n += 500 {
+		r := &interp.RunRecord{Status: interp.StatusRunning, Since: at(0), StepsTotal: n + 499, StepsDone: n + 499}
+		if n > 9_000 {
+			r.Summary = &interp.Summary{From: 5_001, To: n + 499 - 4_000, Tasks: []interp.TaskSummary{{Pointer: "/do/0/a", Count: n + 499 - 9_000}}}
+		}
+		var steps []interp.StepRecord
+		for i := range int64(500) {
+			end := at(1)
+			steps = append(steps, interp.StepRecord{Number: n + i, Status: interp.StatusCompleted, EndedAt: &end})
+		}
+		w.Records(execution("long"), 3, r, steps, nil)
+	}
+	require.NoError(t, w.complete("token", nil))
+	u := w.accepted[0]
+	require.Less(t, cap(u.Steps), 3*9_500, "what is summarized is dropped on the way")
+	joined := projection.Join(run.Update{RunID: u.RunID}, u)
+	require.Len(t, joined.Steps, 9_000)
+	require.Equal(t, int64(total-9_000), joined.Summary.Steps())
+}
+
 // bring gives the tasks to a writer whose store answers when the draw says so.
-func bring(rt *rapid.T, kept *store.Store, w *projection.Writer, gate *gated, tasks []workflowTask, id string) {
+func bring(rt *rapid.T, kept *storetest.Plain, w *projection.Writer, gate *gated, tasks []workflowTask, id string) {
 	for i, task := range tasks {
 		for _, u := range task.accept(id) {
-			w.Accept(u, time.Now())
+			w.Accept(queue, u, time.Now())
 		}
 		switch rapid.IntRange(0, 4).Draw(rt, "then") {
 		case 0:
@@ -217,7 +289,7 @@ func bring(rt *rapid.T, kept *store.Store, w *projection.Writer, gate *gated, ta
 
 // gated is a store whose calls wait for their answer.
 type gated struct {
-	*store.Store
+	*storetest.Plain
 	calls   chan struct{}
 	answers chan error
 }
@@ -231,7 +303,7 @@ func (g *gated) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.T
 	if err := <-g.answers; err != nil {
 		return nil, err
 	}
-	return g.Store.ApplyUpdates(ctx, updates)
+	return g.Plain.ApplyUpdates(ctx, updates)
 }
 
 func (g *gated) Written(context.Context, []string, []run.Transition, time.Duration) {}
@@ -257,9 +329,9 @@ func (g *gated) finish(stopped <-chan error) {
 	}
 }
 
-func openStore(t *testing.T) *store.Store {
+func openStore(t *testing.T) *storetest.Plain {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{
+	s, err := storetest.Open(t.Context(), t, store.Options{
 		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
@@ -269,7 +341,7 @@ func openStore(t *testing.T) *store.Store {
 	return s
 }
 
-func insert(t *testing.T, s *store.Store, id string) {
+func insert(t *testing.T, s *storetest.Plain, id string) {
 	t.Helper()
 	_, _, err := s.InsertRun(t.Context(), run.Run{
 		ID: id, Project: project.Default, Workflow: "examples/hello", Version: "1.0.0", Status: run.Queued,
@@ -280,18 +352,26 @@ func insert(t *testing.T, s *store.Store, id string) {
 
 // rows are a run and its steps without its names and without the count of changes, which depends on how they came.
 type rows struct {
-	run   run.Run
-	steps []run.Step
+	run     run.Run
+	steps   []run.Step
+	summary *run.StepSummary
 }
 
-func rowsOf(rt *rapid.T, s *store.Store, id string) rows {
+func rowsOf(rt *rapid.T, s *storetest.Plain, id string) rows {
 	r, err := s.GetRun(rt.Context(), project.Default, id)
 	require.NoError(rt, err)
 	list, err := s.ListSteps(rt.Context(), project.Default, id, 0, 1000)
 	require.NoError(rt, err)
-	r.ID, r.RequestID, r.Sequence = "", "", 0
+	r.ID, r.RequestID, r.Sequence, r.WrittenAt = "", "", 0, time.Time{}
 	for i := range list {
 		list[i].Sequence = 0
 	}
-	return rows{r, list}
+	summary, err := s.StepSummary(rt.Context(), project.Default, id, 0)
+	require.NoError(rt, err)
+	if summary != nil {
+		for i := range summary.Tasks {
+			summary.Tasks[i].Sequence = 0
+		}
+	}
+	return rows{r, list, summary}
 }

@@ -3,9 +3,11 @@ package projection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -13,6 +15,8 @@ import (
 // Store is where updates go.
 type Store interface {
 	ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error)
+	// RequestRepairs is that of [run.RepairStore].
+	RequestRepairs(ctx context.Context, list []run.RepairRequest) error
 }
 
 // Observer is told what was written, for metrics and for watches.
@@ -23,18 +27,16 @@ type Observer interface {
 }
 
 const (
-	// batchSteps bounds the steps of one transaction.
-	batchSteps = 2000
-	// maxBacklogSteps bounds what waits for the store. Beyond it updates are dropped; the runs are found to be behind
-	// when they next do something or are read, and are made up for from their histories.
-	maxBacklogSteps = 200_000
-	// retryFirst and retryMost bound the pace of attempts while the store is away.
+	// retryFirst and retryMost bound the pace of attempts while the store is away, and after requests for repairs that failed.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 5 * time.Second
+	// refusedAfter is how often a store that is there may fail to write a transaction before that is taken to lie in what is written.
+	refusedAfter = 5
 )
 
 // Writer writes updates to the store in batches: while one transaction is under way, what comes in is gathered for the
-// next. A store that is away delays rows and touches no run.
+// next. A store that is away delays rows and touches no run; one that is merely slower than the workers holds them back, see
+// [Writer.Wait].
 type Writer struct {
 	store    Store
 	observer Observer
@@ -42,9 +44,9 @@ type Writer struct {
 
 	mu      sync.Mutex
 	pending map[string]*waiting
-	order   []string
-	steps   int
-	dropped bool
+	order   turns
+	writing map[string]struct{} // the runs of the batch that is under way
+	backlog backlog
 	wake    chan struct{}
 
 	stopping chan struct{}
@@ -53,14 +55,16 @@ type Writer struct {
 }
 
 type waiting struct {
+	queue  string
 	update run.Update
 	since  time.Time
+	amount amount
 }
 
 // NewWriter returns a writer. Nothing is written before Start.
 func NewWriter(store Store, observer Observer, now func() time.Time) *Writer {
 	return &Writer{
-		store: store, observer: observer, now: now,
+		store: store, observer: observer, now: now, backlog: newBacklog(),
 		pending: map[string]*waiting{}, wake: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -88,24 +92,62 @@ func (w *Writer) Stop(ctx context.Context) error {
 	}
 }
 
-// Accept takes one update to write. It never blocks.
-func (w *Writer) Accept(u run.Update, at time.Time) {
+// Accept takes one update to write. It never blocks: where there is no room, the update is dropped, and so are later ones of its run
+// until a repair is requested. The row then stays behind, where anybody finds it. Updates of different task queues take turns.
+func (w *Writer) Accept(queue string, u run.Update, at time.Time) {
 	w.mu.Lock()
-	if w.steps+len(u.Steps) > maxBacklogSteps && len(w.pending) > 0 {
-		w.dropped = true
-	} else {
-		w.steps += len(u.Steps)
+	if own, taken := w.backlog.take(queue, u); taken {
 		if p, ok := w.pending[u.RunID]; ok {
 			merge(&p.update, u)
+			p.amount = p.amount.plus(own)
 		} else {
-			w.pending[u.RunID] = &waiting{update: u, since: at}
-			w.order = append(w.order, u.RunID)
+			w.pending[u.RunID] = &waiting{queue: queue, update: u, since: at, amount: own}
+			w.order.add(queue, u.RunID)
 		}
 	}
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Unsure has the row of a run compared with Temporal, and repaired where it is behind: something that was accepted may not have come
+// here. It never blocks.
+func (w *Writer) Unsure(runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.backlog.unsure(runID)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Holds tells whether an update of a run waits to be written, or is being written.
+func (w *Writer) Holds(runID string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, waits := w.pending[runID]
+	_, writing := w.writing[runID]
+	return waits || writing
+}
+
+// Wait returns when there is room for more of a task queue, at the latest after the given time or with ctx. It returns at once while
+// the store is away: waiting for a database would have its outage touch runs.
+func (w *Writer) Wait(ctx context.Context, queue string, most time.Duration) {
+	w.mu.Lock()
+	room := w.backlog.wait(queue)
+	w.mu.Unlock()
+	if room == nil {
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-room:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -117,16 +159,63 @@ func (w *Writer) loop(ctx context.Context) {
 			select {
 			case <-w.wake:
 				continue
+			case <-w.again():
+				w.request(ctx)
+				continue
 			case <-w.stopping:
 				if batch, since = w.take(); len(batch) == 0 {
 					return
 				}
 			}
 		}
-		if !w.write(ctx, batch, since) {
-			w.putBack(batch, since)
+		for parts := transactions(batch); len(parts) > 0; parts = parts[1:] {
+			if !w.write(ctx, parts[0], since) {
+				w.putBack(slices.Concat(parts...), since)
+				return
+			}
+		}
+		w.written()
+		w.request(ctx)
+	}
+}
+
+// again returns when to request the repairs of runs whose rows are or may be behind, nil when there are none.
+func (w *Writer) again() <-chan time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.backlog.suspects) == 0 {
+		return nil
+	}
+	return time.After(retryMost)
+}
+
+// request has workers repair the rows of runs that are or may be behind. It comes after a write, so the store is there. Runs that come
+// meanwhile wait for the next time: what is to be written waits while repairs are requested.
+func (w *Writer) request(ctx context.Context) {
+	log := logger.FromContext(ctx)
+	w.mu.Lock()
+	left := len(w.backlog.suspects)
+	w.mu.Unlock()
+	for ; left > 0; left -= requestsAtOnce {
+		w.mu.Lock()
+		list := w.backlog.requests()
+		w.mu.Unlock()
+		if err := w.store.RequestRepairs(ctx, list); err != nil {
+			log.WarnContext(ctx, "Repairs of runs whose rows are behind could not be requested, will retry", "error", err)
 			return
 		}
+		lost := 0
+		for _, r := range list {
+			if r.Force {
+				lost++
+			}
+		}
+		if lost > 0 {
+			log.WarnContext(ctx, "Projection dropped updates; rows are made up for from histories", "runs", lost)
+		}
+		w.mu.Lock()
+		w.backlog.requested(list)
+		w.mu.Unlock()
 	}
 }
 
@@ -141,37 +230,62 @@ func (w *Writer) putBack(batch []run.Update, since time.Time) {
 	}
 }
 
-// take removes the oldest updates from the backlog, whole runs, up to about batchSteps steps.
+// take removes updates from the backlog, those of task queues by turns and of each the oldest, whole runs, up to about batchSteps steps
+// and batchBytes. They count as part of it until they are written.
 func (w *Writer) take() ([]run.Update, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var batch []run.Update
 	var since time.Time
-	steps, n := 0, 0
-	for _, id := range w.order {
-		p := w.pending[id]
-		if n > 0 && steps+len(p.update.Steps) > batchSteps {
+	var sum amount
+	w.writing = map[string]struct{}{}
+	for {
+		id, ok := w.order.first()
+		if !ok {
 			break
 		}
-		if n == 0 || p.since.Before(since) {
+		p := w.pending[id]
+		if len(batch) > 0 && sum.plus(p.amount).beyond(batchSteps, batchBytes) {
+			break
+		}
+		w.order.next()
+		if len(batch) == 0 || p.since.Before(since) {
 			since = p.since
 		}
-		n++
-		steps += len(p.update.Steps)
+		sum = sum.plus(p.amount)
 		delete(w.pending, id)
+		w.writing[id] = struct{}{}
+		w.backlog.taken(p.queue, p.amount)
 		compact(&p.update)
 		batch = append(batch, p.update)
 	}
-	w.order = w.order[n:]
-	w.steps -= steps
 	return batch, since
 }
 
-// write tries until the batch is written; false when ctx has ended before.
+// written removes a batch from what this process holds.
+func (w *Writer) written() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writing = nil
+	w.backlog.written()
+}
+
+// write tries until the batch is written; false when ctx has ended before. What the store refuses although it is there, is written run
+// by run, and the run that it refuses is left to a repair: it holds up no others.
 func (w *Writer) write(ctx context.Context, batch []run.Update, since time.Time) bool {
 	log := logger.FromContext(ctx)
+	refused := 0
 	for delay := retryFirst; ; delay = min(2*delay, retryMost) {
 		transitions, err := w.store.ApplyUpdates(ctx, batch)
+		w.mu.Lock()
+		w.backlog.store(err == nil)
+		w.mu.Unlock()
+		if f, ok := fault.From(err); err != nil && ctx.Err() == nil && (!ok || f.Class != fault.Unavailable) {
+			refused++
+		}
+		if refused == refusedAfter {
+			return w.divide(ctx, batch, since, err)
+		}
 		if err == nil {
 			if delay > retryFirst {
 				log.InfoContext(ctx, "Projection writes again", "runs", len(batch), "behind", w.now().Sub(since))
@@ -192,17 +306,27 @@ func (w *Writer) write(ctx context.Context, batch []run.Update, since time.Time)
 	}
 }
 
+// divide writes the runs of a batch that the store refuses one by one, and drops the update of one that is alone.
+func (w *Writer) divide(ctx context.Context, batch []run.Update, since time.Time, why error) bool {
+	if len(batch) == 1 {
+		logger.FromContext(ctx).ErrorContext(ctx, "Projection dropped an update that the store refuses", "run_id", batch[0].RunID, "error", why)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.backlog.drop(batch[0].RunID)
+		return true
+	}
+	for i := range batch {
+		if !w.write(ctx, batch[i:i+1], since) {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *Writer) report(ctx context.Context, batch []run.Update, transitions []run.Transition, since time.Time) {
 	ids := make([]string, len(batch))
 	for i := range batch {
 		ids[i] = batch[i].RunID
 	}
 	w.observer.Written(ctx, ids, transitions, w.now().Sub(since))
-	w.mu.Lock()
-	dropped := w.dropped
-	w.dropped = false
-	w.mu.Unlock()
-	if dropped {
-		logger.FromContext(ctx).WarnContext(ctx, "Projection fell too far behind and dropped updates; rows are made up for from histories")
-	}
 }

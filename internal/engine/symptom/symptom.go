@@ -29,6 +29,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 )
@@ -182,7 +183,7 @@ func (s *Symptoms) Execution(ctx context.Context, runID string) (verdict.Executi
 			ScheduledAt: first(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
 		}
 		if t.GetAttempt() > 1 {
-			x.Failure, x.FailedAt = s.whyFailed(ctx, c, info.GetExecution())
+			s.whyFailed(ctx, c, info.GetExecution(), &x)
 		}
 	}
 	for _, a := range answer.GetPendingActivities() {
@@ -195,25 +196,29 @@ func (s *Symptoms) Execution(ctx context.Context, runID string) (verdict.Executi
 	return x, nil
 }
 
-// whyFailed reads the reason from the history, and when it was: the first failure in a row is an event there. That it cannot be read
-// takes nothing from what is known.
-func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution) (why string, at time.Time) {
+// whyFailed reads from the history why and when the task failed, and at which worker: the first failure in a row is an event there. That
+// it cannot be read takes nothing from what is known.
+func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution, x *verdict.Execution) {
 	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: s.opts.Namespace, Execution: execution, MaximumPageSize: tail,
 	})
 	if err != nil {
-		return "", time.Time{}
+		return
 	}
+	x.Failure, x.Cause = noAnswer, problem.NoAnswer
 	for _, e := range history.GetHistory().GetEvents() {
 		switch at := first(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others tell of no failure
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 			failed := e.GetWorkflowTaskFailedEventAttributes()
-			return cmp.Or(Text(s.opts.Failures, failed.GetFailure()), failed.GetCause().String()), at
+			text := Text(s.opts.Failures, failed.GetFailure())
+			x.Failure, x.FailedAt, x.FailedBy = cmp.Or(text, failed.GetCause().String()), at, failed.GetIdentity()
+			x.Cause = Cause(failed.GetCause(), failed.GetFailure(), text)
+			return
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
-			return noAnswer, at
+			x.FailedAt = at
+			return
 		}
 	}
-	return noAnswer, time.Time{}
 }
 
 // first is the first time that is there.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 func TestNothingToScrub(t *testing.T) {
@@ -44,12 +45,12 @@ func TestPartsOfURLs(t *testing.T) {
 	s := scrub.New(secret)
 	u, err := url.Parse(secret)
 	require.NoError(t, err)
-	require.Equal(t, scrub.Mark, s.Text(u.Redacted()[:len(u.Redacted())-len("#fragment")]))
+	require.Equal(t, redact.Mark, s.Text(u.Redacted()[:len(u.Redacted())-len("#fragment")]))
 	for _, part := range []string{u.RequestURI(), "somebody", "p4ssw0rd-long", "/hooks/T0/a b", "/hooks/T0/a%20b", "0123456789"} {
-		require.Equal(t, "<"+scrub.Mark+">", s.Text("<"+part+">"))
+		require.Equal(t, "<"+redact.Mark+">", s.Text("<"+part+">"))
 	}
 	require.Equal(t, "n=1", s.Text("n=1"))
-	require.Equal(t, "/x/"+scrub.Mark, scrub.New(`path "[x]`).Text("/x/path%20%22%5Bx%5D"), "a value in a path")
+	require.Equal(t, "/x/"+redact.Mark, scrub.New(`path "[x]`).Text("/x/path%20%22%5Bx%5D"), "a value in a path")
 }
 
 func TestSpellings(t *testing.T) {
@@ -67,7 +68,7 @@ func TestSpellings(t *testing.T) {
 			text := encoding.EncodeToString([]byte(before + value + "tail"))
 			decoded, _ := encoding.DecodeString(s.Text(text))
 			require.NotContains(t, string(decoded), value)
-			require.Contains(t, s.Text(text), scrub.Mark)
+			require.Contains(t, s.Text(text), redact.Mark)
 		}
 	})
 }

@@ -1,0 +1,206 @@
+// Package fairshare shares the processors of a worker process out among its projects.
+//
+//	s := fairshare.New(runtime.GOMAXPROCS(0))
+//	if s.Acquire(project, wait) { compute(); s.Release(project) }   // around each bounded piece of compute
+//	slots, err := s.Slots(project, size)                            // for the worker of the project's task queue
+//
+// A piece of compute is one Advance of the interpreter, which is bounded. As many pieces run at a time as there are turns; when
+// pieces of several projects wait, the project with the fewest running pieces is next, and among equals the one that was
+// served longest ago. So a project with hundreds of busy runs delays a run of another project by one piece, not by hundreds.
+//
+// A worker reserves a slot before it polls for a task. Its supplier reserves none while many pieces of the project wait already:
+// then the tasks stay in Temporal's queue, where nothing times out, instead of timing out half done in the process.
+//
+// It does not bound what a piece costs, and it does not share out anything between processes.
+package fairshare
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/worker"
+)
+
+// backlogPerTurn is how many pieces of one project may wait, per turn, before no more of its tasks are polled for.
+const backlogPerTurn = 4
+
+// Scheduler gives out turns. It is safe for concurrent use.
+type Scheduler struct {
+	width int
+
+	mu       sync.Mutex
+	free     int
+	served   int64 // turns given so far
+	projects map[string]*project
+}
+
+// project is what one project has in the process; it is forgotten when that is nothing.
+type project struct {
+	running int
+	served  int64 // the number of the last turn that it was given
+	waiting []*waiter
+	// below is closed when fewer than the backlog wait; nil while nothing waits for that.
+	below chan struct{}
+}
+
+type waiter struct {
+	turn  chan struct{} // closed when it has a turn
+	given bool
+}
+
+// New returns a scheduler with width turns.
+func New(width int) *Scheduler {
+	width = max(width, 1)
+	return &Scheduler{width: width, free: width, projects: map[string]*project{}}
+}
+
+// Acquire waits for a turn and reports whether it was given one in time. Each turn is given back by Release.
+func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
+	s.mu.Lock()
+	p := s.project(name)
+	if s.free > 0 { // nothing waits while turns are free
+		s.give(p)
+		s.mu.Unlock()
+		return true
+	}
+	w := &waiter{turn: make(chan struct{})}
+	p.waiting = append(p.waiting, w)
+	s.mu.Unlock()
+
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-w.turn:
+		return true
+	case <-timer.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.given { // at the same moment
+		return true
+	}
+	for i, other := range p.waiting {
+		if other == w {
+			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
+			break
+		}
+	}
+	s.drained(name, p)
+	return false
+}
+
+// Release gives a turn back. The next one that waits gets it.
+func (s *Scheduler) Release(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.projects[name]
+	p.running--
+	s.free++
+	if next, nextName := s.next(); next != nil {
+		w := next.waiting[0]
+		next.waiting = next.waiting[1:]
+		w.given = true
+		close(w.turn)
+		s.give(next)
+		s.drained(nextName, next)
+	}
+	s.drained(name, p)
+}
+
+// next returns the project whose turn it is, nil where none waits.
+func (s *Scheduler) next() (next *project, name string) {
+	for n, p := range s.projects {
+		if len(p.waiting) == 0 {
+			continue
+		}
+		if next == nil || p.running < next.running || p.running == next.running && p.served < next.served {
+			next, name = p, n
+		}
+	}
+	return next, name
+}
+
+func (s *Scheduler) give(p *project) {
+	s.free--
+	s.served++
+	p.running++
+	p.served = s.served
+}
+
+func (s *Scheduler) project(name string) *project {
+	p := s.projects[name]
+	if p == nil {
+		p = &project{}
+		s.projects[name] = p
+	}
+	return p
+}
+
+func (s *Scheduler) backlog() int { return s.width * backlogPerTurn }
+
+// drained notifies those that wait for fewer waiting pieces, and forgets a project that has nothing here any more.
+func (s *Scheduler) drained(name string, p *project) {
+	if p.below != nil && len(p.waiting) < s.backlog() {
+		close(p.below)
+		p.below = nil
+	}
+	if p.running == 0 && len(p.waiting) == 0 {
+		delete(s.projects, name)
+	}
+}
+
+// crowded returns a channel that is closed when fewer pieces of the project wait than the backlog, nil where that is so now.
+func (s *Scheduler) crowded(name string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.projects[name]
+	if p == nil || len(p.waiting) < s.backlog() {
+		return nil
+	}
+	if p.below == nil {
+		p.below = make(chan struct{})
+	}
+	return p.below
+}
+
+// Slots returns the supplier of at most size slots for the workflow tasks of a project.
+func (s *Scheduler) Slots(name string, size int) (worker.SlotSupplier, error) {
+	fixed, err := worker.NewFixedSizeSlotSupplier(size)
+	if err != nil {
+		return nil, fmt.Errorf("making the slots of project %q: %w", name, err)
+	}
+	return &slots{SlotSupplier: fixed, scheduler: s, project: name}, nil
+}
+
+// slots supplies none while the project has a backlog in the process.
+type slots struct {
+	worker.SlotSupplier
+
+	scheduler *Scheduler
+	project   string
+}
+
+// ReserveSlot implements worker.SlotSupplier.
+func (s *slots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	for {
+		below := s.scheduler.crowded(s.project)
+		if below == nil {
+			return s.SlotSupplier.ReserveSlot(ctx, info) //nolint:wrapcheck // the SDK's own error, for the SDK
+		}
+		select {
+		case <-below:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// TryReserveSlot implements worker.SlotSupplier.
+func (s *slots) TryReserveSlot(info worker.SlotReservationInfo) *worker.SlotPermit {
+	if s.scheduler.crowded(s.project) != nil {
+		return nil
+	}
+	return s.SlotSupplier.TryReserveSlot(info)
+}
