@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/admission"
-	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // placing is the store as admission sees it.
 type placing struct {
 	*quotas.Store
 
-	runs *store.Store
+	runs *storetest.Plain
 }
 
 func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error) {

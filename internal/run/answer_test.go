@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +89,37 @@ func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
 			require.NoError(t, s.Close(b.ctx), "joins what is under way")
 			require.True(t, tt.want(b.row(t, r.ID)), "%+v", b.row(t, r.ID))
 			require.Equal(t, append([]string{"run.start"}, tt.says...), b.audited(t))
+		})
+	}
+}
+
+// TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack has the answer to a start get lost: when the connection is back, Temporal is
+// asked again at once, and a refusal then takes nothing away, since the first request may have arrived.
+func TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error
+		want   func(run.Run) bool
+	}{
+		"taken":   {nil, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID }},
+		"refused": {refused(), starting},
+		"away":    {unavailable(), starting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			f := b.freeze()
+			s := b.process(t, b.store, func(o *run.Options) { o.AnswerWithin, o.StartTimeout = soon, time.Hour })
+			r, _, err := s.Start(b.ctx, request())
+			require.NoError(t, err)
+			require.True(t, starting(r))
+			require.Equal(t, r.ID, <-f.asked)
+			s.Resume()
+			require.Equal(t, r.ID, <-f.asked, "the same run, again")
+			f.answer <- tt.answer
+			require.NoError(t, s.Close(b.ctx))
+			require.True(t, tt.want(b.row(t, r.ID)), "%+v", b.row(t, r.ID))
 		})
 	}
 }
@@ -183,6 +215,56 @@ func TestContractMismatchStartsNothing(t *testing.T) {
 	require.Equal(t, mismatch, err)
 	require.Empty(t, b.rows(t))
 	require.Equal(t, []string{"check"}, b.engine.called())
+}
+
+func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	unserved := serving{&atomic.Bool{}}
+	s := b.process(t, b.store, func(o *run.Options) { o.Workers = unserved })
+	_, _, err := s.Start(b.ctx, request())
+	requireFault(t, err, fault.Unavailable, fault.NoWorkerForProject, "none serves "+here)
+	require.Empty(t, b.rows(t))
+	require.Equal(t, []string{"check"}, b.engine.called())
+
+	s = b.process(t, b.store, func(o *run.Options) {
+		o.Workers, o.Queue = unserved, run.QueueOptions{Enabled: true, MaxRuns: 1, TTL: time.Hour}
+	})
+	q := b.open(t, s)
+	r, created, err := s.Start(b.ctx, request())
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, []any{run.Queued, run.QueuedEngine}, []any{r.Status, r.QueuedReason})
+	_, _, err = s.Start(b.ctx, request())
+	requireFault(t, err, fault.Exhausted, fault.QueueFull, "none serves "+here)
+	unserved.served.Store(true)
+	q.Wake()
+	require.Eventually(t, func() bool { return b.row(t, r.ID).QueuedReason == run.QueuedWorker }, time.Minute, 5*time.Millisecond)
+}
+
+// serving is workers that serve a project or do not.
+type serving struct{ served *atomic.Bool }
+
+func (s serving) Check(_ context.Context, project string) error {
+	if s.served.Load() {
+		return nil
+	}
+	return fault.New(fault.Unavailable, fault.NoWorkerForProject, "none serves %s", project)
+}
+
+func TestStartIsRefusedWithoutATraceNearTheMemoryLimit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	full := fault.New(fault.Exhausted, fault.MemoryExhausted, "near the limit").WithRetry(time.Second)
+	s := b.process(t, b.store, func(o *run.Options) {
+		o.Admit, o.Queue = func() error { return full }, run.QueueOptions{Enabled: true, MaxRuns: 9, TTL: time.Hour}
+	})
+	_, _, err := s.Start(b.ctx, request())
+	require.Equal(t, full, err)
+	require.Empty(t, b.rows(t))
+	require.Empty(t, b.engine.called(), "Temporal is not asked")
 }
 
 // joining tells when a caller has found the run that another one made.

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -43,7 +44,7 @@ type engineDouble struct {
 	// end and control answer Terminate and Control.
 	end     func(context.Context, run.Run) error
 	control func(context.Context, run.Run, string) error
-	repair  func(context.Context, run.Run) (bool, error)
+	looks   func(context.Context, run.Run) (run.Execution, error)
 
 	mu    sync.Mutex
 	calls []string
@@ -107,16 +108,16 @@ func (e *engineDouble) Control(ctx context.Context, r run.Run, op, reason string
 	return e.control(ctx, r, op)
 }
 
-func (e *engineDouble) Repair(ctx context.Context, r run.Run) (bool, error) {
-	e.note("repair %s", r.ID)
-	if e.repair == nil {
-		return false, nil
+func (e *engineDouble) Look(ctx context.Context, r run.Run) (run.Execution, error) {
+	e.note("look %s", r.ID)
+	if e.looks == nil {
+		return run.Execution{}, run.ErrNotKnown
 	}
-	return e.repair(ctx, r)
+	return e.looks(ctx, r)
 }
 
 // documents compiles what the store keeps.
-type documents struct{ store *store.Store }
+type documents struct{ store *storetest.Plain }
 
 func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
 	canonical, err := d.store.Document(ctx, hash)
@@ -157,7 +158,7 @@ type bench struct {
 	*controls
 
 	ctx       context.Context // the test's, with ada in it
-	store     *store.Store
+	store     *storetest.Plain
 	workflows *workflow.Service
 	engine    *engineDouble
 	changes   *notice.Board
@@ -195,7 +196,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
 
 func newBenchOn(t testing.TB, o store.Options) *bench {
 	t.Helper()
-	kept, err := store.Open(t.Context(), o)
+	kept, err := storetest.Open(t.Context(), t, o)
 	require.NoError(t, err)
 	ctx := t.Context()
 	t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
@@ -207,7 +208,7 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
 	b.opts = run.Options{
 		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
-		Workers: agreed{},
+		Workers: agreed{}, Digests: seal.Random("k1"),
 	}
 	b.Service = b.process(t, kept, func(*run.Options) {})
 	b.controls = control.New(b.Service, kept, b.engine, b.changes, b.opts)
@@ -217,7 +218,7 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 // agreed is the workers' agreement.
 type agreed struct{ err error }
 
-func (a agreed) Check(context.Context) error { return a.err }
+func (a agreed) Check(context.Context, string) error { return a.err }
 
 // process is the service of one more process, with changes of its own.
 func (b *bench) process(t testing.TB, over run.Store, change func(*run.Options)) *run.Service {

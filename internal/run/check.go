@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -21,14 +23,28 @@ func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) error {
 	if doc.Input == nil || doc.Input.Schema == nil {
 		return nil
 	}
-	if err := doc.Input.Schema.Validate(value); err != nil {
+	if _, err := doc.Input.Schema.Check(value, jq.DefaultFuel); err != nil {
 		if hidden {
 			err = unquoted(err)
 		}
-		return fault.New(fault.Invalid, fault.InvalidInput,
-			"the input does not fit the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err).WithField("input", "%v", err)
+		f := fault.New(fault.Invalid, fault.InvalidInput, "the input does not fit the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err)
+		return violated(f, err)
 	}
 	return nil
+}
+
+// violated adds to a refusal what the standard error of the language has, and each violation with its place.
+func violated(f *fault.Fault, err error) error {
+	f = f.WithFact("type", dsl.ErrorTypeValidation).WithFact("status", strconv.Itoa(http.StatusBadRequest))
+	failed, ok := errors.AsType[*dsl.SchemaError](err)
+	if !ok || len(failed.Violations) == 0 {
+		return f.WithField("input", "%v", err)
+	}
+	f = f.WithFact("pointer", failed.Violations[0].Pointer)
+	for _, v := range failed.Violations {
+		f = f.WithField("input"+v.Pointer, "%s", v.Message)
+	}
+	return f
 }
 
 // unquoted is an error of a schema with the places and keywords alone: its messages quote values.

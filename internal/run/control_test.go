@@ -64,10 +64,6 @@ func TestCancel(t *testing.T) {
 				if answer == nil {
 					b.engine.cancel = nil
 				}
-				b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
-					b.bring(t, r.ID, 9, run.Completed)
-					return true, nil
-				}
 				b.checkCancel(t, before, answer)
 			})
 		}
@@ -97,9 +93,9 @@ func (b *bench) checkCancel(t *testing.T, before run.Run, answer error) {
 		require.Equal(t, "Execution missing", got.Error.Title)
 		require.Equal(t, []string{"run.start", "run.cancel too slow"}, b.audited(t))
 	case errors.Is(answer, run.ErrClosed):
-		requireFault(t, err, fault.Refused, fault.RunEnded, "it is completed")
-		require.Equal(t, run.Completed, after.Status)
-		require.Equal(t, "repair "+before.ID, calls[1])
+		requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
+		require.Equal(t, before.Status, after.Status, "a worker writes the end")
+		require.Equal(t, "the run has ended in Temporal, and its end is not written", after.Behind.Reason)
 		require.Equal(t, []string{"run.start"}, b.audited(t))
 	default:
 		require.ErrorIs(t, err, answer)
@@ -168,17 +164,6 @@ func TestCancelOfWhatIsNotThere(t *testing.T) {
 	require.Empty(t, b.engine.called())
 }
 
-func TestCancelWhoseRepairFails(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	r := b.begin(t)
-	broken := errors.New("the history cannot be read")
-	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrClosed }
-	b.engine.repair = func(context.Context, run.Run) (bool, error) { return false, broken }
-	_, err := b.Cancel(b.ctx, here, r.ID, "")
-	require.ErrorIs(t, err, broken, "a run that is not known to have ended is not said to have")
-}
-
 func TestCancelEndsOpenSteps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -190,66 +175,6 @@ func TestCancelEndsOpenSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, "canceled", list[0].Status)
-}
-
-func TestGetComparesOpenRunsWithTheEngine(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	r := b.begin(t)
-	b.pass(2*time.Second - time.Millisecond)
-	got, err := b.Get(b.ctx, here, r.ID)
-	require.NoError(t, err)
-	require.Equal(t, r, got)
-	require.Empty(t, b.engine.called(), "a run that has just moved is not asked for")
-
-	b.pass(time.Millisecond)
-	got, err = b.Get(b.ctx, here, r.ID)
-	require.NoError(t, err)
-	require.Equal(t, r, got)
-	require.Equal(t, []string{"repair " + r.ID}, b.engine.called())
-
-	b.engine.repair = func(context.Context, run.Run) (bool, error) { return false, unavailable() }
-	got, err = b.Get(b.ctx, here, r.ID)
-	require.NoError(t, err, "the row as it is remains the best answer")
-	require.Equal(t, r, got)
-	b.engine.called()
-
-	changed, stop := b.changes.Subscribe(r.ID)
-	defer stop()
-	b.engine.repair = func(_ context.Context, given run.Run) (bool, error) {
-		require.Equal(t, r, given)
-		b.bring(t, r.ID, 5, run.Completed)
-		return true, nil
-	}
-	got, err = b.Get(b.ctx, here, r.ID)
-	require.NoError(t, err)
-	require.Equal(t, run.Completed, got.Status, "what was repaired is what is answered")
-	require.Len(t, changed, 1, "watches are told")
-	b.engine.called()
-
-	b.pass(time.Hour)
-	_, err = b.Get(b.ctx, here, r.ID)
-	require.NoError(t, err)
-	require.Empty(t, b.engine.called(), "a run that has ended stays as it is")
-	_, err = b.Get(b.ctx, here, "none")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
-}
-
-func TestStepsAreOfAnUpToDateRun(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	r := b.begin(t)
-	b.pass(time.Minute)
-	b.engine.repair = func(context.Context, run.Run) (bool, error) {
-		b.bring(t, r.ID, 5, run.Running, run.Step{Number: 1, Status: "completed", Position: 5}, run.Step{Number: 2, Status: "running", Position: 5})
-		return true, nil
-	}
-	list, err := b.Steps(b.ctx, here, r.ID, 1, 10)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.Equal(t, int64(2), list[0].Number)
-	_, err = b.Steps(b.ctx, here, "none", 0, 10)
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
 }
 
 func TestList(t *testing.T) {

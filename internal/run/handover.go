@@ -16,7 +16,7 @@ import (
 func (s *Service) handOver(ctx context.Context, r Run) error {
 	startCtx, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
 	defer cancel()
-	executionID, refusal := s.engine.Start(startCtx, r)
+	executionID, refusal := s.startExecution(startCtx, r)
 	// What Temporal has answered is written also when the server stops; each call to the store has its own deadline.
 	ctx = context.WithoutCancel(ctx)
 	defer s.changes.Notify(r.ID)

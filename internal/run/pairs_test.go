@@ -99,17 +99,6 @@ func TestEveryControlInEveryState(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publish(t, "examples/hello", "1.0.0")
-		ended := map[string]run.Status{}
-		b.engine.end = func(_ context.Context, r run.Run) error {
-			ended[r.ID] = run.Terminated
-			return nil
-		}
-		b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
-			if ended[r.ID] != "" {
-				b.bring(t, r.ID, 9, ended[r.ID])
-			}
-			return ended[r.ID] != "", nil
-		}
 		b.engine.control = func(_ context.Context, r run.Run, op string) error {
 			state := &run.State{Status: run.Running, Since: b.clock(), StartedAt: b.clock()}
 			if op == string(control.Pause) {
@@ -208,13 +197,12 @@ func TestTerminate(t *testing.T) {
 	// It ended in this moment: its own end is what stays.
 	r = b.begin(t)
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrClosed }
-	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
-		b.bring(t, r.ID, 9, run.Completed)
-		return true, nil
-	}
+	_, err = b.Terminate(b.ctx, here, r.ID, "late")
+	requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
+	require.NotNil(t, b.row(t, r.ID).Behind, "a worker writes its end")
+	b.bring(t, r.ID, 9, run.Completed)
 	_, err = b.Terminate(b.ctx, here, r.ID, "late")
 	requireFault(t, err, fault.Refused, fault.RunEnded, "it is completed")
-	require.Equal(t, run.Completed, b.row(t, r.ID).Status)
 
 	// Temporal is away: nothing is changed.
 	r = b.begin(t)
@@ -224,12 +212,18 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, r, b.row(t, r.ID))
 	require.NotContains(t, b.audited(t), "run.terminate away")
 
-	// The row cannot be read from Temporal now: the reconciler does it, and the answer is no error.
-	b.engine.end, b.engine.repair = nil, func(context.Context, run.Run) (bool, error) { return false, unavailable() }
+	// Temporal takes it: the row ends at once, open steps with it, and nobody reads the history.
+	r = b.place(t, run.Running, "")
+	b.engine.end = nil
+	b.engine.called()
 	got, err = b.Terminate(b.ctx, here, r.ID, "blind")
 	require.NoError(t, err)
-	require.Equal(t, r, got)
+	require.Equal(t, []any{run.Terminated, "blind", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Contains(t, b.audited(t), "run.terminate blind")
+	require.Equal(t, []string{"terminate " + r.ID + " blind"}, b.engine.called())
+	list, err := b.Steps(b.ctx, here, r.ID, 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, "canceled", list[0].Status)
 }
 
 func TestControlsThatTemporalDoesNotTake(t *testing.T) {
@@ -248,12 +242,8 @@ func TestControlsThatTemporalDoesNotTake(t *testing.T) {
 	require.Equal(t, r, b.row(t, r.ID))
 	require.Equal(t, []string{"run.start"}, b.audited(t))
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrClosed }
-	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
-		b.bring(t, r.ID, 9, run.Failed)
-		return true, nil
-	}
 	_, err = b.use(control.Pause, r.ID)
-	requireFault(t, err, fault.Refused, fault.RunEnded, "it is failed")
+	requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
 }
 
 func TestReasonsThatCannotBeKept(t *testing.T) {

@@ -39,16 +39,22 @@ var ErrQueueFull = errors.New("the queue is full")
 
 // QueueStore keeps the runs that wait for Temporal, as part of a [Store].
 type QueueStore interface {
+	QueueRows
+
 	// EnqueueRun is InsertRun for a run that is queued for the engine, with its place in the queue. When that queue holds
 	// limit runs already, it returns [ErrQueueFull] and changes nothing, also with many callers in many processes.
 	EnqueueRun(ctx context.Context, r Run, limit int, e audit.Entry) (Run, bool, error)
+	// FinishQueued ends a run that is `queued: engine` or `queued: admission` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
+	// and writes e; it returns false when the run is no longer that.
+	FinishQueued(ctx context.Context, r Run, e audit.Entry) (bool, error)
+}
+
+// QueueRows is the part of a [QueueStore] to which no values of runs are written.
+type QueueRows interface {
 	// TakeQueued turns `queued: engine` into `queued: starting`, and ReturnQueued turns a run that was taken back, to its
 	// old place. Both return false when the run is no longer what they turn.
 	TakeQueued(ctx context.Context, id string, at time.Time) (bool, error)
 	ReturnQueued(ctx context.Context, id string, at time.Time) (bool, error)
-	// FinishQueued ends a run that is `queued: engine` or `queued: admission` with r's Status, Error, CancelRequested, CancelReason and EndedAt,
-	// and writes e; it returns false when the run is no longer that.
-	FinishQueued(ctx context.Context, r Run, e audit.Entry) (bool, error)
 	// ListQueued returns runs of the queue in order of acceptance, without input and output: those that wait, and those
 	// that were taken and are `queued: starting`.
 	ListQueued(ctx context.Context, f QueueFilter) ([]Run, error)
@@ -62,10 +68,11 @@ type QueueStore interface {
 // queues tells whether a run that cannot be started for this reason is queued.
 func (s *Service) queues(refusal error) bool {
 	f, ok := fault.From(refusal)
-	return s.opts.Queue.Enabled && ok && f.Class == fault.Unavailable && f.Reason == fault.EngineUnavailable
+	return s.opts.Queue.Enabled && ok && f.Class == fault.Unavailable &&
+		(f.Reason == fault.EngineUnavailable || f.Reason == fault.NoWorkerForProject)
 }
 
-// enqueue accepts a run while Temporal is away.
+// enqueue accepts a run that cannot be started yet.
 func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, refusal error) (Run, bool, error) {
 	r.QueuedReason, r.ExpiresAt = QueuedEngine, r.CreatedAt.Add(s.opts.Queue.TTL)
 	stored, created, err := s.store.EnqueueRun(ctx, r, s.opts.Queue.MaxRuns, startEntry(ctx, r, req.Reason))
@@ -76,8 +83,8 @@ func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, 
 			retry = f.RetryAfter
 		}
 		return Run{}, false, fault.New(fault.Exhausted, fault.QueueFull,
-			"Temporal is away and the queue is full with %d runs (runs.queue_when_unavailable.max_runs); nothing was queued, "+
-				"try again when Temporal is back", s.opts.Queue.MaxRuns).WithRetry(retry).WithCause(refusal)
+			"%v; the queue is full with %d runs (runs.queue_when_unavailable.max_runs), so nothing was queued; try again later",
+			refusal, s.opts.Queue.MaxRuns).WithRetry(retry).WithCause(refusal)
 	case err != nil:
 		return Run{}, false, err
 	case !created:

@@ -126,7 +126,7 @@ type Execution struct {
 	// Left are the executions that the row may have followed and that the reset left behind, with [RelationReset].
 	Left []string
 	// Accepted is how long the history was at the start of the last workflow task that Temporal accepted, and AcceptedAt
-	// when that was; zero when there was none, and of executions that are closed or come from a reset.
+	// when that was; zero when there was none, and of executions that come from a reset.
 	Accepted   int64
 	AcceptedAt time.Time
 }
@@ -149,8 +149,6 @@ type Inspector interface {
 	// Look tells what Temporal has of a run now, compared with the row; [ErrNotKnown] when it has nothing. The row must
 	// have been read before.
 	Look(ctx context.Context, r Run) (Execution, error)
-	// Rebuild interprets the history of a run again, and says what its row should be.
-	Rebuild(ctx context.Context, runID string) (Update, error)
 	// Origin reads what a run was started with; [ErrNotKnown] when Temporal has no such run, or its execution is none
 	// of a run's.
 	Origin(ctx context.Context, runID string) (Origin, error)
@@ -159,6 +157,19 @@ type Inspector interface {
 // ReconcileStore is what the reconciler asks of a store.
 type ReconcileStore interface {
 	Store
+	ReconcileRows
+
+	// CorrectRun applies one update, and writes e, which may be nil, when that changed anything.
+	CorrectRun(ctx context.Context, u Update, e *audit.Entry) (bool, error)
+	// FollowExecution replaces the row and the steps of an open run that shows the execution from by what u says,
+	// although its position may be lower, and writes e. From then on, updates of the executions in left are passed over.
+	// u has a state. It returns false, and changes nothing, when the run has ended or shows another execution.
+	FollowExecution(ctx context.Context, u Update, from string, left []string, e audit.Entry) (bool, error)
+}
+
+// ReconcileRows is the part of a [ReconcileStore] to which no values of runs are written.
+type ReconcileRows interface {
+	Rows
 	audit.Store
 	// OpenRuns returns up to limit open runs of all projects with IDs above after, in order, without input and output.
 	OpenRuns(ctx context.Context, after string, limit int) ([]Run, error)
@@ -166,12 +177,6 @@ type ReconcileStore interface {
 	StartingRuns(ctx context.Context, until time.Time, after string, limit int) ([]Run, error)
 	// FindRuns returns those of the runs that there are, of any project and in any order, without input and output.
 	FindRuns(ctx context.Context, ids []string) ([]Run, error)
-	// CorrectRun applies one update, and writes e, which may be nil, when that changed anything.
-	CorrectRun(ctx context.Context, u Update, e *audit.Entry) (bool, error)
-	// FollowExecution replaces the row and the steps of an open run that shows the execution from by what u says,
-	// although its position may be lower, and writes e. From then on, updates of the executions in left are passed over.
-	// u has a state. It returns false, and changes nothing, when the run has ended or shows another execution.
-	FollowExecution(ctx context.Context, u Update, from string, left []string, e audit.Entry) (bool, error)
 	// WriteAudit adds an entry for what changed no row.
 	WriteAudit(ctx context.Context, e audit.Entry) error
 	// RunsHome returns what was recorded as the place where the runs are.

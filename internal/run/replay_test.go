@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
@@ -60,7 +61,7 @@ func (s sealed) Input(_ context.Context, r run.Run) (json.RawMessage, error) {
 	return original, nil
 }
 
-const redactedInput = `{"name":"Ada","password":"` + run.RedactionMark + `"}`
+const redactedInput = `{"name":"Ada","password":"` + redact.Mark + `"}`
 
 // secretive has a run whose row shows a mark for a password.
 func secretive(t *testing.T) (*bench, *control.Service, run.Run) {
@@ -161,7 +162,7 @@ func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) { //nolint:tparallel // 
 		"no reason":      {func(r *control.ReplayRequest) { r.Reason = " " }, fault.Invalid, fault.InvalidArgument},
 		"a mark left in": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(redactedInput) }, fault.Invalid, fault.InputRedacted},
 		"a mark patched in": {func(r *control.ReplayRequest) {
-			r.Patch = json.RawMessage(`[{"op":"add","path":"/x","value":"` + run.RedactionMark + `"}]`)
+			r.Patch = json.RawMessage(`[{"op":"add","path":"/x","value":"` + redact.Mark + `"}]`)
 		}, fault.Invalid, fault.InputRedacted},
 		"a test of a mark": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"test","path":"/password","value":"hunter22"}]`)
@@ -257,6 +258,9 @@ func TestReplayWithARequestID(t *testing.T) {
 		req.RequestID = "started"
 		_, _, err = b.Replay(b.ctx, req)
 		requireFault(t, err, fault.Exists, fault.RequestIDReused, "started")
+		req.RequestID = "child:k"
+		_, _, err = b.Replay(b.ctx, req)
+		requireFault(t, err, fault.Invalid, fault.InvalidArgument, `begins with "child:"`)
 	})
 }
 
@@ -339,5 +343,24 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		req.Input = json.RawMessage(`{"name":"Eve"}`)
 		_, _, err = b.Replay(b.ctx, req)
 		require.NoError(t, err)
+	})
+}
+
+func TestListsCanLeaveOutRunsThatWereReplayed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		first, second := b.begin(t), b.begin(t)
+		again, _, err := b.Replay(b.ctx, replay(first.ID))
+		require.NoError(t, err)
+		for _, filter := range []run.Filter{{}, {Statuses: []run.Status{run.Queued}}, {Workflow: "examples/hello"}, {Text: "0"}} {
+			filter.Project, filter.NotReplayed, filter.Limit = here, true, 10
+			list, err := b.store.ListRuns(b.ctx, filter)
+			require.NoError(t, err)
+			var ids []string
+			for _, r := range list {
+				ids = append(ids, r.ID)
+			}
+			require.ElementsMatch(t, []string{second.ID, again.ID}, ids, "%+v", filter)
+		}
 	})
 }

@@ -82,9 +82,6 @@ func WaitingKinds() []string {
 // PausableSince is the first version of the interpreter whose runs can be paused, and resumed in spite of a quota.
 const PausableSince = 3
 
-// RedactionMark stands where a sensitive value was.
-const RedactionMark = "\u27e6redacted\u27e7"
-
 // What started a run.
 const (
 	// TriggerAPI: a call of StartRun.
@@ -126,9 +123,11 @@ type Run struct {
 	CancelRequested bool
 	CancelReason    string
 	RequestID       string
-	Trigger         string
-	Actor           string
-	CreatedAt       time.Time
+	// RequestDigest is a keyed digest of what was asked with the request ID, as [Digests] make it; empty where nothing is compared.
+	RequestDigest string
+	Trigger       string
+	Actor         string
+	CreatedAt     time.Time
 	// StartedAt is when it was first executed; zero before.
 	StartedAt time.Time
 	// EndedAt is zero while it is open.
@@ -154,6 +153,8 @@ type Run struct {
 	Stuck *Stuck
 	// Redacted tells that marks stand for sensitive values in the input, the output, the error or steps. Not in lists.
 	Redacted bool
+	// Behind is in what the rows are known to be behind Temporal; nil where they are not.
+	Behind *Behind
 	// Originals are to be kept with a run that is inserted; empty in what is read.
 	Originals []Original
 	// Secrecy is given with a run that is inserted or started, and never read from its row.
@@ -164,6 +165,8 @@ type Run struct {
 
 	// What follows is not in lists.
 
+	// WrittenAt is when the projection last wrote the row; zero before, and for rows of earlier releases.
+	WrittenAt time.Time
 	// Legacy is what an imported run's source had of it beside what is here: its row, waits and snapshots, as JSON.
 	Legacy json.RawMessage
 	// Metered tells that it asks for the steps that it enters: its project had a quota of steps when it was accepted.
@@ -203,6 +206,10 @@ type Attempt struct {
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Error     *Problem   `json:"error,omitempty"`
+	// Outcome is how a request of a call ended: answered, failed or unknown; empty while it goes on, and for other tasks.
+	Outcome string `json:"outcome,omitempty"`
+	// HTTPStatus is that of the answer; 0: none.
+	HTTPStatus int `json:"httpStatus,omitempty"`
 }
 
 // Step is one entry into one task of a run.
@@ -231,6 +238,8 @@ type Step struct {
 	InputShown, OutputShown json.RawMessage
 	// Original is to be kept with a step that is written; nil in what is read, and where nothing was hidden.
 	Original *Original
+	// Kept marks a step whose row stays when the steps around it are only summarized (see [StepSummary]).
+	Kept bool
 }
 
 // Update is what one workflow task, once accepted by Temporal, made of a run.
@@ -245,6 +254,10 @@ type Update struct {
 	State *State
 	// Steps carry their own positions.
 	Steps []Step
+	// Summary is what changed about the steps without rows; nil when nothing did. The rows that it replaces are deleted.
+	Summary *StepSummary
+	// Partial marks an update whose rest follows with the same position: it writes steps and leaves the run's own row where it is.
+	Partial bool
 	// Sensitive are the texts that have stood at sensitive places of the run, as its interpretation has found them so far: the same from
 	// the same history, in whatever process.
 	Sensitive []string
@@ -275,6 +288,8 @@ type State struct {
 	Output                json.RawMessage
 	Error                 *Problem
 	StepsTotal, StepsDone int64
+	// EndsSteps ends the open steps of the run as canceled, also where the row has ended already.
+	EndsSteps bool
 	// Original is to be kept with the state; nil where nothing was hidden.
 	Original *Original
 }
@@ -307,6 +322,8 @@ type Filter struct {
 	Trigger string
 	// Text is what their ID or request ID begins with.
 	Text string
+	// NotReplayed leaves out runs of which there is a replay.
+	NotReplayed bool
 	// OldestFirst turns the order round.
 	OldestFirst bool
 	After       *Cursor
@@ -333,6 +350,8 @@ const MaxCount = 10_000
 // Store keeps runs. Missing runs are [fault.NotFound].
 type Store interface {
 	QueueStore
+	RepairStore
+	Rows
 
 	// InsertRun adds a run that is queued, as `queued: admission` where its project has no place for it (see [AdmissionStore]).
 	// When the project has a run with the same request ID, it returns that one and false, and changes nothing.
@@ -340,6 +359,20 @@ type Store interface {
 	// RemoveUnstarted deletes a run that is still `queued: starting` and of which nobody was told, and writes e; it
 	// returns false when the run is no longer that.
 	RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error)
+	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
+	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
+	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the
+	// update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, sequences
+	// grow by one per run and call. A step that a stored summary replaces is not written. Updates of unknown runs are passed over. It returns the runs that changed to a
+	// status that they did not have, for counting.
+	ApplyUpdates(ctx context.Context, updates []Update) ([]Transition, error)
+}
+
+// Rows is the part of a [Store] to which no values of runs are written.
+type Rows interface {
+	QueueRows
+	RepairRows
+
 	// TellRun returns the run to be told of: from then on, RemoveUnstarted leaves it.
 	TellRun(ctx context.Context, project, id string) (Run, error)
 	// MarkHandedOver turns `queued: starting` into `queued: worker`; any other state is left as it is.
@@ -352,6 +385,9 @@ type Store interface {
 	CountRuns(ctx context.Context, f Filter) (Counts, error)
 	// ListSteps returns up to limit steps with numbers above after, in order.
 	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)
+	// StepSummary returns what is known of the steps without rows: the tasks that changed after a sequence. It is nil when all steps
+	// have rows, or none of the tasks changed since.
+	StepSummary(ctx context.Context, project, id string, after int64) (*StepSummary, error)
 	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and
 	// then number.
 	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
@@ -359,15 +395,8 @@ type Store interface {
 	// may be written before the request is. It returns the run as it then is. The flag and e are written only when the
 	// run is in one of these states and the flag was not set.
 	MarkCancelRequested(ctx context.Context, project, id, reason string, e audit.Entry) (Run, error)
-	// FinishMissing ends an open run that Temporal does not know, with the given status and problem.
-	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
 	// WriteAudit writes an entry for what changed in Temporal alone.
 	WriteAudit(ctx context.Context, e audit.Entry) error
-	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where the
-	// update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, sequences
-	// grow by one per run and call. Updates of unknown runs are passed over. It returns the runs that changed to a
-	// status that they did not have, for counting.
-	ApplyUpdates(ctx context.Context, updates []Update) ([]Transition, error)
 }
 
 // Transition is a run's change from one status to another.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run/places"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -35,8 +34,8 @@ type Engine interface {
 	Cancel(ctx context.Context, r Run, reason string) error
 	Terminate(ctx context.Context, r Run, reason string) error
 	Control(ctx context.Context, r Run, op, reason string) error
-	// Repair brings the row of a run up to what Temporal has of it, when the two differ, and tells whether it changed.
-	Repair(ctx context.Context, r Run) (bool, error)
+	// Look is that of [Inspector].
+	Look(ctx context.Context, r Run) (Execution, error)
 }
 
 // Workflows finds what is to run.
@@ -93,8 +92,9 @@ type Originals interface {
 
 // Workers know what the live workers were made for.
 type Workers interface {
-	// Check returns a [fault.Refused] when no worker would find what this process starts.
-	Check(ctx context.Context) error
+	// Check returns a [fault.Refused] when no worker would find what this process starts, and a [fault.Unavailable] with the reason
+	// [fault.NoWorkerForProject] when live workers would, but none of them serves the project.
+	Check(ctx context.Context, project string) error
 }
 
 // Options bound what the service accepts.
@@ -114,12 +114,23 @@ type Options struct {
 	Workers Workers
 	// Originals are where replays find inputs; nil where rows have them.
 	Originals Originals
+	// Digests make and compare digests of requests; nil where requests with the same ID are compared by workflow and version alone.
+	Digests Digests
+	// Admit returns a fault while this process has no memory for one more run; nil where it always has.
+	Admit func() error
 	// Interpreter is the version of the interpreter that new runs are given.
 	Interpreter int
 	// Now is the clock.
 	Now func() time.Time
 	// Metrics is told of starts.
 	Metrics Metrics
+	// Holds tells whether this process has records of a run that are not written yet; nil where it never has.
+	Holds func(runID string) bool
+	// Requested is called after a repair was requested, so that a worker of this process need not wait for its next look; may be
+	// nil. It must not block.
+	Requested func()
+	// Changed receives changes of status that were written without the projection; may be nil.
+	Changed func(ctx context.Context, transitions []Transition)
 }
 
 // Metrics counts starts.
@@ -139,6 +150,10 @@ type Service struct {
 	changes   *notice.Board
 	opts      Options
 	handOvers *places.Places
+	compared  *compared
+	feeds     *feeds
+
+	resumption *resumption
 }
 
 const (
@@ -151,7 +166,8 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: places.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers)),
+		handOvers: places.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers)), compared: newCompared(), feeds: newFeeds(),
+		resumption: newResumption(),
 	}
 }
 
@@ -159,13 +175,14 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 // then cuts them off; what became of those is for the reconciler to find out.
 func (s *Service) Close(ctx context.Context) error { return s.handOvers.Close(ctx) }
 
-// Get returns one run.
+// Get returns one run as its row shows it. It never waits for a row to be brought up to Temporal: one that is found to be behind
+// says so and is repaired by a worker.
 func (s *Service) Get(ctx context.Context, project, id string) (Run, error) {
 	r, err := s.store.GetRun(ctx, project, id)
-	if err != nil || !s.repair(ctx, r) {
-		return r, err
+	if err == nil {
+		s.compare(ctx, &r)
 	}
-	return s.store.GetRun(ctx, project, id)
+	return r, err
 }
 
 // Steps lists a run's steps in order of entry.
@@ -176,18 +193,7 @@ func (s *Service) Steps(ctx context.Context, project, id string, after int64, li
 	return s.store.ListSteps(ctx, project, id, after, limit)
 }
 
-// repair asks the engine to compare an open run with Temporal and tells whether the row changed. A failure is logged:
-// the row as it is remains the best answer there is.
-func (s *Service) repair(ctx context.Context, r Run) bool {
-	if r.Status.Terminal() || r.QueuedReason == QueuedEngine || r.QueuedReason == QueuedAdmission || s.opts.Now().Sub(r.StatusAt) < repairAfter {
-		return false
-	}
-	changed, err := s.engine.Repair(ctx, r)
-	if err != nil {
-		logger.FromContext(ctx).DebugContext(ctx, "Run could not be compared with Temporal", "run_id", r.ID, "error", err)
-	}
-	if changed {
-		s.changes.Notify(r.ID)
-	}
-	return changed
+// StepSummary returns what is counted of the steps that have no rows; nil when all have.
+func (s *Service) StepSummary(ctx context.Context, project, id string) (*StepSummary, error) {
+	return s.store.StepSummary(ctx, project, id, 0)
 }

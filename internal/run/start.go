@@ -45,11 +45,17 @@ type StartRequest struct {
 	// ReplayOf is the run that is replayed, with [TriggerReplay]; Reason is why.
 	ReplayOf string
 	Reason   string
+	// Replay is what was asked of the replay, by which the same request is recognized: Input and Version above are what became of it.
+	Replay ReplayAsked
+}
+
+// ReplayAsked is the arguments of a replay as its caller gave them.
+type ReplayAsked struct {
+	Input, Patch json.RawMessage
+	Version      string
 }
 
 const (
-	// maxRequestID is the longest request ID, in bytes.
-	maxRequestID = 200
 	// joinPause and joinPauseMax are how soon a caller sees what another process made of the run that both asked for.
 	joinPause    = 10 * time.Millisecond
 	joinPauseMax = 100 * time.Millisecond
@@ -64,7 +70,8 @@ var errAgain = errors.New("the run was taken away")
 // leaves the outcome open, it returns the run as `queued: starting` and no error: the truth as far as it is known. The
 // hand-over goes on. A run that anybody was given this way is never taken away: refused after all, it fails.
 //
-// While Temporal is away it is refused without a trace, or, in queue mode, comes back as `queued: engine`. Where its project has
+// While Temporal is away, or no live worker serves the project although others are alive, it is refused without a trace, or, in queue
+// mode, comes back as `queued: engine`. Where its project has
 // no place for one more run it comes back as `queued: admission`.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
 	answer, cancel := context.WithTimeout(ctx, s.opts.AnswerWithin)
@@ -83,7 +90,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	if err != nil {
 		return s.earlier(ctx, answer, req, err)
 	}
-	if err := s.Ready(ctx); err != nil {
+	if err := s.Ready(ctx, req.Project); err != nil {
 		if s.queues(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
@@ -108,12 +115,17 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	return s.launch(ctx, answer, req, r, stored)
 }
 
-// Ready tells why no run can be started now.
-func (s *Service) Ready(ctx context.Context) error {
+// Ready returns why no run of the project can be started now.
+func (s *Service) Ready(ctx context.Context, project string) error {
+	if s.opts.Admit != nil {
+		if err := s.opts.Admit(); err != nil {
+			return err
+		}
+	}
 	if err := s.engine.Check(ctx); err != nil || s.opts.Workers == nil {
 		return err
 	}
-	return s.opts.Workers.Check(ctx)
+	return s.opts.Workers.Check(ctx, project)
 }
 
 // launch hands the stored run over in the background, and answers when that has an outcome or it is time. What is stored may have
@@ -150,14 +162,12 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 
 // same answers a request that had made a run before, if it was the same request.
 func (s *Service) same(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
-	replays, err := s.replays(ctx, req, stored)
+	same, err := s.sameRequest(ctx, req, stored)
 	if err != nil {
 		return Run{}, false, err
 	}
-	if !replays || stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
-		return Run{}, false, fault.New(fault.Exists, fault.RequestIDReused,
-			"request ID %q was used before, for run %s of %s@%s; use a new one", r.RequestID, stored.ID, stored.Workflow, stored.Version).
-			WithField("requestId", "belongs to another request")
+	if !same || stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
+		return Run{}, false, reused(r.RequestID, stored)
 	}
 	return s.join(ctx, answer, stored)
 }
@@ -219,10 +229,14 @@ func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal
 		(req.Workflow != found[0].Workflow && !strings.HasSuffix(found[0].Workflow, "/"+req.Workflow)) {
 		return Run{}, false, refusal
 	}
-	if same, err := s.replays(ctx, req, found[0]); err != nil || !same {
+	stored, err := s.store.GetRun(ctx, req.Project, found[0].ID)
+	if err != nil {
 		return Run{}, false, refusal
 	}
-	r, _, err := s.join(ctx, answer, found[0])
+	if same, err := s.sameRequest(ctx, req, stored); err != nil || !same {
+		return Run{}, false, refusal
+	}
+	r, _, err := s.join(ctx, answer, stored)
 	if err != nil && !errors.Is(err, errAgain) {
 		return Run{}, false, refusal
 	}
@@ -231,9 +245,8 @@ func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal
 
 // prepare validates the request and makes the row of the run, without any side effect.
 func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
-	if len(req.RequestID) > maxRequestID {
-		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument,
-			"the request ID has %d bytes, more than %d", len(req.RequestID), maxRequestID).WithField("requestId", "is too long")
+	if problem := requestIDProblem(req); problem != "" {
+		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument, "the request ID %s", problem).WithField("requestId", "%s", problem)
 	}
 	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {
@@ -251,6 +264,10 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
+	digest, err := s.digest(req)
+	if err != nil {
+		return Run{}, err
+	}
 	id := req.RunID
 	if id == "" {
 		made, err := uuid.NewV7()
@@ -264,7 +281,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	r := Run{
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
-		RequestID: cmp.Or(req.RequestID, id), Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
+		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 		ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
 	return r, nil

@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 func TestStartGivesTheRunToTheEngine(t *testing.T) {
@@ -92,6 +94,7 @@ func TestStartRefusesWhatIsWrong(t *testing.T) {
 		{"against the schema", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": 7}`) }, fault.Invalid, fault.InvalidInput, "/name"},
 		{"too large", func(r *run.StartRequest) { r.Input = json.RawMessage(`"` + strings.Repeat("a", maxInput-1) + `"`) },
 			fault.Exhausted, fault.InputTooLarge, "201 bytes"},
+		{"request ID of a child", func(r *run.StartRequest) { r.RequestID = "child:k" }, fault.Invalid, fault.InvalidArgument, `begins with "child:"`},
 		{"request ID", func(r *run.StartRequest) { r.RequestID = strings.Repeat("r", 201) }, fault.Invalid, fault.InvalidArgument, "201 bytes"},
 	}
 	for _, tt := range tests {
@@ -112,6 +115,12 @@ func TestStartRefusesWhatIsWrong(t *testing.T) {
 	req.RequestID = strings.Repeat("r", 200)
 	require.Len(t, req.Input, maxInput)
 	_, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+
+	// A run may start another with the request ID that callers cannot use.
+	req.RequestID, req.Trigger, req.Parent = "child:k", run.TriggerParent, run.Parent{RunID: "r", Key: "k", Depth: 1}
+	_, created, err = b.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.True(t, created)
 }
@@ -157,6 +166,20 @@ func TestStartThatDefinitelyFailedLeavesNoRow(t *testing.T) {
 			require.True(t, created, "the request ID is free again")
 		})
 	}
+}
+
+// TestRefusedInputNamesTheStandardError: programs find in its facts what an error of the language has.
+func TestRefusedInputNamesTheStandardError(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	req := request()
+	req.Input = json.RawMessage(`{"name": 7}`)
+	_, _, err := b.Start(b.ctx, req)
+	f, ok := fault.From(err)
+	require.True(t, ok)
+	require.Equal(t, map[string]string{"type": dsl.ErrorTypeValidation, "status": "400", "pointer": "/name"}, f.Facts)
+	require.Equal(t, "input/name", f.Fields[0].Path)
 }
 
 // TestRefusalInOddBytesLeavesNoRow has Temporal answer in bytes that no database takes as text.
@@ -231,6 +254,7 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 	for name, change := range map[string]func(*run.StartRequest){
 		"version":  func(r *run.StartRequest) { r.Version = "2.0.0" },
 		"workflow": func(r *run.StartRequest) { r.Workflow, r.Version = "examples/other", "" },
+		"input":    func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name":"Bob"}`) },
 	} {
 		other := req
 		change(&other)
@@ -288,7 +312,8 @@ func TestARequestThatWasMetIsMetAgain(t *testing.T) {
 	require.NoError(t, b.workflows.Delete(b.ctx, here, "hello"))
 	requireSame("deleted")
 	req.Input = json.RawMessage("{")
-	requireSame("the input of a deleted workflow is nobody's")
+	_, _, err = b.Start(b.ctx, req)
+	require.True(t, fault.Is(err, fault.WorkflowNotFound), "another input is another request: %v", err)
 }
 
 // cutStore loses the database at one moment.
@@ -344,7 +369,7 @@ func TestStartNeedsTheDocument(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	empty, err := store.Open(b.ctx, store.Options{
+	empty, err := storetest.Open(b.ctx, t, store.Options{
 		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)

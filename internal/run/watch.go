@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// repairAfter is how long an open run must have had its status before it is compared with Temporal.
-	repairAfter = 2 * time.Second
-	// watchPoll is how soon a watch sees what another process wrote.
-	watchPoll = 500 * time.Millisecond
+	// watchPoll is how soon a watch sees what another process wrote, watchFresh how old what another watch of the run has read may be
+	// then.
+	watchPoll  = 500 * time.Millisecond
+	watchFresh = watchPoll / 2
 	// watchSteps bounds the steps in one change.
 	watchSteps = 500
 )
@@ -20,6 +20,8 @@ type Change struct {
 	Run Run
 	// Steps that changed, in order of entry within the change.
 	Steps []Step
+	// Summary is what changed about the steps without rows; nil when nothing did.
+	Summary *StepSummary
 }
 
 // Watch calls fn with the run and its steps as they change, beginning with what changed after the given sequence, and
@@ -30,15 +32,21 @@ type Change struct {
 func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn func(Change) error) error {
 	changed, stop := s.changes.Subscribe(id)
 	defer stop()
+	f := s.feeds.join(project, id)
+	defer s.feeds.leave(f)
 	ticker := time.NewTicker(watchPoll)
 	defer ticker.Stop()
 	first := true
+	since := time.Now()
 	for {
-		r, err := s.Get(ctx, project, id)
+		r, news, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, project, id) })
 		if err != nil {
 			return err
 		}
-		if after, err = s.giveChanges(ctx, r, after, first, fn); err != nil {
+		if news {
+			s.changes.Notify(id) // another process wrote it: the other watches need not wait for their next look
+		}
+		if after, err = s.giveChanges(ctx, f, r, after, first, fn); err != nil {
 			return err
 		}
 		if r.Status.Terminal() {
@@ -49,24 +57,28 @@ func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
+			since = s.changes.Notified(id) // one moment for all watches, so that one of them reads
 		case <-ticker.C:
+			since = time.Now().Add(-watchFresh)
 		}
 	}
 }
 
 // giveChanges gives what changed after a sequence up to the one of r, and returns the sequence it has come to.
-func (s *Service) giveChanges(ctx context.Context, r Run, after int64, first bool, fn func(Change) error) (int64, error) {
+func (s *Service) giveChanges(ctx context.Context, f *feed, r Run, after int64, first bool, fn func(Change) error) (int64, error) {
 	if r.Sequence <= after && !first {
 		return after, nil
 	}
 	// A sequence is given whole, so nothing of the given one is left.
 	cursor := StepCursor{Sequence: after, Number: math.MaxInt64}
 	for {
-		steps, err := s.store.ChangedSteps(ctx, r.ID, cursor, r.Sequence, watchSteps)
+		asked := part{cursor: cursor, after: after, upTo: r.Sequence}
+		found, err := f.part(ctx, asked, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, asked) })
 		if err != nil {
 			return after, err
 		}
-		change := Change{Run: r, Steps: steps}
+		steps := found.steps
+		change := Change{Run: r, Steps: steps, Summary: found.summary}
 		last := len(steps) < watchSteps
 		if !last {
 			end := steps[len(steps)-1]
@@ -81,4 +93,16 @@ func (s *Service) giveChanges(ctx context.Context, r Run, after int64, first boo
 			return r.Sequence, nil
 		}
 	}
+}
+
+// readPart reads the steps of a part, and where they are the last ones what changed about the steps without rows.
+func (s *Service) readPart(ctx context.Context, r Run, p part) (part, error) {
+	var err error
+	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, p.cursor, p.upTo, watchSteps); err != nil {
+		return p, err
+	}
+	if len(p.steps) < watchSteps {
+		p.summary, err = s.store.StepSummary(ctx, r.Project, r.ID, p.after)
+	}
+	return p, err
 }

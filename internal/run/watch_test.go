@@ -217,16 +217,19 @@ func TestWatchEndsWhenItsRunIsTakenAway(t *testing.T) {
 	requireFault(t, w.end(t), fault.NotFound, fault.RunNotFound, r.ID)
 }
 
-func TestWatchComparesWithTheEngine(t *testing.T) {
+func TestWatchRequestsTheRepairOfARunThatIsBehind(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
+	b.lost()
 	b.pass(time.Minute)
-	b.engine.repair = func(_ context.Context, r run.Run) (bool, error) {
-		b.bring(t, r.ID, 9, run.Completed, done(1, 9))
-		return true, nil
-	}
 	w := b.watch(t, r.ID, r.Sequence)
+	require.Equal(t, "2 queued:", w.next(t), "what is there comes at once")
+	claimed, ok, err := b.store.ClaimRepair(b.ctx, func(int) time.Duration { return time.Minute })
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, r.ID, claimed.RunID)
+	b.bring(t, r.ID, 9, run.Completed, done(1, 9))
 	require.Equal(t, "3 completed: 1 completed", w.next(t), "a watch of a run whose records were lost sees it end")
 	require.NoError(t, w.end(t))
 }

@@ -158,11 +158,12 @@ func (a *Admission) look(ctx, handOver context.Context) error {
 	if len(woken) == 0 {
 		return nil
 	}
-	if err := a.service.Ready(ctx); err != nil {
-		return err
-	}
 	var errs []error
 	for project := range woken {
+		if err := a.service.Ready(ctx, project); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		errs = append(errs, a.admit(ctx, handOver, project))
 	}
 	return errors.Join(errs...)

@@ -94,7 +94,7 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 }
 
 // requestID keeps keys apart from the request IDs that callers make.
-func requestID(key string) string { return "child:" + key }
+func requestID(key string) string { return run.ChildRequestPrefix + key }
 
 // Cancel asks for the end of a run that its parent does not wait for any more. One that has ended, or was asked already, is left as it is.
 func (s *Service) Cancel(ctx context.Context, project, id, reason string) error {

@@ -231,6 +231,9 @@ func refusal(c Control, r run.Run, reason string) *fault.Fault {
 func because(c Control, r run.Run, reason string) string {
 	switch reason {
 	case fault.RunEnded:
+		if !r.Status.Terminal() {
+			return "has ended in Temporal already; its row shows that in a moment"
+		}
 		return fmt.Sprintf("has ended already: it is %s", r.Status)
 	case fault.RunStarting:
 		return fmt.Sprintf("is being handed over to Temporal; %s it again in a moment", verb(c))

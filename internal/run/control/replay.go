@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/edit"
 )
@@ -48,6 +49,7 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
 		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, InputHidden: r.Redacted && req.Input == nil,
+		Replay: run.ReplayAsked{Input: req.Input, Patch: req.Patch, Version: req.Version},
 	}
 	switch req.Version {
 	case "":
@@ -73,13 +75,13 @@ func (s *Service) replayInput(ctx context.Context, r run.Run, req ReplayRequest)
 		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "input and patch are both given: send the whole input, or what changes in it").
 			WithField("patch", "only without input")
 	case req.Input != nil:
-		return req.Input, edit.Whole(req.Input, run.RedactionMark)
+		return req.Input, edit.Whole(req.Input, redact.Mark)
 	}
 	original, err := s.originals.Input(ctx, r)
 	if err != nil || req.Patch == nil {
 		return original, err
 	}
-	return edit.Patched(orNull(original), orNull(r.Input), req.Patch, run.RedactionMark, s.opts.MaxInputBytes)
+	return edit.Patched(orNull(original), orNull(r.Input), req.Patch, redact.Mark, s.opts.MaxInputBytes)
 }
 
 // checkImported refuses the replay of an imported run where what it ran, or what it began with, is not here.
@@ -94,7 +96,7 @@ func checkImported(r run.Run, req ReplayRequest, input json.RawMessage) error {
 		return nil
 	case len(r.Input) == 0:
 		return lacking("its input is not here: give one")
-	case edit.Whole(input, run.RedactionMark) != nil:
+	case edit.Whole(input, redact.Mark) != nil:
 		return lacking("sensitive values of its input were not kept: give the whole input, or a patch that replaces each mark")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -77,12 +78,41 @@ func (s *Service) Terminate(ctx context.Context, project, id, reason string) (ru
 	if err := s.store.WriteAudit(ctx, s.entry(ctx, r, e)); err != nil {
 		return run.Run{}, err
 	}
-	if _, err := s.engine.Repair(ctx, r); err != nil {
+	if r, err = s.writeTerminated(ctx, r, reason); err != nil {
 		// The reconciler writes the row's end; that the run has ended is certain.
 		logger.FromContext(ctx).WarnContext(ctx, "Run terminated, but its row could not be updated", "run_id", id, "error", err)
 	}
+	// What was accepted before the end may be on its way to the row; should it be lost, a worker makes up for it.
+	s.RequestRepair(ctx, run.RepairRequest{RunID: id, Reason: "the run was terminated", After: run.WriteLag})
 	s.changes.Notify(id)
-	return s.store.GetRun(ctx, project, id)
+	return r, nil
+}
+
+// writeTerminated writes the end of a run that Temporal has terminated, which takes no look at its history. The row may move until
+// its end is written, as what Temporal accepted before that arrives.
+func (s *Service) writeTerminated(ctx context.Context, r run.Run, reason string) (run.Run, error) {
+	const tries = 10 // each is lost to a write of the projection, which has no more than a few left
+	for range tries {
+		now := s.opts.Now()
+		transitions, err := s.store.ApplyUpdates(ctx, []run.Update{{RunID: r.ID, Position: r.Position + 1, State: &run.State{
+			Status: run.Terminated, Since: now, StartedAt: cmp.Or(r.StartedAt, now), EndedAt: now, Error: terminated(ctx, reason),
+			StepsTotal: r.StepsTotal, StepsDone: r.StepsTotal, EndsSteps: true,
+		}}})
+		if err != nil {
+			return r, err
+		}
+		if s.opts.Changed != nil {
+			s.opts.Changed(ctx, transitions)
+		}
+		read, err := s.store.GetRun(ctx, r.Project, r.ID)
+		if err != nil {
+			return r, err
+		}
+		if r = read; r.Status.Terminal() {
+			break
+		}
+	}
+	return r, nil
 }
 
 // end ends what Temporal does not have, and asks it to end the rest. It returns true when the run has ended with that.
@@ -131,15 +161,15 @@ func (s *Service) admit(ctx context.Context, project, id string, c Control, reas
 	return r, check(c, r)
 }
 
-// closed is the answer for a run that turned out to have ended in Temporal: its row shows that from now on.
+// closed is the answer for a run that turned out to have ended in Temporal: a worker brings its row up to that.
 func (s *Service) closed(ctx context.Context, r run.Run, c Control) error {
-	if _, err := s.engine.Repair(ctx, r); err != nil {
-		return err
-	}
-	s.changes.Notify(r.ID)
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	if err != nil {
 		return err
+	}
+	if !r.Status.Terminal() {
+		const reason = "the run has ended in Temporal, and its end is not written"
+		s.RequestRepair(ctx, run.RepairRequest{RunID: r.ID, Reason: reason, Behind: true})
 	}
 	return refusal(c, r, fault.RunEnded)
 }

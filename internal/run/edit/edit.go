@@ -1,8 +1,8 @@
 // Package edit makes the input of a replay: from the original input, from what the caller saw of it, and from what the
 // caller changed.
 //
-//	input, err := edit.Whole(given, run.RedactionMark)
-//	input, err := edit.Patched(original, shown, patch, run.RedactionMark, maxBytes)
+//	input, err := edit.Whole(given, redact.Mark)
+//	input, err := edit.Patched(original, shown, patch, redact.Mark, maxBytes)
 //
 // The caller may have seen marks where the original has sensitive values. Two things follow. A mark never becomes input: a
 // value that has one is refused, and so is nothing the caller never saw. And a patch tells nothing of what stands behind a

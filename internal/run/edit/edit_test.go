@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run/edit"
 )
 
-const mark = run.RedactionMark
+const mark = redact.Mark
 
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
 

@@ -1,5 +1,5 @@
-// Package queue hands the runs over that were accepted while Temporal was away, in order of their acceptance, and ends
-// those that have waited for too long.
+// Package queue hands the runs over that were accepted while Temporal was away or no live worker served their project, in order of
+// their acceptance, and ends those that have waited for too long. A run whose project no worker serves yet is passed over.
 //
 //	q := queue.New(service, store, engine, changes, options)   // the same as the service's
 //	err := q.Start(ctx)
@@ -127,7 +127,10 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 			return err
 		}
 		for _, r := range runs {
-			if err := q.service.Ready(ctx); err != nil {
+			if err := q.service.Ready(ctx, r.Project); err != nil {
+				if fault.Is(err, fault.NoWorkerForProject) {
+					continue // it holds up no run of another project
+				}
 				return err
 			}
 			if err := q.pace(ctx); err != nil {
@@ -220,7 +223,7 @@ func (q *Queue) expire(ctx context.Context) error {
 			return err
 		}
 		for _, r := range runs {
-			detail := fmt.Sprintf("Temporal was not there for %s, as long as the run could wait; it was not started",
+			detail := fmt.Sprintf("Temporal could not be used, or no worker served the project, for %s, as long as the run could wait; it was not started",
 				now.Sub(r.CreatedAt).Round(time.Second))
 			end := run.Run{
 				ID: r.ID, Status: run.Failed, EndedAt: now,

@@ -33,8 +33,6 @@ func (p *pass) compare(ctx context.Context, row run.Run, missed int) error {
 			return err
 		default:
 			f.Answer, f.Execution = verdict.Known, x
-			seen, _ := recall(&p.r.memory, p.r.memory.rebuilt, row.ID)
-			f.Rebuilt = seen == version(x)
 		}
 		again, err := p.act(ctx, verdict.Of(f), row, x)
 		if err != nil || !again {
@@ -150,69 +148,53 @@ func (p *pass) end(ctx context.Context, row run.Run) error {
 	return p.finishMissing(ctx, row, c, problem, audit.RunExecutionMissing)
 }
 
-// catchUp writes what the history says, its end included.
+// catchUp has a worker write what the history says, its end included. The worker audits and counts it.
 func (p *pass) catchUp(ctx context.Context, row run.Run, x run.Execution) error {
-	u, err := p.r.engine.Rebuild(ctx, row.ID)
+	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project, Detail: "the row was behind its history"}
+	if !x.Open {
+		c.Kind, c.Detail = run.CorrectionFinished, fmt.Sprintf("execution %s had ended in Temporal", x.ExecutionID)
+	}
+	if p.dry {
+		p.record(ctx, c)
+		return nil
+	}
+	return p.request(ctx, row.Position, c, false)
+}
+
+// request has a worker bring the rows of a run, which show the position, up to Temporal.
+func (p *pass) request(ctx context.Context, position int64, c run.Correction, force bool) error {
+	err := p.r.store.RequestRepairs(ctx, []run.RepairRequest{{RunID: c.RunID, Reason: c.Detail, Behind: true, Force: force, Correction: c.Kind}})
 	if err != nil {
 		return err
 	}
-	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project, Detail: "the row was behind its history"}
-	var entry *audit.Entry
-	ended := u.State != nil && u.State.Status.Terminal()
-	if ended {
-		c.Kind, c.Detail = run.CorrectionFinished, fmt.Sprintf("execution %s had ended in Temporal: %s", x.ExecutionID, u.State.Status)
-		e := audit.NewEntry(ctx, p.r.opts.Now(), audit.RunFinish, row.Project, row.ID, c.Detail)
-		entry = &e
-	}
-	if p.dry {
-		if u.Position > row.Position {
-			p.record(ctx, c)
-		}
-		return nil
-	}
-	if c.Applied, err = p.r.store.CorrectRun(ctx, u, entry); err != nil {
-		return err
-	}
-	if x.Open {
-		remember(&p.r.memory, p.r.memory.rebuilt, row.ID, version(x))
-	}
-	if !c.Applied {
-		return nil
-	}
-	if ended {
-		p.r.opts.Metrics.Count(ctx, row.Project, string(u.State.Status))
-	}
-	p.record(ctx, c)
+	p.r.opts.Requested()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requested = append(p.requested, requested{c, position})
 	return nil
 }
 
-// follow rewrites a row from the execution that a reset made. What that one has done meanwhile was passed over until now,
-// so it is compared again.
+// follow empties a row for the execution that a reset made, which is then compared again: a worker writes what it has done.
 func (p *pass) follow(ctx context.Context, row run.Run, x run.Execution) (bool, error) {
-	u, err := p.r.engine.Rebuild(ctx, row.ID)
-	if err != nil {
-		return false, err
-	}
-	if u.State == nil {
-		u.State = &run.State{Status: run.Queued, Since: p.r.opts.Now()}
-	}
-	u.ExecutionID = x.ExecutionID
 	c := run.Correction{
 		Kind: run.CorrectionResetFollowed, RunID: row.ID, Project: row.Project,
 		Detail: fmt.Sprintf("execution %s was reset in Temporal to %s", row.ExecutionID, x.ExecutionID),
 	}
-	if !p.dry {
-		c.Applied, err = p.r.store.FollowExecution(ctx, u, row.ExecutionID, x.Left,
-			audit.NewEntry(ctx, p.r.opts.Now(), audit.RunFollowReset, row.Project, row.ID, c.Detail))
-		if err != nil || !c.Applied {
-			return false, err
-		}
-		if u.State.Status.Terminal() {
-			p.r.opts.Metrics.Count(ctx, row.Project, string(u.State.Status))
-		}
+	if p.dry {
+		p.record(ctx, c)
+		return false, nil
+	}
+	u := run.Update{RunID: row.ID, ExecutionID: x.ExecutionID, State: &run.State{
+		Status: row.Status, WaitingKind: row.WaitingKind, Since: row.StatusAt, StartedAt: row.StartedAt,
+	}}
+	var err error
+	c.Applied, err = p.r.store.FollowExecution(ctx, u, row.ExecutionID, x.Left,
+		audit.NewEntry(ctx, p.r.opts.Now(), audit.RunFollowReset, row.Project, row.ID, c.Detail))
+	if err != nil || !c.Applied {
+		return false, err
 	}
 	p.record(ctx, c)
-	return c.Applied, nil
+	return false, p.request(ctx, 0, run.Correction{RunID: row.ID, Project: row.Project, Detail: c.Detail}, true)
 }
 
 // reopened reports a run that has ended and is open in Temporal, once for each execution.
@@ -319,13 +301,7 @@ func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
 	}
 	c.Applied = true
 	p.record(ctx, c)
-	u, err := p.r.engine.Rebuild(ctx, x.RunID)
-	if err != nil {
-		return err
-	}
-	_, err = p.r.store.CorrectRun(ctx, u, nil)
-	p.r.opts.Changes.Notify(x.RunID)
-	return err
+	return p.request(ctx, 0, run.Correction{RunID: x.RunID, Project: o.Project, Detail: c.Detail}, true)
 }
 
 // note adds a correction to the report and to nothing else.

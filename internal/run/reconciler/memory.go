@@ -3,7 +3,6 @@ package reconciler
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -21,8 +20,6 @@ type memory struct {
 	walked, looked string
 	// withheld is why runs were left alone in the last pass, empty when none were.
 	withheld string
-	// rebuilt are the histories that were interpreted and told nothing new, by run.
-	rebuilt map[string]string
 	// foreign and reopened are what was reported, by execution.
 	foreign  map[string]run.Correction
 	reopened map[string]struct{}
@@ -32,7 +29,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		rebuilt: map[string]string{}, foreign: map[string]run.Correction{}, reopened: map[string]struct{}{}, failed: map[string]struct{}{},
+		foreign: map[string]run.Correction{}, reopened: map[string]struct{}{}, failed: map[string]struct{}{},
 	}
 }
 
@@ -105,6 +102,3 @@ func (m *memory) bounded(ids []string, most int, note bool) []string {
 	}
 	return ids
 }
-
-// version names how far an execution has come.
-func version(x run.Execution) string { return x.ExecutionID + "/" + strconv.FormatInt(x.Accepted, 10) }

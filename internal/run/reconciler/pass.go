@@ -35,9 +35,18 @@ const (
 	importPages = 10
 	// secondLookAfter is how long a run that Temporal did not know is left before it is asked again.
 	secondLookAfter = 5 * time.Second
+	// repairedMost is how long a pass waits for the repairs that it has asked for, repairedEvery how often it looks.
+	repairedMost, repairedEvery = 5 * time.Second, 50 * time.Millisecond
 	// maxCorrections bounds a report's list.
 	maxCorrections = 1000
 )
+
+// requested is a correction that a worker makes, and the position of its row before.
+type requested struct {
+	run.Correction
+
+	position int64
+}
 
 // pass is one comparison of all rows with Temporal.
 type pass struct {
@@ -60,9 +69,11 @@ type pass struct {
 
 	mu     sync.Mutex
 	report run.Report
-	missed map[string]int64 // sequences of the rows that Temporal did not know
-	since  time.Time        // of the first of them
-	failed error
+	// requested are the repairs that a worker was asked for.
+	requested []requested
+	missed    map[string]int64 // sequences of the rows that Temporal did not know
+	since     time.Time        // of the first of them
+	failed    error
 }
 
 func (p *pass) run(ctx context.Context) (err error) {
@@ -71,7 +82,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	}
 	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Home.NamespaceID, !p.dry)
 	// Executions before rows: a row is written before its execution is started, so what is listed has one.
-	for _, part := range []func(context.Context) error{p.recognise, p.imports, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.settleIn} {
+	for _, part := range []func(context.Context) error{p.recognise, p.imports, p.list, p.rows, p.rowless, p.lookAgain, p.round, p.repaired, p.settleIn} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -249,6 +260,60 @@ func (p *pass) round(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// repaired waits for the repairs that were asked for, but not for long: a worker goes on with the others. Those that have changed
+// their rows are in the report as applied.
+func (p *pass) repaired(ctx context.Context) error {
+	left := p.requested
+	patience := time.Now().Add(repairedMost)
+	for len(left) > 0 {
+		late := time.Now().After(patience)
+		var open []requested
+		for part := range slices.Chunk(left, lookChunk) {
+			waiting, err := p.unrepaired(ctx, part, late)
+			if err != nil {
+				return err
+			}
+			open = append(open, waiting...)
+		}
+		if left = open; len(left) > 0 && !pause.For(ctx, repairedEvery) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// unrepaired adds those of the corrections to the report that are made, and when it is late the others, too; otherwise it returns
+// those that are still waited for.
+func (p *pass) unrepaired(ctx context.Context, list []requested, late bool) (waiting []requested, err error) {
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = r.RunID
+	}
+	found, err := p.r.store.FindRuns(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make(map[string]run.Run, len(found))
+	for _, row := range found {
+		rows[row.ID] = row
+	}
+	for _, r := range list {
+		row, there := rows[r.RunID]
+		r.Applied = there && (row.Status.Terminal() || row.Position > r.position && r.Kind != run.CorrectionFinished)
+		switch {
+		case r.Kind == "" && (r.Applied || late): // it is part of another correction
+		case r.Applied && row.Status.Terminal():
+			r.Detail += ": " + string(row.Status)
+			p.note(r.Correction)
+		case r.Applied, late && there:
+			p.note(r.Correction)
+		case there:
+			waiting = append(waiting, r)
+		}
+	}
+	return waiting, nil
 }
 
 // examine asks Temporal about runs, of which it may not have known some before, and does what is to be done.

@@ -52,6 +52,8 @@ type Options struct {
 	Imports cutover.Rows
 	// Changes is told of runs that were corrected.
 	Changes *notice.Board
+	// Requested is called when a repair was requested; it must not block.
+	Requested func()
 }
 
 // Reconciler compares rows with Temporal and puts right what differs.
@@ -118,7 +120,7 @@ func (r *Reconciler) Last() (run.Report, time.Time, error) {
 
 // Reconcile makes one pass now: all rows and executions are compared by what Temporal lists, all that differ are looked
 // at, and as many of the others as ten seconds allow. A dry run changes nothing and lists what would be done; another one
-// acts on behalf of ctx's actor. It is refused as [fault.Unavailable] while Temporal is away, and waits for a pass that is under way
+// acts on behalf of ctx's actor, but for what workers write from histories. It is refused as [fault.Unavailable] while Temporal is away, and waits for a pass that is under way
 // in this process.
 func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
 	r.waiting.Add(1)

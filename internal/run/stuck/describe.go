@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/problem"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 )
@@ -72,23 +71,18 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 			decisions[i] = verdict.Decision{Action: verdict.Keep}
 			continue
 		}
-		f := p.facts(candidates[i])
-		f.Execution = &l.execution
-		decisions[i] = verdict.Of(f)
+		decisions[i] = verdict.Of(p.described(candidates[i], l.execution))
 	}
 }
 
-// look asks about one run. A row that is behind its history is brought up first: what looks like no progress may be none but the
-// row's.
+// look asks about one run. A row that is behind its history is repaired first, by a worker: what looks like no progress may be none
+// but the row's.
 func (p *pass) look(ctx context.Context, c Candidate) (look, bool) {
 	x, err := p.w.engine.Execution(ctx, c.ID)
 	if err == nil {
-		f := p.facts(c)
-		f.Execution = &x
-		if code := verdict.Of(f).Verdict.Code; code == problem.Unknown || code == problem.ExecutionClosed {
-			var repaired bool
-			if repaired, err = p.w.engine.Repair(ctx, run.Run{ID: c.ID, Project: c.Project}); repaired {
-				p.w.opts.Changes.Notify(c.ID)
+		if code := verdict.Of(p.described(c, x)).Verdict.Code; code == problem.Unknown || code == problem.ExecutionClosed {
+			var behind bool
+			if behind, err = p.w.engine.Behind(ctx, c.Project, c.ID); behind {
 				return look{}, false
 			}
 			if code == problem.ExecutionClosed {

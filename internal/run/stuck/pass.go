@@ -44,6 +44,8 @@ type pass struct {
 	changes map[string][]Change
 	checked []string
 	counts  map[string]int64
+	// poison are the runs, by project, that were poison in an earlier pass and still are.
+	poison map[string][]Candidate
 	// mayAsk is how many questions about single runs may be asked.
 	mayAsk int
 	// next is when the next run is overdue.
@@ -54,7 +56,7 @@ type pass struct {
 func (w *Watcher) Look(ctx context.Context) error {
 	p := &pass{
 		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*verdict.Queue{}, given: map[string]Given{},
-		changes: map[string][]Change{}, counts: map[string]int64{}, mayAsk: mayAsk(w.opts.Now().Sub(w.lookedAt)),
+		changes: map[string][]Change{}, poison: map[string][]Candidate{}, counts: map[string]int64{}, mayAsk: mayAsk(w.opts.Now().Sub(w.lookedAt)),
 	}
 	w.lookedAt, w.nextAt = p.now, time.Time{}
 	for _, code := range problem.Codes() {
@@ -74,6 +76,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		return err
 	}
 	w.count(p.counts)
+	p.endings(ctx)
 	if p.now.Sub(w.forgotAt) >= forgetEvery {
 		w.forgotAt = p.now
 		return w.store.ForgetFailures(ctx)
@@ -268,15 +271,26 @@ func (p *pass) judge(ctx context.Context, candidates []Candidate) {
 func (p *pass) facts(c Candidate) verdict.Facts {
 	return verdict.Facts{
 		Now: p.now, After: p.w.opts.After, Row: c.Row, Connection: p.connection, Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
-		Failure: c.Failure,
+		Failure: c.Failure, PoisonAfter: p.w.opts.PoisonAfter,
 	}
+}
+
+// described adds what Temporal said of a run when it was asked.
+func (p *pass) described(c Candidate, x verdict.Execution) verdict.Facts {
+	f := p.facts(c)
+	_, ours := p.w.known[x.FailedBy]
+	f.Execution, f.Foreign = &x, x.FailedBy != "" && !ours
+	return f
 }
 
 // give gives a verdict, or confirms it. How much waits is another number in every pass, which alone is written when it is confirmed.
 func (p *pass) give(c Candidate, before Given, was bool, v verdict.Verdict) {
 	p.counts[v.Code]++
+	if was && !before.Moved && before.Code == problem.Poison && v.Code == problem.Poison {
+		p.poison[c.Project] = append(p.poison[c.Project], c)
+	}
 	if was && !before.Moved && before.Code == v.Code && before.Since.Equal(v.Since.Truncate(time.Microsecond)) {
-		same, due := before.Detail == v.Detail && before.Advice == v.Advice, p.now.Sub(before.CheckedAt) >= confirmEvery
+		same, due := before.Detail == v.Detail && before.Advice == v.Advice && before.Cause == v.Cause, p.now.Sub(before.CheckedAt) >= confirmEvery
 		switch {
 		case same && due:
 			p.checked = append(p.checked, c.ID)

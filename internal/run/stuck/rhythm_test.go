@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
@@ -54,6 +55,10 @@ func (*one) Suspects(context.Context, time.Time, int) ([]stuck.Candidate, error)
 func (*one) Waiting(context.Context, []string) ([]stuck.Candidate, error)            { return nil, nil }
 func (*one) Verdicts(context.Context, string, int) ([]stuck.Given, error)            { return nil, nil }
 func (*one) ForgetFailures(context.Context) error                                    { return nil }
+
+func (*one) GetProject(context.Context, string) (project.Project, error) {
+	return project.Project{}, nil
+}
 
 func (*one) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
 	return nil, nil

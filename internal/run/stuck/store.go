@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -62,10 +63,23 @@ type TaskFailure struct {
 	RunID string
 	At    time.Time
 	Text  string
+	// Cause is one of [problem.Causes], Build names the worker's binary.
+	Cause, Build string
 }
 
 // Store keeps verdicts, and knows the runs.
 type Store interface {
+	Rows
+
+	// ChangeVerdicts makes changes of one project, all in one transaction; those that come too late are passed over. A run whose
+	// verdict was changed has a new sequence.
+	ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []Change) (Changed, error)
+	// NoteFailures keeps the failures of runs that are open; a later one takes the place of an earlier.
+	NoteFailures(ctx context.Context, failures []TaskFailure) error
+}
+
+// Rows is the part of a [Store] to which no values of runs are written.
+type Rows interface {
 	// Overdue returns up to limit runs beyond the cursor that are queued or running, have had their status since before or longer,
 	// and may be overdue; the oldest status first.
 	Overdue(ctx context.Context, before time.Time, after Cursor, limit int) ([]Candidate, error)
@@ -78,13 +92,11 @@ type Store interface {
 	Waiting(ctx context.Context, ids []string) ([]Candidate, error)
 	// Verdicts returns up to limit verdicts of runs with IDs above after, in order.
 	Verdicts(ctx context.Context, after string, limit int) ([]Given, error)
-	// ChangeVerdicts makes changes of one project, all in one transaction; those that come too late are passed over. A run whose
-	// verdict was changed has a new sequence.
-	ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []Change) (Changed, error)
 	// CheckVerdicts notes that verdicts were confirmed.
 	CheckVerdicts(ctx context.Context, runIDs []string, at time.Time) error
-	// NoteFailures keeps the failures of runs that are open; a later one takes the place of an earlier.
-	NoteFailures(ctx context.Context, failures []TaskFailure) error
+	// ReserveEndings grants the runs of a request where they and those granted since its beginning are within the limit, and grants no
+	// further run otherwise: then it commits the event. All processes share one count.
+	ReserveEndings(ctx context.Context, r EndingRequest) (Endings, error)
 	// ForgetFailures drops those of runs that have ended.
 	ForgetFailures(ctx context.Context) error
 }
@@ -93,6 +105,8 @@ type Store interface {
 type Platform interface {
 	// ListWorkers is that of [worker.Store].
 	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]worker.Worker, error)
+	// GetProject is that of [project.Store].
+	GetProject(ctx context.Context, name string) (project.Project, error)
 	// Exclusive runs fn unless somebody else runs work of that name.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }

@@ -25,6 +25,7 @@ type told struct {
 	Workflow string    `json:"workflow,omitempty"`
 	Version  string    `json:"version,omitempty"`
 	Code     string    `json:"code"`
+	Cause    string    `json:"cause,omitempty"`
 	Since    time.Time `json:"since"`
 	Detail   string    `json:"detail,omitempty"`
 	Advice   string    `json:"advice,omitempty"`
@@ -36,7 +37,7 @@ type told struct {
 
 // given are the events of a verdict: none where the one before said the same.
 func given(c Candidate, before Given, was bool, v verdict.Verdict, now time.Time) (events []event.Event) {
-	t := told{RunID: c.ID, Workflow: c.Workflow, Version: c.Version, Code: v.Code, Since: v.Since.UTC(), Detail: v.Detail, Advice: v.Advice}
+	t := told{RunID: c.ID, Workflow: c.Workflow, Version: c.Version, Code: v.Code, Cause: v.Cause, Since: v.Since.UTC(), Detail: v.Detail, Advice: v.Advice}
 	switch again := was && before.Since.Equal(v.Since.Truncate(time.Microsecond)); {
 	case again && before.Code == v.Code:
 		return nil

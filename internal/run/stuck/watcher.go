@@ -10,7 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/pause"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -37,8 +36,8 @@ type Engine interface {
 	Problems(ctx context.Context) (map[string]string, error)
 	// Execution describes the newest execution of a run.
 	Execution(ctx context.Context, runID string) (verdict.Execution, error)
-	// Repair is that of [run.Engine].
-	Repair(ctx context.Context, r run.Run) (bool, error)
+	// Behind tells whether the rows of a run are behind Temporal and a worker is about to repair them.
+	Behind(ctx context.Context, project, runID string) (bool, error)
 }
 
 // QueueState is what Temporal says of a task queue.
@@ -60,10 +59,16 @@ type Line struct {
 type Options struct {
 	// After is how long a run may make no progress.
 	After time.Duration
+	// PoisonAfter is how long its workflow task may fail for a cause that lies in the run before it is poison.
+	PoisonAfter time.Duration
 	// Now is the clock.
 	Now func() time.Time
 	// Fingerprint is what the workers of this process's runs must agree about.
 	Fingerprint func() worker.Fingerprint
+	// Suspended reports whether this process may not diagnose now, for want of memory; nil: it always may. Another process takes over.
+	Suspended func() bool
+	// End terminates a run, in the name of the platform; nil: runs that are poison stay.
+	End func(ctx context.Context, project, id, reason string) error
 	// Changes is told of runs whose verdict was changed.
 	Changes *notice.Board
 	// Committed is told of each project that got events; wake tells that its dispatcher is parked. It must not block.
@@ -127,6 +132,10 @@ func (w *Watcher) Counts() (map[string]int64, bool) {
 func (w *Watcher) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		rest := lookEvery
+		if w.suspended() {
+			pause.For(ctx, rest)
+			continue
+		}
 		if !w.connection().Usable {
 			rest = standAside
 		}
@@ -144,13 +153,15 @@ func (w *Watcher) act(ctx context.Context) error {
 		if err := w.Look(ctx); err != nil {
 			return err
 		}
-		if !w.connection().Usable {
+		if !w.connection().Usable || w.suspended() {
 			return nil
 		}
 		pause.For(ctx, w.rest())
 	}
 	return nil
 }
+
+func (w *Watcher) suspended() bool { return w.opts.Suspended != nil && w.opts.Suspended() }
 
 // rest is how long to wait for the next look.
 func (w *Watcher) rest() time.Duration {

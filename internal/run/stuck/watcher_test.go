@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -23,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -38,7 +42,7 @@ type temporal struct {
 	queueErr   error
 	problems   map[string]string
 	executions map[string]verdict.Execution
-	repairs    func(id string) (bool, error)
+	behind     func(id string) (bool, error)
 	described  []string
 }
 
@@ -63,27 +67,32 @@ func (e *temporal) Execution(_ context.Context, id string) (verdict.Execution, e
 	return x, nil
 }
 
-func (e *temporal) Repair(_ context.Context, r run.Run) (bool, error) {
-	if e.repairs == nil {
+func (e *temporal) Behind(_ context.Context, _, id string) (bool, error) {
+	if e.behind == nil {
 		return false, nil
 	}
-	return e.repairs(r.ID)
+	return e.behind(id)
 }
 
 // world is a watcher over a real store, whose clock is the test's.
 type world struct {
 	*stuck.Watcher
 
-	store     *store.Store
+	store     *storetest.Plain
 	engine    *temporal
 	now       time.Time
 	changes   *notice.Board
 	committed []string
+
+	// ended are the runs that the platform ended, endedBy and endedFor who did the last one, and why.
+	ended    []string
+	endedBy  auth.Actor
+	endedFor string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
@@ -91,11 +100,15 @@ func newWorld(t *testing.T) *world {
 		store: s, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), changes: notice.NewBoard(),
 		engine: &temporal{queue: stuck.QueueState{Name: "signalbox-default"}, executions: map[string]verdict.Execution{}},
 	}
-	w.Watcher = stuck.New(s.Verdicts(), s, w.engine, stuck.Options{
-		After: time.Minute, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+	w.Watcher = newWatcher(w)
+	return w
+}
+
+func newWatcher(w *world) *stuck.Watcher {
+	return stuck.New(w.store.Verdicts(), w.store, w.engine, stuck.Options{
+		After: time.Minute, PoisonAfter: 15 * time.Minute, End: w.end, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
 		Changes: w.changes, Committed: func(_ context.Context, project string, _ bool) { w.committed = append(w.committed, project) },
 	})
-	return w
 }
 
 func (w *world) start(t *testing.T, id string) {
@@ -253,7 +266,7 @@ func TestARowThatIsBehindIsBroughtUpFirst(t *testing.T) {
 	w.start(t, "spoilt")
 	w.engine.executions["behind"] = verdict.Execution{Closed: "Completed"}
 	w.engine.executions["spoilt"] = verdict.Execution{Closed: "Completed"}
-	w.engine.repairs = func(id string) (bool, error) {
+	w.engine.behind = func(id string) (bool, error) {
 		if id == "spoilt" {
 			return false, errors.New("its history cannot be read")
 		}
@@ -273,7 +286,7 @@ func TestWorkersTellWhyTasksFail(t *testing.T) {
 	w.start(t, "r1")
 	w.start(t, "r2")
 	failures := stuck.NewFailures(w.store.Verdicts())
-	failures.Note(stuck.TaskFailure{RunID: "r1", At: w.now.Add(time.Second), Text: "needs interpreter 9"})
+	failures.Note(stuck.TaskFailure{RunID: "r1", At: w.now.Add(time.Second), Text: "needs interpreter 9", Cause: problem.NewerInterpreter})
 	require.NoError(t, failures.Start(t.Context()))
 	require.Eventually(t, func() bool {
 		list, err := w.store.Verdicts().Overdue(t.Context(), w.now.Add(time.Hour), stuck.Cursor{}, 10)
@@ -344,4 +357,39 @@ func TestOneLooksAtATime(t *testing.T) {
 	require.False(t, acting(w.Watcher)())
 	require.Eventually(t, acting(other), time.Minute, 5*time.Millisecond)
 	require.NoError(t, other.Stop(t.Context()))
+}
+
+// TestSuspendedWatcherLeavesTheDiagnosisToAnother suspends the one that acts, as a process near its memory limit does.
+func TestSuspendedWatcherLeavesTheDiagnosisToAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var suspended atomic.Bool
+		s := &one{told: make(chan time.Time, 1)}
+		w := stuck.New(s, s, &temporal{queue: stuck.QueueState{Name: "signalbox-default"}}, stuck.Options{
+			After: time.Minute, Now: time.Now, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+			Changes: notice.NewBoard(), Committed: func(context.Context, string, bool) {}, Suspended: suspended.Load,
+		})
+		require.NoError(t, w.Start(t.Context()))
+		<-time.After(5 * time.Second)
+		_, acting := w.Counts()
+		require.True(t, acting)
+
+		suspended.Store(true)
+		<-time.After(5 * time.Second)
+		_, acting = w.Counts()
+		require.False(t, acting, "it has given the diagnosis up")
+		s.mu.Lock()
+		asked := s.asked
+		s.mu.Unlock()
+		<-time.After(time.Minute)
+		s.mu.Lock()
+		require.Equal(t, asked, s.asked, "it asks the store for nothing meanwhile")
+		s.mu.Unlock()
+
+		suspended.Store(false)
+		<-time.After(5 * time.Second)
+		_, acting = w.Counts()
+		require.True(t, acting)
+		require.NoError(t, w.Stop(t.Context()))
+	})
 }

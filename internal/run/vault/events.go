@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
@@ -16,42 +18,102 @@ import (
 // Events is a store of events into which nothing sensitive is written. Those who match and deliver get from it what was published;
 // an event whose original does not open keeps its marks and its [event.Event.Original], so that one lost key holds nothing else up.
 type Events struct {
-	event.Store
+	EventStore
 
 	vault *Vault
+
+	mu sync.Mutex
+	// batches are what was read last of each project, to be matched.
+	batches map[string]*matched
 }
 
-// Events returns the store with marks and sealed originals in what is written through it.
-func (v *Vault) Events(below event.Store) *Events { return &Events{Store: below, vault: v} }
+var _ event.Store = (*Events)(nil)
 
-// Publish implements [event.IntakeStore].
+// Events returns the store with marks and sealed originals in what is written through it.
+func (v *Vault) Events(below EventStore) *Events {
+	return &Events{EventStore: below, vault: v, batches: map[string]*matched{}}
+}
+
+// Publish implements [event.Store].
 func (s *Events) Publish(ctx context.Context, project string, list []event.Event) ([]event.Accepted, bool, error) {
 	hidden, err := s.vault.hideEvents(ctx, project, list)
 	if err != nil {
 		return nil, false, err
 	}
-	return s.Store.Publish(ctx, project, hidden)
+	return s.EventStore.Publish(ctx, project, allMarked(hidden))
 }
 
-// Unrouted implements [event.RoutingStore].
-func (s *Events) Unrouted(ctx context.Context, project string, limit int) (event.Batch, error) {
-	b, err := s.Store.Unrouted(ctx, project, limit)
-	s.vault.openEvents(b.Events)
-	for i := range b.Listeners {
-		s.vault.openExpected(&b.Listeners[i])
+// RecordOwner implements [event.Store].
+func (s *Events) RecordOwner(ctx context.Context, c event.OwnerChange, tell event.Event, e audit.Entry) error {
+	hidden, err := s.vault.hideEvents(ctx, c.Name.Project, []event.Event{tell})
+	if err != nil {
+		return err
 	}
-	return b, err
+	return s.EventStore.RecordOwner(ctx, c, marked(hidden[0]), e)
 }
 
-// Due implements [event.RoutingStore].
+// Due implements [event.Rows].
 func (s *Events) Due(
 	ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration,
 ) ([]event.Delivery, error) {
-	due, err := s.Store.Due(ctx, project, owner, limit, visible)
+	due, err := s.EventStore.Due(ctx, project, owner, limit, visible)
 	for _, d := range due {
 		s.vault.openEvents(d.Events)
 	}
 	return due, err
+}
+
+// Settle implements [event.Store]. Why a delivery failed may quote its events, and the run that it is for.
+func (s *Events) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
+	var ids []string
+	for _, v := range settled {
+		if v.Outcome.Reason != "" {
+			ids = append(ids, v.ID)
+		}
+	}
+	texts := map[string]func(string) string{}
+	if len(ids) > 0 && s.vault.keys.Seals() {
+		deliveries, err := s.FindDeliveries(ctx, project, ids)
+		if err != nil {
+			return err
+		}
+		if texts, err = s.vault.deliveryTexts(ctx, deliveries); err != nil {
+			return err
+		}
+	}
+	hidden := slices.Clone(settled)
+	for i := range hidden {
+		if text := texts[hidden[i].ID]; text != nil {
+			hidden[i].Outcome.Reason = text(hidden[i].Outcome.Reason)
+		}
+	}
+	return s.EventStore.Settle(ctx, project, owner, allMarked(hidden))
+}
+
+// deliveryTexts returns by the IDs of deliveries what puts marks into texts about them. An event that does not open was not delivered, so
+// that no text quotes it.
+func (v *Vault) deliveryTexts(ctx context.Context, deliveries []event.Delivery) (map[string]func(string) string, error) {
+	var runs []string
+	for _, d := range deliveries {
+		runs = append(runs, d.RunID)
+		v.openEvents(d.Events)
+	}
+	known, err := v.rereadAll(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]func(string) string, len(deliveries))
+	for _, d := range deliveries {
+		var taint redact.Taint
+		for _, e := range d.Events {
+			taint.Add(e.Sensitive...)
+		}
+		texts[d.ID] = func(text string) string {
+			shown, _ := taint.Text(text)
+			return known[d.RunID].says(shown)
+		}
+	}
+	return texts, nil
 }
 
 // sealedEvent is what an [event.Original] holds. Bytes stay as they are, which JSON in JSON would not. Sensitive are the texts that the
@@ -88,8 +150,8 @@ func (v *Vault) hideEvents(ctx context.Context, project string, list []event.Eve
 		return nil, err
 	}
 	hidden := slices.Clone(list)
-	for i := range hidden {
-		s := known[hidden[i].RunID]
+	for i, given := range list {
+		s := known[given.RunID]
 		if s == nil {
 			s = &secrecy{policy: &redact.Policy{}}
 		}
@@ -98,7 +160,7 @@ func (v *Vault) hideEvents(ctx context.Context, project string, list []event.Eve
 		if !marked {
 			continue
 		}
-		original := sealedEvent{Subject: list[i].Subject, Extensions: list[i].Extensions, Data: list[i].Data, Sensitive: found}
+		original := sealedEvent{Subject: given.Subject, Extensions: given.Extensions, Data: given.Data, Sensitive: found}
 		plain, err := json.Marshal(original)
 		if err != nil {
 			return nil, fmt.Errorf("sealing event %q: %w", hidden[i].ID, err)

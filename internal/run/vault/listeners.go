@@ -17,7 +17,7 @@ import (
 // listener whose key is gone is matched with nothing.
 const sealedExpect = `"` + "\u27e6sealed\u27e7"
 
-// Listen implements [event.ListenerStore]. The values that a run expects of correlation keys are data of the run: they are kept sealed.
+// Listen implements [event.Store]. The values that a run expects of correlation keys are data of the run: they are kept sealed.
 func (s *Events) Listen(ctx context.Context, l event.Listener) error {
 	if s.vault.keys.Seals() {
 		var err error
@@ -25,12 +25,12 @@ func (s *Events) Listen(ctx context.Context, l event.Listener) error {
 			return err
 		}
 	}
-	return s.Store.Listen(ctx, l)
+	return s.EventStore.Listen(ctx, marked(l))
 }
 
-// GetListener implements [event.ListenerStore].
+// GetListener implements [event.Rows].
 func (s *Events) GetListener(ctx context.Context, project, id string) (event.Listener, bool, error) {
-	l, found, err := s.Store.GetListener(ctx, project, id)
+	l, found, err := s.EventStore.GetListener(ctx, project, id)
 	s.vault.openExpected(&l)
 	return l, found, err
 }

@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
@@ -86,11 +87,25 @@ func (v *Vault) Sensitive(ctx context.Context, id string, values ...json.RawMess
 
 // reread returns the secrecy of a run with what other processes have found since; an empty one for a run that is not there.
 func (v *Vault) reread(ctx context.Context, id string) (*secrecy, error) {
-	found, err := v.secrecies(ctx, []string{id})
-	if err != nil || found[id] == nil {
-		return &secrecy{policy: &redact.Policy{}}, err
+	found, err := v.rereadAll(ctx, []string{id})
+	return found[id], err
+}
+
+// rereadAll is reread for several runs; the empty ID is that of none.
+func (v *Vault) rereadAll(ctx context.Context, ids []string) (map[string]*secrecy, error) {
+	found, err := v.secrecies(ctx, ids)
+	if err == nil && len(found) > 0 {
+		err = v.relearn(ctx, found, slices.Collect(maps.Keys(found)))
 	}
-	return found[id], v.relearn(ctx, found, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if found[id] == nil {
+			found[id] = &secrecy{policy: &redact.Policy{}}
+		}
+	}
+	return found, nil
 }
 
 // relearn reads the taint of runs again.

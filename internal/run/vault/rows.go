@@ -5,21 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Rows is a store into which nothing sensitive is written. What it does not write itself goes straight to the store below.
+// Rows is a store into which nothing sensitive is written. What holds no values of runs goes straight to the store below.
 type Rows struct {
-	run.ReconcileStore
+	Store
 
 	vault *Vault
 }
 
+var _ run.ReconcileStore = (*Rows)(nil)
+
 // Rows returns the store with marks and sealed originals in what is written through it.
-func (v *Vault) Rows(below run.ReconcileStore) *Rows { return &Rows{ReconcileStore: below, vault: v} }
+func (v *Vault) Rows(below Store) *Rows { return &Rows{Store: below, vault: v} }
 
 // InsertRun implements [run.Store].
 func (s *Rows) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (run.Run, bool, error) {
@@ -27,7 +30,7 @@ func (s *Rows) InsertRun(ctx context.Context, r run.Run, e audit.Entry) (run.Run
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	stored, made, err := s.ReconcileStore.InsertRun(ctx, hidden, e)
+	stored, made, err := s.Store.InsertRun(ctx, marked(hidden), e)
 	s.inserted(r.ID, known, made && err == nil)
 	return stored, made, err
 }
@@ -38,7 +41,7 @@ func (s *Rows) EnqueueRun(ctx context.Context, r run.Run, limit int, e audit.Ent
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	stored, made, err := s.ReconcileStore.EnqueueRun(ctx, hidden, limit, e)
+	stored, made, err := s.Store.EnqueueRun(ctx, marked(hidden), limit, e)
 	s.inserted(r.ID, known, made && err == nil)
 	return stored, made, err
 }
@@ -56,11 +59,21 @@ func (s *Rows) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Tr
 	if err != nil {
 		return nil, err
 	}
-	transitions, err := s.ReconcileStore.ApplyUpdates(ctx, hidden)
+	transitions, err := s.Store.ApplyUpdates(ctx, allMarked(hidden))
 	if err == nil {
 		written()
 	}
 	return transitions, err
+}
+
+// PostponeRepair implements [run.RepairStore].
+func (s *Rows) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
+	shown, err := s.vault.Text(ctx, r.RunID, problem)
+	if err != nil {
+		// Without what is sensitive in the run the text cannot be shown; the log has it.
+		shown = "see the log of the worker"
+	}
+	return s.Store.PostponeRepair(ctx, r, after, marked(shown))
 }
 
 // CorrectRun implements [run.ReconcileStore].
@@ -69,7 +82,7 @@ func (s *Rows) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bo
 	if err != nil {
 		return false, err
 	}
-	changed, err := s.ReconcileStore.CorrectRun(ctx, hidden[0], e)
+	changed, err := s.Store.CorrectRun(ctx, marked(hidden[0]), e)
 	if err == nil {
 		written()
 	}
@@ -82,11 +95,56 @@ func (s *Rows) FollowExecution(ctx context.Context, u run.Update, from string, l
 	if err != nil {
 		return false, err
 	}
-	followed, err := s.ReconcileStore.FollowExecution(ctx, hidden[0], from, left, e)
+	followed, err := s.Store.FollowExecution(ctx, marked(hidden[0]), from, left, e)
 	if err == nil && followed {
 		written()
 	}
 	return followed, err
+}
+
+// RemoveUnstarted implements [run.Store].
+func (s *Rows) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error) {
+	_, entry, err := s.vault.hideEnd(ctx, id, nil, e)
+	if err != nil {
+		return false, err
+	}
+	return s.Store.RemoveUnstarted(ctx, id, marked(entry))
+}
+
+// FinishMissing implements [run.Store].
+func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry) (bool, error) {
+	hidden, entry, err := s.vault.hideEnd(ctx, id, p, e)
+	if err != nil {
+		return false, err
+	}
+	return s.Store.FinishMissing(ctx, id, status, marked(hidden), at, marked(entry))
+}
+
+// FinishQueued implements [run.QueueStore].
+func (s *Rows) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool, error) {
+	var err error
+	if r.Error, e, err = s.vault.hideEnd(ctx, r.ID, r.Error, e); err != nil {
+		return false, err
+	}
+	return s.Store.FinishQueued(ctx, marked(r), marked(e))
+}
+
+// hideEnd puts marks into the problem with which the platform ends a run, and into what the audit log says of it. Both may quote what
+// Temporal has answered.
+func (v *Vault) hideEnd(ctx context.Context, id string, p *run.Problem, e audit.Entry) (*run.Problem, audit.Entry, error) {
+	if !v.keys.Seals() || p == nil && e.Reason == "" {
+		return p, e, nil
+	}
+	s, err := v.reread(ctx, id)
+	if err != nil {
+		return nil, audit.Entry{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hidden, _ := s.problem(p)
+	// A reason may be a person's: it is not hidden where all of the run is.
+	e.Reason, _ = s.taint.Text(e.Reason)
+	return hidden, e, nil
 }
 
 // hideRun puts marks into a run that is to be inserted. The secrecy is nil where nothing is to be sealed.
@@ -295,6 +353,13 @@ func (s *secrecy) problem(p *run.Problem) (*run.Problem, bool) {
 		*text = s.text(*text)
 	}
 	return &shown, shown != *p
+}
+
+// says is text for one that does not hold the lock.
+func (s *secrecy) says(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text(text)
 }
 
 // text puts marks into a text about the run.

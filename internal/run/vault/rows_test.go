@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/run/vault/vaulttest"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
@@ -107,7 +108,7 @@ func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
 	t.Parallel()
 	kept := newStore(t)
 	v := vault.New(seal.Random("k1"), kept.Originals(), versions{})
-	_, made, err := kept.InsertRun(t.Context(), run.Run{
+	_, made, err := vaulttest.Rows(t, kept).InsertRun(t.Context(), run.Run{
 		ID: "old", Project: here, Workflow: "a/b", Input: json.RawMessage(`{"n":1,"password":"` + redact.Mark + `"}`),
 		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: at, CreatedAt: at, RequestID: "old", Trigger: run.TriggerImport,
 	}, audit.NewEntry(t.Context(), at, audit.RunImport, here, "old", ""))
@@ -188,4 +189,31 @@ func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
 	require.NoError(t, err)
 	step = write(t, vault.New(gone, kept.Originals(), versions{}), kept, "r1", "y", 4, `{"said":"planted-first"}`, nil)
 	require.Equal(t, `"`+mark+`"`, string(step.Output))
+}
+
+// An end that the platform writes itself may quote what the run was given.
+func TestEndsOfRunsAreRedacted(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), seal.Random("k1")
+	insert(t, over(kept, keys), kept, "r1", hash, "", `{"card":"planted-card"}`)
+	_, _, err := over(kept, keys).Rows(kept).EnqueueRun(t.Context(), run.Run{
+		ID: "r2", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: json.RawMessage(`{"card":"planted-card"}`),
+		Status: run.Queued, QueuedReason: run.QueuedEngine, StatusAt: at, CreatedAt: at, RequestID: "r2", Trigger: run.TriggerAPI,
+	}, 10, audit.NewEntry(t.Context(), at, audit.RunStart, here, "r2", ""))
+	require.NoError(t, err)
+	p := run.Problem{Type: "t", Title: "refused planted-card", Detail: "temporal answered: planted-card, or 706c616e7465642d63617264"}
+	e := audit.NewEntry(t.Context(), at, audit.RunCancel, here, "r1", "")
+	rows := over(kept, keys).Rows(kept)
+	ended, err := rows.FinishMissing(t.Context(), "r1", run.Failed, &p, at, e)
+	require.NoError(t, err)
+	require.True(t, ended)
+	ended, err = rows.FinishQueued(t.Context(), run.Run{ID: "r2", Status: run.Failed, Error: &p, EndedAt: at}, e)
+	require.NoError(t, err)
+	require.True(t, ended)
+	for _, id := range []string{"r1", "r2"} {
+		r, err := kept.GetRun(t.Context(), here, id)
+		require.NoError(t, err)
+		require.Equal(t, run.Problem{Type: "t", Title: "refused " + redact.Mark, Detail: "temporal answered: " + redact.Mark + ", or " + redact.Mark}, *r.Error, id)
+	}
+	require.Contains(t, p.Detail, "planted-card", "what was given is as it was")
 }

@@ -293,7 +293,5 @@ func (v *Vault) Text(ctx context.Context, id, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text(text), nil
+	return s.says(text), nil
 }

@@ -11,8 +11,6 @@ import (
 const (
 	// quietFor is how long a row must have been left alone before Temporal is asked about its run.
 	quietFor = 15 * time.Second
-	// lag is how long the projection may take with what Temporal has accepted, before a row counts as behind.
-	lag = 5 * time.Second
 	// youngest is the age from which an execution must have a row. Rows are written before executions are started.
 	youngest = 20 * time.Second
 	// Looks is how often in a row a run must be unknown to Temporal before it counts as lost: a frontend may not know
@@ -58,9 +56,7 @@ type Facts struct {
 	Moved bool
 	// Standing is what Temporal's place is to the runs.
 	Standing home.Standing
-	// Rebuilt tells that the history up to the last accepted workflow task was interpreted before and changed nothing.
-	Rebuilt bool
-	Origin  Origin
+	Origin   Origin
 }
 
 // Verdict is what to do about a run.
@@ -168,7 +164,7 @@ func decideHandedOver(f Facts) Verdict {
 		switch {
 		case f.Standing == home.Elsewhere && !f.Listed:
 			return Look // whatever is not here counts
-		case f.Now.Sub(f.Row.StatusAt) < quietFor:
+		case run.Recent(f.Now, f.Row.StatusAt, quietFor):
 			return Leave
 		case f.Listed:
 			return Walk
@@ -196,19 +192,14 @@ func decideHandedOver(f Facts) Verdict {
 
 // decideKnown judges an open run that both sides know.
 func decideKnown(f Facts) Verdict {
-	x := f.Execution
-	switch {
+	switch x := f.Execution; {
 	case x.Relation == run.RelationReset:
 		return Follow
-	case !x.Open && f.Now.Sub(x.ClosedAt) < lag:
+	case run.BehindBecause(*f.Row, x, f.Now) == "":
 		return Leave
 	case !x.Open:
 		return Finish
-	case f.Rebuilt, f.Now.Sub(x.StartedAt) < lag, f.Now.Sub(x.AcceptedAt) < lag:
-		return Leave
-	case x.Relation == run.RelationSuccessor, x.Accepted > run.HistoryLength(f.Row.Position):
-		return CatchUp
 	default:
-		return Leave
+		return CatchUp
 	}
 }

@@ -59,8 +59,12 @@ type Pollers struct {
 // Failure is a workflow task that failed.
 type Failure struct {
 	At time.Time
-	// Text says why, in a line.
-	Text string
+	// Text says why, in a line, and Cause in a word: one of [problem.Causes].
+	Text, Cause string
+	// Since is when the first failure in a row had this cause and text.
+	Since time.Time
+	// Build names the worker's binary, OtherBuild another binary that failed with the same cause and text; empty without one.
+	Build, OtherBuild string
 }
 
 // Execution is what Temporal says of a run when it is asked.
@@ -76,6 +80,8 @@ type Execution struct {
 	// several in a row.
 	Failure  string
 	FailedAt time.Time
+	// Cause is one of [problem.Causes] where Failure is known, FailedBy the identity of the worker that failed, where there was one.
+	Cause, FailedBy string
 }
 
 // Task is a pending workflow task.
@@ -111,6 +117,10 @@ type Facts struct {
 	// Failure is the last failed workflow task, as the worker told that did it.
 	Failure   *Failure
 	Execution *Execution
+	// Foreign says that the worker Execution.FailedBy has never registered as one of Signalbox.
+	Foreign bool
+	// PoisonAfter is how long tasks may fail for a cause that lies in the run before the run is poison.
+	PoisonAfter time.Duration
 }
 
 // Poller is one that Temporal lists.

@@ -11,6 +11,8 @@ import (
 type Verdict struct {
 	// Code is one of [problem.Codes].
 	Code string
+	// Cause is one of [problem.Causes] for TASK_FAILING and POISON, empty for the others.
+	Cause string
 	// Since is since when it makes no progress.
 	Since time.Time
 	// Detail is what was seen and Advice what to do, in a line each.
@@ -106,7 +108,7 @@ func awake(f Facts) Decision {
 	case f.Queue.Workflow.Alive == 0:
 		return j.nobody(f.Queue.Workflow)
 	case fails:
-		return j.failing(j.why(*f.Execution))
+		return j.failing(j.blame())
 	case f.Execution.Task.Started:
 		return Decision{}
 	}
@@ -142,10 +144,12 @@ func (j judge) nobody(p Pollers) Decision {
 // begun: its next try may have had nothing to record.
 func (j judge) cheap() Decision {
 	switch {
-	case j.Failure != nil && j.Row.Status == run.Queued && !j.Failure.At.Before(j.since):
-		return j.failing(j.Failure.Text)
-	case j.Reported != "":
-		return j.failing(j.Reported)
+	case j.Failure != nil && j.Row.Status == run.Queued && !j.Failure.At.Before(j.since), j.Reported != "":
+		b := j.blame()
+		if b.cause == "" || problem.InRun(b.cause, b.twoBuilds) && j.Now.Sub(j.since) >= j.PoisonAfter {
+			return Decision{Action: Ask} // only the execution shows the cause, or that the run is poison
+		}
+		return j.failing(b)
 	case j.Row.Status == run.Queued && j.Queue.Workflow.Backlog > 0 && j.Queue.Workflow.Age > j.After:
 		return j.say(problem.Backlog)
 	}
@@ -160,7 +164,7 @@ func (j judge) execution(x Execution) Decision {
 	case x.Closed != "":
 		return j.say(problem.ExecutionClosed)
 	case x.Task != nil && x.Task.Attempt > 1:
-		return j.failing(j.why(x))
+		return j.failing(j.blame())
 	case x.Task != nil && x.Task.Started:
 		return Decision{} // a worker is at it
 	case x.Task != nil:
@@ -172,17 +176,6 @@ func (j judge) execution(x Execution) Decision {
 		return j.activities(x.Activities)
 	}
 	return j.say(problem.Unknown)
-}
-
-// why is the best that is known of why workflow tasks fail.
-func (j judge) why(x Execution) string {
-	switch {
-	case x.Failure != "":
-		return x.Failure
-	case j.Failure != nil:
-		return j.Failure.Text
-	}
-	return j.Reported
 }
 
 // activities judges a run by the activities that it is waiting for; one that goes on in its first attempt is as it should be.

@@ -63,13 +63,18 @@ func situations() map[string]struct {
 		want   string
 		queued string
 	}{
-		"nothing more":                  {func(*verdict.Facts) {}, "ask", ""},
-		"queue not known":               {func(f *verdict.Facts) { f.Queue = nil }, "keep", ""},
-		"nobody polls":                  {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{} }, "NO_POLLER", ""},
-		"pollers are dead":              {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{StaleBy: "w1", StaleAt: ago(time.Hour)} }, "POLLER_STALE", ""},
-		"workers are elsewhere":         {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{}; f.Queue.Elsewhere = "worker w2" }, "NO_POLLER", ""},
-		"workers have gone elsewhere":   {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{StaleBy: "w1"}; f.Queue.Elsewhere = "w2" }, "NO_POLLER", ""},
-		"a worker told of a failure":    {func(f *verdict.Facts) { f.Failure = &verdict.Failure{At: ago(9 * time.Minute), Text: "panic"} }, "ask", "TASK_FAILING"},
+		"nothing more":                {func(*verdict.Facts) {}, "ask", ""},
+		"queue not known":             {func(f *verdict.Facts) { f.Queue = nil }, "keep", ""},
+		"nobody polls":                {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{} }, "NO_POLLER", ""},
+		"pollers are dead":            {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{StaleBy: "w1", StaleAt: ago(time.Hour)} }, "POLLER_STALE", ""},
+		"workers are elsewhere":       {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{}; f.Queue.Elsewhere = "worker w2" }, "NO_POLLER", ""},
+		"workers have gone elsewhere": {func(f *verdict.Facts) { f.Queue.Workflow = verdict.Pollers{StaleBy: "w1"}; f.Queue.Elsewhere = "w2" }, "NO_POLLER", ""},
+		"a worker told of a failure": {func(f *verdict.Facts) {
+			f.Failure = &verdict.Failure{At: ago(9 * time.Minute), Text: "panic", Cause: problem.Panic}
+		}, "ask", "TASK_FAILING"},
+		"a failure without a cause":     {func(f *verdict.Facts) { f.Failure = &verdict.Failure{At: ago(9 * time.Minute), Text: "panic"} }, "ask", ""},
+		"Temporal reports something":    {func(f *verdict.Facts) { f.Reported = "WorkflowTaskFailedCauseWorkflowWorkerUnhandledFailure" }, "ask", ""},
+		"task is poison":                {poisonous, "POISON", ""},
 		"an older failure":              {func(f *verdict.Facts) { f.Failure = &verdict.Failure{At: ago(time.Hour), Text: "panic"} }, "ask", ""},
 		"Temporal reports a problem":    {func(f *verdict.Facts) { f.Reported = "NonDeterministicError" }, "TASK_FAILING", ""},
 		"an old backlog":                {func(f *verdict.Facts) { f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 9, 2*time.Minute }, "ask", "BACKLOG"},
@@ -96,13 +101,18 @@ func situations() map[string]struct {
 	}
 }
 
+// poisonous is a task that has failed with a deadlock for 15 minutes.
+func poisonous(f *verdict.Facts) {
+	f.Execution = &verdict.Execution{Task: &verdict.Task{Attempt: 9}, Failure: "[TMPRL1101]", Cause: problem.Deadlock, FailedAt: ago(15 * time.Minute)}
+}
+
 func down(d time.Duration) verdict.Connection {
 	return verdict.Connection{DownSince: ago(d), Address: "127.0.0.1:7233", Kind: "unreachable", LastError: "connection refused"}
 }
 
 func facts(r verdict.Row) verdict.Facts {
 	return verdict.Facts{
-		Now: now, After: after, Row: r, Connection: verdict.Connection{Usable: true, Address: "127.0.0.1:7233"},
+		Now: now, After: after, PoisonAfter: 15 * time.Minute, Row: r, Connection: verdict.Connection{Usable: true, Address: "127.0.0.1:7233"},
 		Queue: &verdict.Queue{Name: "signalbox-shop", Workflow: verdict.Pollers{Alive: 2}, Activity: verdict.Pollers{Alive: 2}},
 	}
 }

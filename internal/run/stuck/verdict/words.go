@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -78,16 +77,6 @@ func (j judge) unknown() string {
 		return fmt.Sprintf("it was to go on at %s, and Temporal has not woken it", stamp(j.Row.WaitUntil))
 	}
 	return "Temporal has the execution open and waits for nothing of it"
-}
-
-// failing gives the verdict of a run whose workflow tasks fail.
-func (j judge) failing(text string) Decision {
-	return Decision{Action: Give, Verdict: Verdict{
-		Code: problem.TaskFailing, Since: j.since,
-		Detail: "workers fail at its workflow task: " + cmp.Or(short(text), "Temporal does not say why"),
-		Advice: fmt.Sprintf("the workers that poll %s must be of a version that can run it: see their logs and `signalbox worker list`; "+
-			"it goes on by itself once one can", j.Queue.Name),
-	}}
 }
 
 // retrying gives the verdict of a run whose activity fails again and again.

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+const (
+	// compareEvery is how often a run that is read is compared with Temporal at most, by one process.
+	compareEvery = 5 * time.Second
+	// compareTimeout bounds what a read spends on it, and compareRest is for how long no read asks after Temporal was slower.
+	compareTimeout = 250 * time.Millisecond
+	compareRest    = 2 * time.Second
+	// comparesAtOnce bounds the comparisons that are under way in one process. A read that finds no room goes without.
+	comparesAtOnce = 8
+	// maxCompared is how many runs are remembered as compared. Beyond it the memory starts afresh.
+	maxCompared = 10_000
+)
+
+// compared remembers when runs were last compared with Temporal.
+type compared struct {
+	slots chan struct{}
+
+	mu   sync.Mutex
+	at   map[string]time.Time
+	slow time.Time
+}
+
+func newCompared() *compared {
+	return &compared{slots: make(chan struct{}, comparesAtOnce), at: map[string]time.Time{}}
+}
+
+// begin tells whether a run is to be compared now; then end must be called.
+func (c *compared) begin(id string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.at[id]) < compareEvery || now.Sub(c.slow) < compareRest {
+		return false
+	}
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return false
+	}
+	if len(c.at) >= maxCompared {
+		clear(c.at)
+	}
+	c.at[id] = now
+	return true
+}
+
+func (c *compared) end(now time.Time, slow bool) {
+	<-c.slots
+	if slow {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.slow = now
+	}
+}
+
+// compare asks Temporal whether a row is behind, unless it was written a moment ago or this process is about to write it. A row
+// that is behind says so from now on, and its repair is requested. A failure is logged: the row is the best answer there is.
+func (s *Service) compare(ctx context.Context, r *Run) {
+	now := s.opts.Now()
+	switch {
+	case r.Status.Terminal(), r.Trigger == TriggerImport, r.QueuedReason == QueuedEngine, r.QueuedReason == QueuedAdmission, r.Behind != nil:
+		return
+	case Recent(now, r.StatusAt, QuietAfter), Recent(now, r.WrittenAt, QuietAfter), s.opts.Holds != nil && s.opts.Holds(r.ID):
+		return
+	case !s.compared.begin(r.ID, now):
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, compareTimeout)
+	defer cancel()
+	x, err := s.engine.Look(asking, *r)
+	s.compared.end(now, asking.Err() != nil && ctx.Err() == nil)
+	if err != nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Run could not be compared with Temporal", "run_id", r.ID, "error", err)
+		return
+	}
+	if reason := BehindBecause(*r, x, now); reason != "" {
+		r.Behind = &Behind{Since: now, Reason: reason}
+		s.RequestRepair(ctx, RepairRequest{RunID: r.ID, Reason: reason, Behind: true})
+	}
+}
+
+// RequestRepair has a worker bring the rows of a run up to Temporal. A failure is logged: the reconciler finds the run as well.
+func (s *Service) RequestRepair(ctx context.Context, request RepairRequest) {
+	// A caller that leaves may be the only one to have seen it.
+	ctx = context.WithoutCancel(ctx)
+	if err := s.store.RequestRepairs(ctx, []RepairRequest{request}); err != nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Repair of a run could not be requested", "run_id", request.RunID, "error", err)
+		return
+	}
+	if s.opts.Requested != nil {
+		s.opts.Requested()
+	}
+}

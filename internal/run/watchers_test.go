@@ -1,0 +1,82 @@
+package run_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// counting counts what watches read.
+type counting struct {
+	run.Store
+
+	runs, steps atomic.Int64
+}
+
+func (c *counting) GetRun(ctx context.Context, project, id string) (run.Run, error) {
+	c.runs.Add(1)
+	return c.Store.GetRun(ctx, project, id)
+}
+
+func (c *counting) ChangedSteps(ctx context.Context, id string, after run.StepCursor, upTo int64, limit int) ([]run.Step, error) {
+	c.steps.Add(1)
+	return c.Store.ChangedSteps(ctx, id, after, upTo, limit)
+}
+
+// TestManyWatchesOfARunCostAboutWhatOneDoes compares what the watches of one process read with what they are given.
+func TestManyWatchesOfARunCostAboutWhatOneDoes(t *testing.T) {
+	t.Parallel()
+	const watches, rounds = 60, 10
+	b := newBench(t)
+	over := &counting{Store: b.store}
+	s := b.process(t, over, func(*run.Options) {})
+	r := b.begin(t)
+	given := make([]atomic.Int64, watches)
+	seen := make(chan struct{}, watches*(rounds+2))
+	var group sync.WaitGroup
+	for i := range watches {
+		group.Go(func() {
+			steps := map[int64]bool{}
+			err := s.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+				given[i].Add(1)
+				for _, step := range c.Steps {
+					steps[step.Number] = true
+				}
+				seen <- struct{}{}
+				return nil
+			})
+			if err != nil || len(steps) != rounds {
+				t.Errorf("watch %d has seen %d steps: %v", i, len(steps), err)
+			}
+		})
+	}
+	await := func() {
+		for range watches {
+			<-seen
+		}
+	}
+	await() // the run as it is
+	before := over.runs.Load() + over.steps.Load()
+	for n := range int64(rounds) {
+		status := run.Running
+		if n == rounds-1 {
+			status = run.Completed
+		}
+		b.bring(t, r.ID, 3+n, status, done(n+1, 3+n))
+		await() // this process is not notified: a watch that looks finds the change for all
+	}
+	group.Wait()
+	total := int64(0)
+	for i := range given {
+		total += given[i].Load()
+	}
+	reads := over.runs.Load() + over.steps.Load() - before
+	t.Logf("%d changes were given to %d watches by %d reads", total, watches, reads)
+	require.GreaterOrEqual(t, total, int64(watches*rounds))
+	require.Less(t, reads*4, total, "each read is for many watches")
+}
