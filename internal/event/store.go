@@ -51,23 +51,48 @@ type News struct {
 	Due bool
 }
 
+// Backlog is what a project has to do.
+type Backlog struct {
+	Project string
+	// Pending counts events that are not matched yet, and deliveries that are neither done nor dead.
+	Pending int64
+	// Lag is the age of the oldest event that is not matched or delivery that is due; 0 where there is none.
+	Lag time.Duration
+	// Orphan: work is due, and the last owner of the project's dispatcher is gone.
+	Orphan bool
+}
+
 // ErrRouted is a store's answer to routings of events that do not follow the routed position: somebody else has written theirs.
 var ErrRouted = errors.New("the events are routed already")
 
 // Store keeps events, triggers, listeners and deliveries. A project's dispatcher is named by the project.
+//
+// CommitRouting, Due, Settle, Park and Unpark answer [inbox.ErrFenced] to a caller that is not the owner that the last Fence made.
 type Store interface {
-	IntakeStore
-	ListenerStore
-	RoutingStore
-	OwnerStore
-}
+	Rows
 
-// IntakeStore takes events and tells what became of them.
-type IntakeStore interface {
 	// Publish commits events, in order, each with the project's next position; duplicates, also among themselves, are told and not
 	// kept. ReceivedAt is the store's own time, which never goes back along the positions. wake tells that the project's
 	// dispatcher is parked.
 	Publish(ctx context.Context, project string, events []Event) (accepted []Accepted, wake bool, err error)
+	// Listen commits a listener, whose Since becomes the position of the newest event at that moment: it takes no position
+	// itself. One with the same ID stays as it is. The listener of a run that has ended is refused with [fault.RunEnded]. A run's
+	// listeners go with the end of the run.
+	Listen(ctx context.Context, l Listener) error
+	// CommitRouting writes what matching made of the events that follow the routed position, in order, without a gap; [ErrRouted]
+	// where they do not.
+	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
+	// Settle writes what became of deliveries that Due returned.
+	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
+	// RecordOwner adds to the history of owners and commits the event that tells of it, in one. What is recorded already, by
+	// name, epoch and execution, stays as it is.
+	RecordOwner(ctx context.Context, c OwnerChange, tell Event, e audit.Entry) error
+}
+
+// Rows is the part of a [Store] to which no values of events or runs are written.
+//
+//nolint:interfacebloat // it is what is left of Store, whose parts have names of their own
+type Rows interface {
 	GetEvent(ctx context.Context, project string, position int64) (Event, error)
 	ListEvents(ctx context.Context, f ListFilter) ([]Event, error)
 	// ListDeliveries returns the deliveries that an event is part of.
@@ -79,34 +104,21 @@ type IntakeStore interface {
 	// dead ones whose listener was given a later event or is being given one: its run takes none out of order. A dead one that has started
 	// no run starts the newest version of its workflow then. An ID that the event does not have is [fault.DeliveryNotFound].
 	Redeliver(ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry) ([]Delivery, error)
-}
-
-// ListenerStore keeps what runs wait for.
-type ListenerStore interface {
-	// Listen commits a listener, whose Since becomes the position of the newest event at that moment: it takes no position
-	// itself. One with the same ID stays as it is. The listener of a run that has ended is refused with [fault.RunEnded]. Unlisten
-	// removes it, whether or not it is there. A run's listeners go with the end of the run too.
-	Listen(ctx context.Context, l Listener) error
+	// FindDeliveries returns those of a project's deliveries with these IDs that there are, with their events.
+	FindDeliveries(ctx context.Context, project string, ids []string) ([]Delivery, error)
+	// Unlisten removes a listener, whether or not it is there.
 	Unlisten(ctx context.Context, project, id string) error
 	// GetListener returns a listener, if it is there.
 	GetListener(ctx context.Context, project, id string) (l Listener, found bool, err error)
-}
-
-// RoutingStore is where the owner of a dispatcher works.
-type RoutingStore interface {
-	// CommitRouting, Due, Settle, Park, Unpark answer [inbox.ErrFenced] to whoever is not the owner that the last Fence made.
+	// Fence makes an owner of the dispatcher.
 	Fence(ctx context.Context, project, taskQueue, holder string, above int64) (inbox.Owner, error)
 	// Unrouted returns up to limit events behind the routed position, with what they may be for.
 	Unrouted(ctx context.Context, project string, limit int) (Batch, error)
-	// CommitRouting writes what matching made of the events that follow the routed position, in order, without a gap; [ErrRouted]
-	// where they do not.
-	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
 	// Due claims up to limit deliveries that are due now, those due longest first, and returns them with their events in order of
 	// position. Each claim counts as an attempt, which a settlement as released takes back. Of a run that is to be woken come its oldest pending
 	// deliveries in a row, as far as limit goes, and no others before each of these is settled. They are not due again for the owner before
 	// visible is over; for the next owner they are at once.
 	Due(ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration) ([]Delivery, error)
-	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
 	Park(ctx context.Context, project string, owner inbox.Owner) (bool, error)
 	Unpark(ctx context.Context, project string, owner inbox.Owner) error
 	Asleep(ctx context.Context, limit int) ([]inbox.Name, error)
@@ -114,13 +126,6 @@ type RoutingStore interface {
 	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. The
 	// same head may be told several times in a row, because what is committed late must not be missed. From mark 0 it returns nothing but a mark.
 	News(ctx context.Context, mark int64) (news []News, next int64, err error)
-}
-
-// OwnerStore keeps who owned dispatchers.
-type OwnerStore interface {
-	// RecordOwner adds to the history of owners and commits the event that tells of it, in one. What is recorded already, by
-	// name, epoch and execution, stays as it is.
-	RecordOwner(ctx context.Context, c OwnerChange, tell Event, e audit.Entry) error
 	// OwnerHistory returns up to limit changes, newest first.
 	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]OwnerChange, error)
 }

@@ -63,6 +63,9 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		req.Trigger, req.InputOf = run.TriggerSchedule, nil
 	}
 	if _, _, err := r.opts.Runs.Start(ctx, req); err != nil {
+		if told := r.report(ctx, d, err); told != nil {
+			return refused(told, attempt)
+		}
 		return refused(err, attempt)
 	}
 	return inbox.Outcome{Result: inbox.Done}
@@ -116,7 +119,8 @@ func refused(err error, attempt int) inbox.Outcome {
 	f, ok := fault.From(err)
 	passes := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if ok {
-		passes = f.Class == fault.Unavailable || f.Reason == fault.QueueFull || f.Reason == fault.ContractMismatch
+		passes = f.Class == fault.Unavailable || f.Reason == fault.QueueFull || f.Reason == fault.ContractMismatch ||
+			f.Reason == fault.MemoryExhausted
 		if !passes {
 			return inbox.Outcome{Result: inbox.Dead, Reason: f.Message}
 		}

@@ -43,12 +43,19 @@ type Waker interface {
 	Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string) error
 }
 
+// Reports publishes events of the platform.
+type Reports interface {
+	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
+}
+
 // Options are what a router works with.
 type Options struct {
 	Store   event.Store
 	Matcher Matcher
 	Runs    Runs
 	Waker   Waker
+	// Reports publishes what becomes of events; nil: nothing is published.
+	Reports Reports
 	// Hints are told of what other processes commit, and tell of what this one does.
 	Hints *notice.Board
 }

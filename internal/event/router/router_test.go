@@ -33,7 +33,7 @@ type bench struct {
 	*router.Router
 	ctx       context.Context // the test's, with ada in it
 	name      inbox.Name
-	store     *store.Store
+	store     *storetest.Plain
 	events    *event.Service
 	workflows *workflow.Service
 	runs      *run.Service
@@ -65,15 +65,17 @@ func (e *engine) Start(_ context.Context, r run.Run) (string, error) {
 	return "execution-" + r.ID, nil
 }
 
-func (e *engine) Cancel(context.Context, run.Run, string) error           { return nil }
-func (e *engine) Terminate(context.Context, run.Run, string) error        { return nil }
-func (e *engine) Control(context.Context, run.Run, string, string) error  { return nil }
-func (e *engine) Repair(context.Context, run.Run) (bool, error)           { return false, nil }
+func (e *engine) Cancel(context.Context, run.Run, string) error          { return nil }
+func (e *engine) Terminate(context.Context, run.Run, string) error       { return nil }
+func (e *engine) Control(context.Context, run.Run, string, string) error { return nil }
+func (e *engine) Look(context.Context, run.Run) (run.Execution, error) {
+	return run.Execution{}, run.ErrNotKnown
+}
 func (e *engine) Count(context.Context, string, string)                   {}
 func (e *engine) Started(context.Context, string, time.Duration)          {}
 func (e *engine) Document(context.Context, string) (*dsl.Document, error) { panic("not asked") }
 
-type documents struct{ store *store.Store }
+type documents struct{ store *storetest.Plain }
 
 func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
 	canonical, err := d.store.Document(ctx, hash)
@@ -106,7 +108,7 @@ func postgres(t *testing.T) store.Options {
 
 func newBench(t *testing.T, o store.Options) *bench {
 	t.Helper()
-	kept, err := store.Open(t.Context(), o)
+	kept, err := storetest.Open(t.Context(), t, o)
 	require.NoError(t, err)
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })
@@ -127,6 +129,7 @@ func newBench(t *testing.T, o store.Options) *bench {
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })
 	b.Router = router.New(router.Options{
 		Store: kept.Events(), Matcher: match.New(match.Options{}), Runs: b.runs, Waker: b.engine, Hints: hints,
+		Reports: event.Platform{Service: b.events},
 	})
 	require.NoError(t, b.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.Stop(last)) })
@@ -299,6 +302,37 @@ func TestRedeliver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, owner))
 	require.Len(t, b.engine.started, 2)
+}
+
+// TestEventsThatStartNoRunAreReported: an input that does not fit is an event of its own, once, and none about itself.
+func TestEventsThatStartNoRunAreReported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, sqlite(t))
+	_, err := b.workflows.Publish(b.ctx, b.name.Project, `
+document: {dsl: 1.0.3, namespace: a, name: strict, version: 1.0.0}
+schedule: {on: {any: [{with: {type: paid}}, {with: {type: io.signalbox.run.refused}}]}, read: data}
+input: {schema: {document: {items: {required: [amount], properties: {amount: {type: integer}}}}}}
+do: [{a: {set: {n: 1}}}]
+`, "ada")
+	require.NoError(t, err)
+	owner := b.owns(t)
+	b.gives(t, given("1", "paid", `{"amount": "hunter2"}`))
+	outcomes := b.works(t, owner)
+	require.Len(t, outcomes, 2, "the event, and the one about it")
+	for _, outcome := range outcomes {
+		require.Equal(t, inbox.Dead, outcome.Result)
+	}
+	told, _ := b.event(t, 2)
+	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"}, []string{told.Type, told.Source, told.Subject})
+	require.JSONEq(t, `{
+		"workflow": "a/strict", "version": "1.0.0", "events": [{"id": "1", "source": "/s", "position": 1}],
+		"error": {
+			"type": "https://open-workflow-specification.org/spec/1.0.0/errors/validation", "status": 400, "pointer": "/0/amount",
+			"detail": "the input does not fit the schema of a/strict@1.0.0: \"/0/amount\": does not meet \"type\""
+		}
+	}`, string(told.Data))
+	_, err = b.events.Get(b.ctx, b.name.Project, 3)
+	require.Error(t, err, "nothing is reported of a report")
 }
 
 func TestTimersStartRuns(t *testing.T) {
