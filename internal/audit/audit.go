@@ -13,6 +13,7 @@ import (
 // Actions, as noun.verb.
 const (
 	ProjectCreate     = "project.create"
+	ProjectUpdate     = "project.update"
 	WorkflowSaveDraft = "workflow.save_draft"
 	WorkflowPublish   = "workflow.publish"
 	WorkflowPause     = "workflow.pause"

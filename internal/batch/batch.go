@@ -90,6 +90,8 @@ type Filter struct {
 	// Problems are codes of runs that are stuck, or [run.AnyProblem]; Trigger is what started them.
 	Problems []string `json:"problems,omitempty"`
 	Trigger  string   `json:"trigger,omitempty"`
+	// NotReplayed leaves out runs of which there was a replay when the batch came to them.
+	NotReplayed bool `json:"notReplayed,omitempty"`
 }
 
 // Runs is the filter as the store of runs takes it: those of a project that were there at a moment, the oldest first.
@@ -100,7 +102,7 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 	}
 	return run.Filter{
 		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
-		Trigger: f.Trigger, OldestFirst: true,
+		Trigger: f.Trigger, NotReplayed: f.NotReplayed, OldestFirst: true,
 	}
 }
 
@@ -189,6 +191,16 @@ type Store interface {
 
 // WorkStore is what a [Runner] asks of a store.
 type WorkStore interface {
+	WorkRows
+
+	// SettleItems writes what became of items that are pending, and counts it; the last one ends the batch.
+	SettleItems(ctx context.Context, id string, items []Item, at time.Time) error
+	// NoteWaiting keeps why the batch waits, until the next item is settled. runID is the run to which that happened; empty: to none.
+	NoteWaiting(ctx context.Context, id, runID, why string) error
+}
+
+// WorkRows is the part of a [WorkStore] to which no values of runs are written.
+type WorkRows interface {
 	// ActiveBatches returns the oldest batches of all projects that have neither ended nor are paused.
 	ActiveBatches(ctx context.Context, limit int) ([]Batch, error)
 	// SelectMore takes up to page more runs down, and tells whether there may be more.
@@ -196,13 +208,9 @@ type WorkStore interface {
 	// ClaimItems returns up to limit pending items with numbers above after, and marks them as begun. It returns false
 	// when the batch has been paused or has ended.
 	ClaimItems(ctx context.Context, id string, after int64, limit int) ([]Item, bool, error)
-	// SettleItems writes what became of items that are pending, and counts it; the last one ends the batch.
-	SettleItems(ctx context.Context, id string, items []Item, at time.Time) error
 	// CloseBatch ends an open batch that has no pending item, although not all that were taken down are counted: those are gone,
 	// and count as failed. It returns how many, and changes nothing where an item is pending.
 	CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error)
-	// NoteWaiting keeps why the batch waits, until the next item is settled.
-	NoteWaiting(ctx context.Context, id, why string) error
 	// Exclusive runs fn unless somebody else, in any process, runs work of that name.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,7 +83,7 @@ func (c *controls) end(id string, status run.Status) error {
 	return nil
 }
 
-func (c *controls) Ready(context.Context) error {
+func (c *controls) Ready(context.Context, string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ready
@@ -136,7 +137,7 @@ func (c *controls) done() []call {
 type platform struct {
 	*batch.Service
 
-	store    *store.Store
+	store    *storetest.Plain
 	controls *controls
 	ctx      context.Context // that of the test, with its actor
 	wake     func()
@@ -144,7 +145,7 @@ type platform struct {
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Start(t.Context()))

@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	maxRequestID = 200
 	// maxReason leaves room for the batch's ID under the limit of controls.
 	maxReason = 900
 	maxRunID  = 200
@@ -180,8 +179,8 @@ func check(req StartRequest) error {
 	if req.Rate != 0 && !(req.Rate >= MinRate && req.Rate <= MaxRate) || math.IsNaN(req.Rate) {
 		add("rate", "is %v, not between %v and %v items per second; 0 means %v", req.Rate, MinRate, MaxRate, DefaultRate)
 	}
-	if len(req.RequestID) > maxRequestID {
-		add("requestId", "has %d bytes, more than %d", len(req.RequestID), maxRequestID)
+	if problem := run.RequestIDProblem(req.RequestID); problem != "" {
+		add("requestId", "%s", problem)
 	}
 	switch {
 	case req.Version != "" && req.Action != Replay:

@@ -39,8 +39,8 @@ type ReplayRequest struct {
 // Controls is what is done to runs; the service of runs is most of it. Its errors are faults: [fault.Refused] and
 // [fault.NotFound] are about the run, [fault.Unavailable] means that nothing is known.
 type Controls interface {
-	// Ready tells why no run can be started now.
-	Ready(ctx context.Context) error
+	// Ready returns why no run of the project can be started now.
+	Ready(ctx context.Context, project string) error
 	Get(ctx context.Context, project, id string) (run.Run, error)
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -57,6 +57,16 @@ type effort struct {
 	tries map[int64]int
 }
 
+// itemError is why an item could not be done for now.
+type itemError struct {
+	runID string
+	cause error
+}
+
+func (e *itemError) Error() string { return e.cause.Error() }
+
+func (e *itemError) Unwrap() error { return e.cause }
+
 // advance works on a batch until it has ended, is paused, or ctx ends. It returns false when the batch cannot go on for now.
 func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	err := r.pursue(ctx, work, e)
@@ -71,7 +81,11 @@ func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	if e.batch.Waiting != err.Error() {
 		log.WarnContext(ctx, "Batch waits", "batch", e.batch.ID, "project", e.batch.Project, "error", err)
 	}
-	if err := r.store.NoteWaiting(ctx, e.batch.ID, readable(err)); err != nil {
+	var of string
+	if one, ok := errors.AsType[*itemError](err); ok {
+		of = one.runID
+	}
+	if err := r.store.NoteWaiting(ctx, e.batch.ID, of, readable(err)); err != nil {
 		log.DebugContext(ctx, "Why a batch waits could not be noted", "batch", e.batch.ID, "error", err)
 	}
 	return false
@@ -91,7 +105,7 @@ func (r *Runner) pursue(ctx, work context.Context, e *effort) error {
 			return err
 		}
 		if e.batch.Action == Replay {
-			if err := r.controls.Ready(ctx); err != nil {
+			if err := r.controls.Ready(ctx, e.batch.Project); err != nil {
 				return err
 			}
 		}
@@ -145,7 +159,7 @@ func (r *Runner) round(ctx context.Context, e *effort, items []Item) error {
 	var waits error
 	for _, o := range outcomes {
 		if o.err != nil && !r.hopeless(ctx, e, &o.item, o.err) {
-			waits = o.err
+			waits = &itemError{o.item.RunID, o.err}
 			continue
 		}
 		delete(e.tries, o.item.Number)
@@ -161,7 +175,7 @@ func (r *Runner) round(ctx context.Context, e *effort, items []Item) error {
 
 // hopeless turns an item into one that failed that was tried in vain often enough while Temporal could be used.
 func (r *Runner) hopeless(ctx context.Context, e *effort, item *Item, err error) bool {
-	if ctx.Err() != nil || r.controls.Ready(ctx) != nil {
+	if ctx.Err() != nil || r.controls.Ready(ctx, e.batch.Project) != nil {
 		return false
 	}
 	e.tries[item.Number]++
@@ -242,7 +256,7 @@ func refused(a Action, err error) bool {
 // requestID is that of the replay of a run by a batch: the same whenever it is tried.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
-	if len(id) > maxRequestID {
+	if run.RequestIDProblem(id) != "" {
 		sum := sha256.Sum256([]byte(runID))
 		id = "batch-" + batch + "-" + hex.EncodeToString(sum[:])
 	}

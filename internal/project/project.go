@@ -3,6 +3,8 @@ package project
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -24,6 +26,22 @@ type Project struct {
 	Name        string
 	Description string
 	CreatedAt   time.Time
+	Settings    Settings
+}
+
+// Settings are what an administrator decides for one project.
+type Settings struct {
+	// MaxSteps is the most steps that one run may enter; 0: runs.max_steps, which it cannot raise.
+	MaxSteps int64
+	// EndPoison ends runs whose verdict is POISON.
+	EndPoison bool
+}
+
+// Change is an update of a project; nil fields keep their values.
+type Change struct {
+	Description *string `json:"description,omitempty"`
+	MaxSteps    *int64  `json:"maxSteps,omitempty"`
+	EndPoison   *bool   `json:"endPoison,omitempty"`
 }
 
 // Store keeps projects.
@@ -32,6 +50,8 @@ type Store interface {
 	CreateProject(ctx context.Context, p Project, e audit.Entry) error
 	// GetProject returns [fault.NotFound] for an unknown name.
 	GetProject(ctx context.Context, name string) (Project, error)
+	// UpdateProject applies a change and returns the project that results, or returns [fault.NotFound] for an unknown name.
+	UpdateProject(ctx context.Context, name string, change Change, e audit.Entry) (Project, error)
 	// ListProjects returns up to limit projects in order of name, from the first one after the given name.
 	ListProjects(ctx context.Context, after string, limit int) ([]Project, error)
 }
@@ -63,6 +83,32 @@ func (s *Service) Create(ctx context.Context, name, description string) (Project
 // Get returns one project.
 func (s *Service) Get(ctx context.Context, name string) (Project, error) {
 	return s.store.GetProject(ctx, name)
+}
+
+// Update changes the description and settings of a project. The audit entry contains the values that were set.
+func (s *Service) Update(ctx context.Context, name string, change Change) (Project, error) {
+	if err := change.check(name); err != nil {
+		return Project{}, err
+	}
+	entry := audit.NewEntry(ctx, s.now(), audit.ProjectUpdate, name, name, "")
+	var err error
+	if entry.Detail, err = json.Marshal(change); err != nil {
+		return Project{}, fmt.Errorf("encoding the change of project %q: %w", name, err)
+	}
+	return s.store.UpdateProject(ctx, name, change, entry)
+}
+
+func (c Change) check(name string) error {
+	if c == (Change{}) {
+		return fault.New(fault.Invalid, fault.InvalidArgument,
+			"the update of project %q changes nothing: set description, max_steps or end_poison", name)
+	}
+	if c.MaxSteps != nil && *c.MaxSteps < 0 {
+		return fault.New(fault.Invalid, fault.InvalidArgument,
+			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps, name).
+			WithField("max_steps", "is negative")
+	}
+	return nil
 }
 
 // List returns up to limit projects after the given name: those in which the actor of ctx has a role, all where nobody acts.

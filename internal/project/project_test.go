@@ -112,3 +112,38 @@ func TestOnlyProjectsWithARoleAreListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 5, "Signalbox itself sees all")
 }
+
+func TestUpdateIsValidatedAndAudited(t *testing.T) {
+	t.Parallel()
+	kept := open(t)
+	s := project.NewService(kept, moment)
+	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada", Roles: auth.Local().Roles})
+
+	updated, err := s.Update(ctx, project.Default, project.Change{MaxSteps: new(int64(1000)), EndPoison: new(true)})
+	require.NoError(t, err)
+	require.Equal(t, project.Settings{MaxSteps: 1000, EndPoison: true}, updated.Settings)
+
+	for _, tt := range []struct {
+		change project.Change
+		says   string
+	}{
+		{project.Change{}, "changes nothing"},
+		{project.Change{MaxSteps: new(int64(-1)), EndPoison: new(false)}, "max_steps -1"},
+	} {
+		_, err := s.Update(ctx, project.Default, tt.change)
+		require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+		require.ErrorContains(t, err, tt.says)
+		require.ErrorContains(t, err, `"default"`)
+	}
+	got, err := s.Get(ctx, project.Default)
+	require.NoError(t, err)
+	require.Equal(t, updated, got, "a refused update changes nothing")
+	_, err = s.Update(ctx, "none", project.Change{EndPoison: new(true)})
+	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+
+	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectUpdate, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, []string{"ada", "default", "default"}, []string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
+	require.JSONEq(t, `{"maxSteps": 1000, "endPoison": true}`, string(entries[0].Detail))
+}

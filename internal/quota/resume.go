@@ -37,15 +37,19 @@ const (
 )
 
 // Resume lets runs that wait for steps go on although the limit is used up, with as many steps as the limit beyond it: all that wait, or those
-// with the IDs. It returns how many were told.
+// with the IDs. It returns how many were told. Where one of the named runs does not exist or has ended, none is told.
 func (s *Service) Resume(ctx context.Context, project string, ids []string, reason string) (int, error) {
 	if len(ids) > mostAtOnce {
 		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "%d runs are more than %d at a time", len(ids), mostAtOnce).
 			WithField("runIds", "are too many")
 	}
 	for _, id := range ids {
-		if _, err := s.opts.Runs.Get(ctx, project, id); err != nil {
+		r, err := s.opts.Runs.Get(ctx, project, id)
+		if err != nil {
 			return 0, err
+		}
+		if r.Status.Terminal() {
+			return 0, fault.New(fault.Refused, fault.RunEnded, "run %s has ended (%s): it waits for no steps, and no run was resumed", id, r.Status)
 		}
 	}
 	if len(ids) == 0 {

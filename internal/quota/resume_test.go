@@ -108,7 +108,10 @@ func (w *world) Get(_ context.Context, _, id string) (run.Run, error) {
 	if id == "none" {
 		return run.Run{}, fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist", id)
 	}
-	return run.Run{ID: id}, nil
+	if id == "over" {
+		return run.Run{ID: id, Status: run.Completed}, nil
+	}
+	return run.Run{ID: id, Status: run.Waiting}, nil
 }
 
 // ResumeQuota implements [quota.Runs].
@@ -158,6 +161,8 @@ func TestResume(t *testing.T) {
 
 	_, err = s.Resume(ctx, "shop", []string{"a", "none"}, "")
 	require.True(t, fault.Is(err, fault.RunNotFound), "%v", err)
+	_, err = s.Resume(ctx, "shop", []string{"a", "over"}, "")
+	require.True(t, fault.Is(err, fault.RunEnded), "%v", err)
 	_, err = s.Resume(ctx, "none", nil, "")
 	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
 	_, err = s.Resume(ctx, "shop", make([]string, 10_001), "")

@@ -85,6 +85,9 @@ type Page struct {
 type Store interface {
 	// DeletePage deletes what goes among the next limit of a kind behind after, which is empty at first.
 	DeletePage(ctx context.Context, kind Kind, cut Cut, after string, limit int) (Page, error)
+	// DeleteOrphans deletes the payloads of the next limit runs behind after whose row is gone and that are older than age. It returns how
+	// many it deleted, and the run to go on behind: empty when there are no more.
+	DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (deleted int64, next string, err error)
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	WriteAudit(ctx context.Context, e audit.Entry) error
 	// Exclusive runs fn unless somebody else, in any process, runs work of that name.
@@ -116,6 +119,9 @@ const (
 	// settledFor is how long ago a run has to have ended: the reconciler, which looks for the rows of executions that have just
 	// ended, would take it for lost and make it again.
 	settledFor = time.Hour
+	// orphanedFor is how old payloads without a run have to be to go: the row of a run may be written after its first payload, also by
+	// the reconciler.
+	orphanedFor = 24 * time.Hour
 	// exclusively is the name under which one process deletes.
 	exclusively = "retention"
 	// projectsPage is how many projects are read at a time.
@@ -133,12 +139,10 @@ type Keeper struct {
 // New returns a keeper. Nothing goes before Start.
 func New(store Store, opts Options) *Keeper { return &Keeper{store: store, opts: opts} }
 
-// Start begins to look, unless everything is kept.
+// Start begins to look. Payloads without a run go also where everything else is kept.
 func (k *Keeper) Start(ctx context.Context) error {
 	ctx, k.cancel = context.WithCancel(auth.WithActor(context.WithoutCancel(ctx), auth.System()))
-	if k.opts.Policy.Bounded() {
-		k.joined.Go(func() { k.loop(ctx) })
-	}
+	k.joined.Go(func() { k.loop(ctx) })
 	return nil
 }
 
@@ -185,7 +189,26 @@ func (k *Keeper) Pass(ctx context.Context) error {
 			after = p.Name
 		}
 		if len(projects) < projectsPage {
-			return nil
+			return k.cleanOrphans(ctx)
+		}
+	}
+}
+
+// cleanOrphans deletes the large payloads whose run is gone: deleted by retention, or never accepted.
+func (k *Keeper) cleanOrphans(ctx context.Context) error {
+	for after := ""; ; {
+		begun := time.Now()
+		deleted, next, err := k.store.DeleteOrphans(ctx, orphanedFor, after, pageSize)
+		if deleted > 0 {
+			k.opts.Metrics.Deleted(ctx, "payloads", deleted)
+			logger.FromContext(ctx).InfoContext(ctx, "Payloads whose runs are gone were deleted", "rows", deleted)
+		}
+		if err != nil || next == "" {
+			return err
+		}
+		after = next
+		if !pause.For(ctx, max(pauseLeast, time.Since(begun))) {
+			return ctx.Err()
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -31,7 +32,7 @@ const (
 // bench is a service over a real store, with a clock that moves a second with each look at it.
 type bench struct {
 	*workflow.Service
-	store *store.Store
+	store *storetest.Plain
 	ctx   context.Context // the test's, with ada in it
 
 	mu  sync.Mutex
@@ -40,7 +41,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{
+	kept, err := storetest.Open(t.Context(), t, store.Options{
 		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
