@@ -22,6 +22,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/google/uuid"
+	temporalworker "go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
@@ -31,13 +32,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/quota"
@@ -50,6 +52,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -62,6 +65,8 @@ type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
+	// Memory is the memory limit of the process, which main has applied. The zero value is none.
+	Memory memory.Limit
 	// Keys seal sensitive values; nil: those that the configuration names.
 	Keys *seal.Ring
 }
@@ -88,9 +93,12 @@ type App struct {
 	log    *slog.Logger
 	keys   *seal.Ring
 	health *health.Health
+	memory *memory.Monitor
 	store  *store.Store
-	engine *engine.Engine
-	api    *rpc.Server
+	// payloads are what Temporal refers to.
+	payloads *claimcheck.Storage
+	engine   *engine.Engine
+	api      *rpc.Server
 
 	// steps in the order they start; they stop in reverse. started counts those that did.
 	steps   []step
@@ -113,6 +121,8 @@ func New(ctx context.Context, opts Options) (*App, error) {
 		return nil, err
 	}
 	a.then(step{tel, true})
+	a.memory = memory.NewMonitor(memory.Options{Limit: opts.Memory, Relieve: temporalworker.PurgeStickyWorkflowCache, Log: opts.Log})
+	a.then(step{a.memory, false})
 	a.store, err = store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate,
 	})
@@ -120,6 +130,7 @@ func New(ctx context.Context, opts Options) (*App, error) {
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	a.then(step{a.store, true})
+	a.payloads = claimcheck.New(a.store.Payloads(), claimcheck.Options{MaxBytes: payloads.MaxBytes})
 	if err := a.wire(opts, tel); err != nil { //nolint:contextcheck // a handshake brings its own
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
@@ -142,19 +153,20 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	var kids *children // as well
 	over := func(runIDs ...string) { kids.watch.Ended(runIDs...) }
 	documents := engine.NewDocuments(a.store, limits)
-	safe := vault.New(a.keys, a.store.Originals(), documents)
-	rows := safe.Rows(a.store)
+	safe := newSealing(a.keys, a.store, documents)
+	rows := safe.rows
 	written := observer{changes, tel.Runs, ended, over}
-	writer := projection.NewWriter(rows, written, now)
-	tap := projection.NewTap(now, writer.Accept)
-	manager, err := a.connect(serverID, tel, tap)
+	tap, writer := projecting(rows, written, now)
+	repeated := engine.NewRepeated()
+	manager, err := a.connect(serverID, tel, tap, repeated)
 	if err != nil {
 		return err
 	}
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
-		ServerID: serverID, Keys: a.keys, Sensitive: safe.Sensitive, Changed: written.Changed, Limits: flowLimits(cfg), Log: a.log, Now: now,
-	}, rows, documents, tap)
+		ServerID: serverID, Keys: a.keys, Payloads: a.payloads, Sensitive: safe.Sensitive, Limits: flowLimits(cfg), MaxSteps: stepLimit(a.store, cfg.Runs.MaxSteps),
+		Log: a.log, Now: now,
+	}, documents, tap)
 	starter := safe.Engine(a.engine)
 	a.then(step{writer, false}, step{manager, false})
 
@@ -162,10 +174,12 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
 	workflows.LookFor(secrets(cfg.Secrets))
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
+	repairs := a.repairing(rows, tap, writer, written, tel)
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
-		Now: now, Metrics: tel.Runs, Originals: safe,
+		Now: now, Metrics: tel.Runs, Originals: safe.Vault, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
+		Changed: written.Changed,
 	}
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
 	runs.Locate(whereabouts{a.store, a.engine})
@@ -178,13 +192,14 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	batches := a.batching(manager, workflows, runs)
+	batches := a.batching(manager, workflows, runs, safe.batches)
 	waiting := queue.New(runs.Service, rows, starter, changes, options)
-	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint, safe)
+	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint, safe, runs)
 	compare := reconciler.New(rows, inspecting{starter, a.engine}, reconciler.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes, Imports: a.store,
+		Requested: repairs.Wake,
 	})
-	manager.OnConnect("queue and reconciler", wake(waiting, compare))
+	manager.OnConnect("queue and reconciler", wake(runs.Service, waiting, compare))
 	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
 		Fingerprint: fingerprint,
@@ -192,24 +207,27 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
-	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts}); err != nil {
+	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts, Memory: a.memory.Used}); err != nil {
 		return err
 	}
-	dependencies := []health.Dependency{
-		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
-		{Name: "temporal", Condition: link{manager}.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
-	}
+	dependencies := a.dependencies(link{manager})
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
-		caller := httpcall.New(httpcall.Options{AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets)})
-		workers = engine.NewWorkers(a.engine, a.store, caller.Call, workerOptions(cfg, events, kids, quotas))
+		caller := httpcall.New(httpcall.Options{
+			AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets), Repeated: repeated.Has, Writable: a.payloads.Writable,
+		})
+		workers = engine.NewWorkers(a.engine, a.store, caller, workerOptions(cfg, events, kids, quotas))
 		dependencies = append(dependencies, events.dependency(),
 			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
+	codec, err := a.codec()
+	if err != nil {
+		return err
+	}
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe, runs, a.store, now)}))
+		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe.Vault, runs, a.store, now), codec}))
 	if err != nil {
 		return err
 	}
@@ -217,9 +235,18 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	a.migration(tel)
 	if workers != nil {
 		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
-		a.then(step{workers, false}, step{heartbeat, false}, step{compare, false}, step{events.dispatchers, false})
+		a.then(step{workers, false}, step{heartbeat, false}, step{repairs, false}, step{compare, false}, step{events.dispatchers, false})
 	}
 	return nil
+}
+
+// dependencies are what every process needs, whatever its roles.
+func (a *App) dependencies(temporal link) []health.Dependency {
+	return []health.Dependency{
+		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
+		{Name: "temporal", Condition: temporal.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+		{Name: "memory", Checker: a.memory, Used: []string{config.RoleAPI, config.RoleWorker}},
+	}
 }
 
 // services are what the API is a face of.
@@ -235,7 +262,11 @@ type services struct {
 	batches     *batch.Service
 	quotas      *quota.Service
 	unredacted  handler.Unredacted
+	codec       rpc.Codec
 }
+
+// shedding reports whether diagnosis and repair are suspended for want of memory.
+func (a *App) shedding() bool { return a.memory.Level() >= memory.High }
 
 // rpcOptions describes the listener. A process without the API role serves health and metrics alone.
 func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s services) rpc.Options {
@@ -249,7 +280,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: s.platform,
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
-		options.Unredacted, options.Codec = s.unredacted, a.codec()
+		options.Unredacted, options.Codec = s.unredacted, s.codec
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 		options.Touched, options.Clock, options.Batches = s.events, s.clock, s.batches
@@ -315,6 +346,25 @@ func workerOptions(cfg *config.Config, e *eventing, kids *children, q quotaParts
 func queueOptions(cfg *config.Config) run.QueueOptions {
 	q := cfg.Runs.QueueWhenUnavailable
 	return run.QueueOptions{Enabled: q.Enabled, MaxRuns: q.MaxRuns, TTL: q.TTL, Rate: float64(q.Rate)}
+}
+
+// projectReader reads a project with its settings.
+type projectReader interface {
+	GetProject(ctx context.Context, name string) (project.Project, error)
+}
+
+// stepLimit gives how many steps a new run of a project may enter: the configured number, or the project's where that is lower.
+func stepLimit(projects projectReader, configured int) func(ctx context.Context, name string) (int64, error) {
+	return func(ctx context.Context, name string) (int64, error) {
+		p, err := projects.GetProject(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		if own := p.Settings.MaxSteps; own > 0 {
+			return min(own, int64(configured)), nil
+		}
+		return int64(configured), nil
+	}
 }
 
 func flowLimits(cfg *config.Config) flow.Limits {

@@ -19,14 +19,13 @@ type batching struct {
 }
 
 // batching makes them. Every process can do the work; one of all does.
-func (a *App) batching(manager *conn.Manager, workflows *workflow.Service, runs *control.Service) batching {
-	rows := a.store.Batches()
-	runner := batch.NewRunner(rows, controls{runs}, time.Now)
+func (a *App) batching(manager *conn.Manager, workflows *workflow.Service, runs *control.Service, work batch.WorkStore) batching {
+	runner := batch.NewRunner(work, controls{runs}, time.Now)
 	manager.OnConnect("batches", func(context.Context, client.Client) error {
 		runner.Wake()
 		return nil
 	})
-	return batching{batch.NewService(rows, workflows, runner.Wake, time.Now), runner}
+	return batching{batch.NewService(a.store.Batches(), workflows, runner.Wake, time.Now), runner}
 }
 
 // controls are what batches do to runs.

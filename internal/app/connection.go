@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -20,13 +21,17 @@ import (
 )
 
 // connect makes the manager of the connection to Temporal. It dials nothing.
-func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection.Tap) (*conn.Manager, error) {
+func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection.Tap, repeated *engine.Repeated) (*conn.Manager, error) {
 	cfg := a.cfg.Temporal
 	complete := func(options client.Options) client.Options {
 		options.MetricsHandler = tel.Temporal()
-		return engine.ClientOptions(options, serverID, a.keys, a.log, tap)
+		return engine.ClientOptions(options, serverID, a.keys, a.payloads, a.log, tap, repeated)
 	}
 	base, err := temporalconfig.Options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := tel.Connections()
 	if err != nil {
 		return nil, err
 	}
@@ -40,15 +45,17 @@ func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection
 			}
 			return complete(options), nil
 		},
-		Identity:     func() (string, error) { return temporalconfig.Identity(cfg) },
-		Logger:       a.log,
-		CheckEvery:   cfg.CheckInterval,
-		CheckTimeout: cfg.CheckTimeout,
-		ProbeEvery:   cfg.ProbeInterval,
-		RebuildAfter: cfg.RebuildAfter,
-		DrainTimeout: cfg.DrainTimeout,
-		BreakerAfter: cfg.Breaker.Failures,
-		BreakerEvery: cfg.Breaker.Interval,
+		Identity:        func() (string, error) { return temporalconfig.Identity(cfg) },
+		ConnectionEnded: func(ctx context.Context, c conn.Ended) { ended.Connection(ctx, c.Address, c.Namespace, c.Lasted) },
+		OutageEnded:     func(ctx context.Context, o conn.Ended) { ended.Outage(ctx, o.Address, o.Namespace, o.Lasted) },
+		Logger:          a.log,
+		CheckEvery:      cfg.CheckInterval,
+		CheckTimeout:    cfg.CheckTimeout,
+		ProbeEvery:      cfg.ProbeInterval,
+		RebuildAfter:    cfg.RebuildAfter,
+		DrainTimeout:    cfg.DrainTimeout,
+		BreakerAfter:    cfg.Breaker.Failures,
+		BreakerEvery:    cfg.Breaker.Interval,
 	})
 }
 
@@ -106,8 +113,9 @@ func (c comparer) Last() system.Reconciliation {
 }
 
 // wake tells those who wait for Temporal that it is back.
-func wake(waiting *queue.Queue, r *reconciler.Reconciler) conn.Hook {
+func wake(runs *run.Service, waiting *queue.Queue, r *reconciler.Reconciler) conn.Hook {
 	return func(context.Context, client.Client) error {
+		runs.Resume()
 		waiting.Wake()
 		r.Wake()
 		return nil

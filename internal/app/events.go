@@ -25,7 +25,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -62,16 +61,16 @@ func (a *App) openLeases() (lease.Store, error) {
 
 // eventing makes the parts that take events and deliver them. Each process rings and asks; those with the role of a worker own
 // dispatchers as well, once [dispatch.Dispatchers.Start] was called.
-func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service, safe *vault.Vault) (*eventing, error) {
+func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service, safe *sealing) (*eventing, error) {
 	leases, err := a.openLeases()
 	if err != nil {
 		return nil, err
 	}
 	e := &eventing{leases: leases}
 	hints, timers := notice.NewBoard(), a.store.Events()
-	rows := safe.Events(timers)
+	rows := safe.events
 	e.events = event.NewService(rows, a.store, hints, e, event.Options{Limits: eventLimits(a.cfg), Now: time.Now})
-	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints})
+	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints, Reports: event.Platform{Service: e.events}})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: serverID, Build: opts.Version, Client: manager.Client, Namespace: a.cfg.Temporal.Namespace,
 		Converter: payload.Converter(a.keys),
@@ -91,9 +90,31 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	if err != nil {
 		return nil, err
 	}
+	if err := tel.ObserveDispatch(a.dispatching(e, manager)); err != nil {
+		return nil, err
+	}
 	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: timers, Store: a.store, Now: time.Now})
 	a.then(step{e.events, false}, step{e.inbox, false})
 	return e, nil
+}
+
+// dispatching is what is shown of dispatchers on this process, whatever its roles.
+func (a *App) dispatching(e *eventing, manager *conn.Manager) telemetry.Dispatching {
+	return telemetry.Dispatching{
+		Backlogs: func(ctx context.Context) ([]telemetry.Backlog, error) {
+			read, err := a.store.Events().Backlogs(ctx, timing(a.cfg).WithDefaults().StaleAfter)
+			list := make([]telemetry.Backlog, len(read))
+			for i, b := range read {
+				list[i] = telemetry.Backlog(b)
+			}
+			return list, err
+		},
+		Begin: e.dispatchers.Begin,
+		Usable: func() bool {
+			_, err := manager.Client()
+			return err == nil
+		},
+	}
 }
 
 // Ring implements [event.Bell].

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -66,3 +67,17 @@ type whereabouts struct {
 }
 
 func (w whereabouts) Place(ctx context.Context) (run.Place, error) { return w.engine.Place(ctx) }
+
+// projecting makes what brings the records of workflow tasks to the rows, once Temporal has accepted the tasks.
+func projecting(rows projection.Store, written projection.Observer, now func() time.Time) (*projection.Tap, *projection.Writer) {
+	writer := projection.NewWriter(rows, written, now)
+	tap := projection.NewTap(now, writer.Accept)
+	tap.HoldBack(writer.Wait)
+	tap.OnUnsure(writer.Unsure)
+	return tap, writer
+}
+
+// holds tells whether this process has records of a run that are not written yet.
+func holds(tap *projection.Tap, writer *projection.Writer) func(runID string) bool {
+	return func(runID string) bool { return tap.Holds(runID) || writer.Holds(runID) }
+}

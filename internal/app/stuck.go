@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck"
 	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -22,6 +23,14 @@ import (
 type examiner struct {
 	marking
 	*engine.Engine
+
+	runs *control.Service
+}
+
+// Behind implements [stuck.Engine]: whoever reads a run finds that out, and asks for its repair.
+func (e examiner) Behind(ctx context.Context, project, runID string) (bool, error) {
+	r, err := e.runs.Get(ctx, project, runID)
+	return r.Behind != nil && r.Behind.Problem == "", err
 }
 
 // marker puts marks into texts about runs: what Temporal holds sealed is not written in clear.
@@ -29,7 +38,7 @@ type marker interface {
 	Text(ctx context.Context, runID, text string) (string, error)
 }
 
-// marking tells what failures say with marks.
+// marking puts marks into what failures say before a verdict shortens it: a sensitive text that is cut off would not be found.
 type marking struct {
 	*symptom.Symptoms
 
@@ -56,37 +65,29 @@ func marked(ctx context.Context, marks marker, runID string, x verdict.Execution
 	return x, nil
 }
 
-// noting writes failed workflow tasks with marks.
-type noting struct {
-	stuck.Store
-
-	marks marker
-}
-
-func (n noting) NoteFailures(ctx context.Context, failures []stuck.TaskFailure) error {
-	for i := range failures {
-		text, err := n.marks.Text(ctx, failures[i].RunID, failures[i].Text)
-		if err != nil {
-			return err
-		}
-		failures[i].Text = text
-	}
-	return n.Store.NoteFailures(ctx, failures)
-}
-
 // stuck makes what finds runs without progress. Each process takes part, with or without workers: that there are none is one of
 // the reasons.
 func (a *App) stuck(
-	manager *conn.Manager, tap *projection.Tap, changes *notice.Board, events *event.Service, fingerprint func() worker.Fingerprint, marks marker,
+	manager *conn.Manager, tap *projection.Tap, changes *notice.Board, events *event.Service, fingerprint func() worker.Fingerprint, safe *sealing,
+	runs *control.Service,
 ) (*stuck.Watcher, *stuck.Failures) {
-	failures, read := stuck.NewFailures(noting{a.store.Verdicts(), marks}), payload.FailureConverter(a.keys)
+	failures, read := stuck.NewFailures(safe.verdicts), payload.FailureConverter(a.keys)
 	tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
-		failures.Note(stuck.TaskFailure{RunID: workflowID, At: at, Text: symptom.Text(read, why.GetFailure())})
+		text := symptom.Text(read, why.GetFailure())
+		failures.Note(stuck.TaskFailure{
+			RunID: workflowID, At: at, Text: text, Cause: symptom.Cause(why.GetCause(), why.GetFailure(), text),
+			Build: why.GetDeployment().GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
+		})
 	})
 	symptoms := symptom.New(symptom.Options{
 		Client: manager.Client, Status: manager.Status, Namespace: a.cfg.Temporal.Namespace, Failures: read,
 	})
-	return stuck.New(a.store.Verdicts(), a.store, examiner{marking{symptoms, marks}, a.engine}, stuck.Options{
-		After: a.cfg.Runs.StuckAfter, Now: time.Now, Fingerprint: fingerprint, Changes: changes, Committed: events.Committed,
+	return stuck.New(safe.verdicts, a.store, examiner{marking{symptoms, safe}, a.engine, runs}, stuck.Options{
+		After: a.cfg.Runs.StuckAfter, PoisonAfter: a.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: a.shedding, Fingerprint: fingerprint,
+		Changes: changes, Committed: events.Committed,
+		End: func(ctx context.Context, project, id, reason string) error {
+			_, err := runs.Terminate(ctx, project, id, reason)
+			return err
+		},
 	}), failures
 }

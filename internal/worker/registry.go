@@ -39,19 +39,29 @@ func NewRegistry(store Store, own func() Fingerprint) *Registry {
 }
 
 // Check returns a [fault.Refused] that names both sides when there are live workers and every one of them differs from
-// this process. Its knowledge is a second old at most. A store that does not answer is no reason to refuse.
-func (r *Registry) Check(ctx context.Context) error {
+// this process, and a [fault.Unavailable] when some do not differ and none of those serves the project. Its knowledge is a second
+// old at most. A store that does not answer is no reason to refuse.
+func (r *Registry) Check(ctx context.Context, project string) error {
 	own := r.own()
 	live := r.live(ctx)
-	if len(live) == 0 {
-		return nil
-	}
+	var agreeing []Worker
 	for _, w := range live {
-		if !own.Differs(w.Fingerprint) {
+		if own.Differs(w.Fingerprint) {
+			continue
+		}
+		if w.Serves(project) {
 			return nil
 		}
+		agreeing = append(agreeing, w)
 	}
-	return mismatch(own, live)
+	switch {
+	case len(live) == 0, len(live) >= maxWorkers: // of more, the rest is not known
+		return nil
+	case len(agreeing) == 0:
+		return mismatch(own, live)
+	default:
+		return unserved(project, agreeing)
+	}
 }
 
 // live returns who was alive when the store was last asked. One caller at a time asks again, and the others take what is
@@ -95,4 +105,18 @@ func mismatch(own Fingerprint, live []Worker) error {
 	return fault.New(fault.Refused, fault.ContractMismatch,
 		"no live worker would take the run: this server has %s; %s; run both with the same version and the same temporal settings",
 		own, strings.Join(sides, "; "))
+}
+
+// unserved is the refusal of a run in a project that none of the workers serves.
+func unserved(project string, live []Worker) error {
+	var served []string
+	for _, w := range live[:min(len(live), namedWorkers)] {
+		served = append(served, fmt.Sprintf("worker %s serves %s", w.ServerID, strings.Join(w.Projects, ", ")))
+	}
+	if more := len(live) - len(served); more > 0 {
+		served = append(served, fmt.Sprintf("%d more do not serve it either", more))
+	}
+	return fault.New(fault.Unavailable, fault.NoWorkerForProject,
+		"no live worker serves project %q, so nothing would execute the run: %s; start a worker whose `projects` are empty or name it",
+		project, strings.Join(served, "; ")).WithRetry(BeatEvery)
 }

@@ -107,11 +107,11 @@ func TestCheck(t *testing.T) {
 		b := newBook()
 		own := made("a", "10.0.0.1:7233", "n1")
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
-		require.NoError(t, r.Check(t.Context()), "nobody is alive: somebody may come")
+		require.NoError(t, r.Check(t.Context(), "shop"), "nobody is alive: somebody may come")
 		b.put(t, "old", made("b", "10.0.0.2:7233", "n2"))
-		require.NoError(t, r.Check(t.Context()), "what it knows is a second old at most")
+		require.NoError(t, r.Check(t.Context(), "shop"), "what it knows is a second old at most")
 		<-time.After(time.Second)
-		err := r.Check(t.Context())
+		err := r.Check(t.Context(), "shop")
 		f, ok := fault.From(err)
 		require.True(t, ok)
 		require.Equal(t, []any{fault.Refused, fault.ContractMismatch}, []any{f.Class, f.Reason})
@@ -122,15 +122,44 @@ func TestCheck(t *testing.T) {
 			b.put(t, id, made("b", "", ""))
 		}
 		<-time.After(time.Second)
-		require.ErrorContains(t, r.Check(t.Context()), "2 more differ")
+		require.ErrorContains(t, r.Check(t.Context(), "shop"), "2 more differ")
 		b.put(t, "new", own)
 		<-time.After(time.Second)
-		require.NoError(t, r.Check(t.Context()), "one that would take it is enough")
+		require.NoError(t, r.Check(t.Context(), "shop"), "one that would take it is enough")
 		require.NoError(t, b.LeaveWorker(t.Context(), "new"))
 		<-time.After(time.Second)
-		require.Error(t, r.Check(t.Context()))
+		require.Error(t, r.Check(t.Context(), "shop"))
 		<-time.After(worker.AliveFor)
-		require.NoError(t, r.Check(t.Context()), "the others are dead by now")
+		require.NoError(t, r.Check(t.Context(), "shop"), "the others are dead by now")
+	})
+}
+
+func TestProjectWithoutALiveWorkerIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		own, other := made("a", "10.0.0.1:7233", "n1"), made("b", "10.0.0.2:7233", "n2")
+		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
+		put := func(id string, f worker.Fingerprint, projects ...string) {
+			require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: id, Fingerprint: f, Projects: projects}, time.Hour))
+			<-time.After(time.Second)
+		}
+		put("w1", own, "default", "office")
+		put("w2", other, "shop")
+		require.NoError(t, r.Check(t.Context(), "default"))
+		err := r.Check(t.Context(), "shop")
+		f, ok := fault.From(err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, []any{fault.Unavailable, fault.NoWorkerForProject}, []any{f.Class, f.Reason})
+		require.Positive(t, f.RetryAfter)
+		for _, part := range []string{`"shop"`, "w1", "default, office"} {
+			require.Contains(t, err.Error(), part)
+		}
+		require.NotContains(t, err.Error(), "w2", "that one is at another Temporal, whatever it serves")
+		put("w3", own)
+		require.NoError(t, r.Check(t.Context(), "shop"), "a worker without projects serves all")
+		<-time.After(worker.AliveFor)
+		require.NoError(t, r.Check(t.Context(), "shop"), "none is alive: one may come")
 	})
 }
 
@@ -140,7 +169,7 @@ func TestCheckAsksOnceASecond(t *testing.T) {
 		b := newBook()
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		for range 50 {
-			require.NoError(t, r.Check(t.Context()))
+			require.NoError(t, r.Check(t.Context(), "shop"))
 			<-time.After(100 * time.Millisecond)
 		}
 		require.Equal(t, 5, b.asked)
@@ -154,19 +183,19 @@ func TestStoreInTrouble(t *testing.T) {
 		b := newBook()
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		b.put(t, "old", made("b", "", ""))
-		require.Error(t, r.Check(t.Context()))
+		require.Error(t, r.Check(t.Context(), "shop"))
 		b.away = errors.New("away")
 		<-time.After(time.Second)
-		require.NoError(t, r.Check(t.Context()))
+		require.NoError(t, r.Check(t.Context(), "shop"))
 		b.away = nil
 		<-time.After(time.Second)
 		b.put(t, "old", made("b", "", ""))
 		b.slow = make(chan struct{})
 		begun := time.Now()
 		asked := make(chan error)
-		go func() { asked <- r.Check(t.Context()) }()
+		go func() { asked <- r.Check(t.Context(), "shop") }()
 		synctest.Wait()
-		require.NoError(t, r.Check(t.Context()))
+		require.NoError(t, r.Check(t.Context(), "shop"))
 		require.Zero(t, time.Since(begun))
 		require.NoError(t, <-asked)
 		require.Equal(t, time.Second, time.Since(begun))
@@ -176,7 +205,7 @@ func TestStoreInTrouble(t *testing.T) {
 		<-time.After(time.Second)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		require.Error(t, r.Check(gone))
+		require.Error(t, r.Check(gone, "shop"))
 	})
 }
 

@@ -1,11 +1,11 @@
 // Package worker knows the processes that work: which are alive, and what they were made for.
 //
 // Every process with the role of a worker runs a [Heartbeat], which writes what it is to the store every few seconds.
-// Those that start runs ask a [Registry] first: when every live worker knows Temporal under other names, or works in
+// Those that start runs ask a [Registry] first: a run in a project that none of the live workers serves is refused, and when every live worker knows Temporal under other names, or works in
 // another namespace, nobody would ever pick the run up, and it is refused while somebody is there to be told.
 //
 //	registry := worker.NewRegistry(store, fingerprint)
-//	err := registry.Check(ctx)                                        // before a run is started
+//	err := registry.Check(ctx, project)                               // before a run is started
 //	heartbeat := worker.NewHeartbeat(store, serverID, projects, fingerprint)
 //	err = heartbeat.Start(ctx)
 //
@@ -17,6 +17,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -67,6 +68,11 @@ type Worker struct {
 	StartedAt time.Time
 	// BeatAt is its last sign of life, by the database's clock.
 	BeatAt time.Time
+}
+
+// Serves reports whether the worker executes runs of the project.
+func (w Worker) Serves(project string) bool {
+	return len(w.Projects) == 0 || slices.Contains(w.Projects, project)
 }
 
 // Store keeps workers.

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
@@ -65,7 +66,8 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 			for _, problem := range cfg.Warnings {
 				log.WarnContext(cmd.Context(), "The configuration has a problem that may heal", "problem", problem.String())
 			}
-			return Serve(cmd.Context(), app.Options{Config: cfg, Version: version, Log: log}, func(a *app.App) error {
+			options := app.Options{Config: cfg, Version: version, Log: log, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
+			return Serve(cmd.Context(), options, func(a *app.App) error {
 				log.InfoContext(cmd.Context(), "Signalbox is ready", "listen", a.Addr().String(), "version", version,
 					"roles", cfg.Roles, "temporal", cfg.Temporal.Address, "namespace", cfg.Temporal.Namespace)
 				return nil

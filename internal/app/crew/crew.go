@@ -164,9 +164,25 @@ func reasons(ctx context.Context, failed []dispatch.PartError) []string {
 	var lines []string
 	for _, e := range failed {
 		logger.FromContext(ctx).WarnContext(ctx, "A part of what is known of dispatchers is missing", "part", string(e.Part), "error", e.Err)
-		lines = append(lines, fmt.Sprintf("%s: cannot be asked; the server's log says why", e.Part))
+		lines = append(lines, fmt.Sprintf("%s: %s; the server's log says why", e.Part, unanswered(e.Part)))
 	}
 	return lines
+}
+
+// unanswered says which side did not answer, and what to check.
+func unanswered(p dispatch.Part) string {
+	switch p {
+	case dispatch.PartLeases:
+		return "the store of leases does not answer; check redis, or the database where there is none"
+	case dispatch.PartInbox:
+		return "the database does not answer; check store.dsn"
+	case dispatch.PartTemporal:
+		return "Temporal does not answer; check `signalbox system status`"
+	case dispatch.PartState:
+		return "the dispatcher's workflow does not answer for its workers; check `signalbox worker list` and `signalbox system status`"
+	default:
+		return "it does not answer"
+	}
 }
 
 // unreadable is the fault for what no side tells. As with [reasons], what exactly went wrong is for the log.

@@ -58,6 +58,21 @@ func (j Journal) Terminated(ctx context.Context, t dispatch.Termination) error {
 	return j.log.WriteAuditOnce(ctx, entry)
 }
 
+// Foreign implements [dispatch.Journal]. The event has one ID for the run, whichever processes find it.
+func (j Journal) Foreign(ctx context.Context, f dispatch.ForeignWorkflow) error {
+	data, err := json.Marshal(map[string]any{
+		"project": f.Name.Project, "taskQueue": f.Name.TaskQueue, "workflowId": f.WorkflowID, "runId": f.RunID, "type": f.Type,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = event.Platform{Service: j.events}.Publish(ctx, f.Name.Project, []event.Event{{
+		ID: "foreign-" + f.RunID, Source: event.DispatcherSource(f.Name.Project, f.Name.TaskQueue), Type: event.Own + "dispatcher.foreign",
+		Subject: f.Name.TaskQueue, Time: f.At, DataContentType: "application/json", Data: data,
+	}})
+	return err
+}
+
 // Evicted implements [dispatch.Journal].
 func (j Journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}

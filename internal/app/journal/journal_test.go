@@ -16,11 +16,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func open(t *testing.T) (*store.Store, journal.Journal) {
+func open(t *testing.T) (*storetest.Plain, journal.Journal) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
@@ -72,4 +73,19 @@ func TestATerminationIsAuditedOnce(t *testing.T) {
 	entries, err = s.ListAudit(t.Context(), audit.Filter{Action: audit.DispatcherTerminate, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
+}
+
+// TestForeignWorkflowIsOneEvent: every worker of the project finds it.
+func TestForeignWorkflowIsOneEvent(t *testing.T) {
+	t.Parallel()
+	s, j := open(t)
+	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}
+	for _, by := range []string{"a", "b"} {
+		require.NoError(t, j.Foreign(t.Context(), dispatch.ForeignWorkflow{
+			Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: by, At: time.Now(),
+		}))
+	}
+	events, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: project.Default, Type: event.Own + "dispatcher.foreign", Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, events, 1)
 }

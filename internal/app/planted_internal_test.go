@@ -1,0 +1,516 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck"
+	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// planted needs escaping in every encoding.
+const planted = `plänted/"<secret>"+4711`
+
+// plain are the encodings of the planted value that do not depend on what is beside it.
+func plain() []string {
+	inHex := hex.EncodeToString([]byte(planted))
+	list := []string{
+		planted, html.EscapeString(planted), url.QueryEscape(planted), url.PathEscape(planted), inHex, strings.ToUpper(inHex),
+	}
+	nested := planted
+	for range 3 {
+		nested = string(encode(nested))
+		nested = nested[1 : len(nested)-1]
+		list = append(list, nested)
+	}
+	return list
+}
+
+// inBase64 are the encodings in base64, with so many bytes before it.
+func inBase64(before int) []string {
+	at := []byte(strings.Repeat("x", before) + planted)
+	return []string{base64.StdEncoding.EncodeToString(at), base64.RawURLEncoding.EncodeToString(at)}
+}
+
+// encodings are what is looked for. The first and the last characters of base64 depend on what is beside the value.
+func encodings() []string {
+	list := plain()
+	for before := range 3 {
+		for _, encoded := range inBase64(before) {
+			list = append(list, encoded[4:len(encoded)-4])
+		}
+	}
+	return list
+}
+
+// quotes is a text with the planted value in all encodings.
+func quotes() string {
+	list := plain()
+	for before := range 3 {
+		list = append(list, inBase64(before)...)
+	}
+	return "said " + strings.Join(list, " and ")
+}
+
+// encode is a value as JSON.
+func encode(v any) json.RawMessage {
+	text, _ := json.Marshal(v) //nolint:errchkjson // values of tests always encode
+	return text
+}
+
+func data() json.RawMessage {
+	return encode(map[string]any{"n": 1, "said": quotes(), "in " + quotes(): []any{planted, map[string]string{"password": planted}}})
+}
+
+// names are the fields that hold no data of a run: what the platform and the author of the document chose, and what orders and identifies.
+var names = map[string]bool{
+	"ID": true, "Project": true, "Path": true, "Pointer": true, "Task": true, "Kind": true, "Status": true, "WaitingKind": true, "RunID": true,
+	"ExecutionID": true, "Type": true, "Outcome": true, "Source": true, "DataContentType": true, "DataSchema": true, "Actor": true, "Cause": true,
+	"Code": true, "Build": true, "NewRunID": true, "Workflow": true, "Version": true, "Listener": true, "Result": true, "DataBase64": true,
+	"Mode": true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true,
+}
+
+// plant puts the planted value into every text and value of a structure but [names], in all encodings.
+func plant(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.SetBytes(data())
+	case v.Type() == reflect.TypeFor[time.Time]():
+	case v.Kind() == reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		plant(v.Elem())
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			plant(v.Index(i))
+		}
+	case v.Kind() == reflect.String:
+		v.SetString(quotes())
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !names[f.Name] {
+				plant(v.Field(i))
+			}
+		}
+	}
+}
+
+func planting[T any](value T) T {
+	plant(reflect.ValueOf(&value).Elem())
+	return value
+}
+
+// scene is a store behind the vault as the platform composes them.
+type scene struct {
+	*sealing
+
+	ctx   context.Context
+	store *store.Store
+	hash  string
+	owner inbox.Owner
+}
+
+var start = time.Unix(1767225600, 0)
+
+func (s *scene) entry(action, id string) audit.Entry {
+	return audit.NewEntry(s.ctx, start, action, project.Default, id, "")
+}
+
+// refused is an entry that quotes what Temporal has answered.
+func (s *scene) refused(id string) audit.Entry {
+	e := s.entry(audit.RunStartRefused, id)
+	e.Reason = quotes()
+	return e
+}
+
+func (s *scene) newRun(id string) run.Run {
+	return run.Run{
+		ID: id, Project: project.Default, Workflow: "a/b", Version: "1.0.0", DocumentHash: s.hash, Status: run.Queued,
+		Input:        encode(map[string]any{"card": planted, "said": quotes()}),
+		QueuedReason: run.QueuedStarting, StatusAt: start, CreatedAt: start, RequestID: id, Trigger: run.TriggerAPI,
+	}
+}
+
+func (s *scene) insert(id string) error {
+	_, _, err := s.rows.InsertRun(s.ctx, s.newRun(id), s.entry(audit.RunStart, id))
+	return err
+}
+
+func (s *scene) enqueue(id string) error {
+	r := s.newRun(id)
+	r.QueuedReason = run.QueuedEngine
+	_, _, err := s.rows.EnqueueRun(s.ctx, r, 10, s.entry(audit.RunStart, id))
+	return err
+}
+
+func (s *scene) update(id string, position int64, status run.Status) run.Update {
+	step := planting(run.Step{
+		Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: start,
+		Attempts: []run.Attempt{{StartedAt: start}},
+	})
+	step.Position, step.InputShown, step.OutputShown = position<<32, nil, nil
+	state := planting(run.State{Status: status, Since: start, StartedAt: start})
+	return run.Update{RunID: id, ExecutionID: "x", Position: position << 32, State: &state, Steps: []run.Step{step}}
+}
+
+func (s *scene) newEvent(id string) event.Event {
+	e := planting(event.Event{ID: id, Source: "/s", Type: "t", RunID: id, Status: event.Pending})
+	e.Reason = ""
+	return e
+}
+
+// written is what a case says of what it has done: what should have been written was.
+func written(done bool, err error) error {
+	if err == nil && !done {
+		return fmt.Errorf("nothing was written")
+	}
+	return err
+}
+
+// plantings are the methods by which values of runs and events, and what quotes them, get into the store.
+var plantings = map[string]func(s *scene, id string) error{
+	"InsertRun":  (*scene).insert,
+	"EnqueueRun": (*scene).enqueue,
+	"ApplyUpdates": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		done, err := s.rows.ApplyUpdates(s.ctx, []run.Update{s.update(id, 1, run.Running), s.update(id, 2, run.Failed)})
+		return written(len(done) > 0, err)
+	},
+	"CorrectRun": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		e := s.entry(audit.RunFinish, id)
+		return written(s.rows.CorrectRun(s.ctx, s.update(id, 1, run.Running), &e))
+	},
+	"FollowExecution": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		return written(s.rows.FollowExecution(s.ctx, s.update(id, 1, run.Running), "", nil, s.entry(audit.RunFollowReset, id)))
+	},
+	"RemoveUnstarted": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		return written(s.rows.RemoveUnstarted(s.ctx, id, s.refused(id)))
+	},
+	"FinishMissing": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		p := planting(run.Problem{})
+		return written(s.rows.FinishMissing(s.ctx, id, run.Failed, &p, start, s.refused(id)))
+	},
+	"FinishQueued": func(s *scene, id string) error {
+		if err := s.enqueue(id); err != nil {
+			return err
+		}
+		p := planting(run.Problem{})
+		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start}, s.refused(id)))
+	},
+	"PostponeRepair": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		if err := s.rows.RequestRepairs(s.ctx, []run.RepairRequest{{RunID: id, Reason: "behind"}}); err != nil {
+			return err
+		}
+		claimed, there, err := s.rows.ClaimRepair(s.ctx, func(int) time.Duration { return time.Minute })
+		if err := written(there, err); err != nil {
+			return err
+		}
+		return s.rows.PostponeRepair(s.ctx, claimed, time.Hour, quotes())
+	},
+	"Events.Publish": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		accepted, _, err := s.events.Publish(s.ctx, project.Default, []event.Event{s.newEvent(id)})
+		return written(len(accepted) == 1 && !accepted[0].Duplicate, err)
+	},
+	"Events.Listen": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		return s.events.Listen(s.ctx, event.Listener{ID: "l " + id, Project: project.Default, RunID: id, Spec: event.Spec{
+			Mode: event.One, Filters: []event.Filter{{Correlate: map[string]event.Key{"k": planting(event.Key{From: "${ .k }"})}}},
+		}})
+	},
+	"Events.CommitRouting": (*scene).route,
+	"Events.Settle": func(s *scene, id string) error {
+		if err := s.route(id); err != nil {
+			return err
+		}
+		due, err := s.events.Due(s.ctx, project.Default, s.owner, 10, time.Minute)
+		if err := written(len(due) > 0, err); err != nil {
+			return err
+		}
+		var settled []inbox.Settled
+		for _, d := range due {
+			settled = append(settled, inbox.Settled{ID: d.ID, Outcome: planting(inbox.Outcome{Result: inbox.Dead})})
+		}
+		return s.events.Settle(s.ctx, project.Default, s.owner, settled)
+	},
+	"Events.RecordOwner": func(s *scene, id string) error {
+		e := s.newEvent(id)
+		e.RunID = ""
+		return s.events.RecordOwner(s.ctx, event.OwnerChange{Name: inbox.Name{Project: project.Default}, How: "takeover", At: start}, e,
+			s.entry(audit.DispatcherChangeOwner, id))
+	},
+	"Verdicts.ChangeVerdicts": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		r, err := s.rows.GetRun(s.ctx, project.Default, id)
+		if err != nil {
+			return err
+		}
+		v := planting(verdict.Verdict{Code: problem.TaskFailing, Cause: problem.Other, Since: start})
+		done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []stuck.Change{
+			{RunID: id, Sequence: r.Sequence, To: &v, Events: []event.Event{s.newEvent(id)}},
+		})
+		return written(len(done.Runs) == 1, err)
+	},
+	"Verdicts.NoteFailures": func(s *scene, id string) error {
+		if err := s.insert(id); err != nil {
+			return err
+		}
+		return s.verdicts.NoteFailures(s.ctx, []stuck.TaskFailure{planting(stuck.TaskFailure{RunID: id, At: start, Cause: problem.Other})})
+	},
+	"Batches.SettleItems": func(s *scene, id string) error {
+		items, err := s.batch(id)
+		if err := written(len(items) == 1, err); err != nil {
+			return err
+		}
+		return s.batches.SettleItems(s.ctx, id, []batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
+	},
+	"Batches.NoteWaiting": func(s *scene, id string) error {
+		if _, err := s.batch(id); err != nil {
+			return err
+		}
+		return s.batches.NoteWaiting(s.ctx, id, id, quotes())
+	},
+}
+
+// route matches an event with a set, a run and nothing.
+func (s *scene) route(id string) error {
+	if err := s.insert(id); err != nil {
+		return err
+	}
+	if _, _, err := s.events.Publish(s.ctx, project.Default, []event.Event{s.newEvent("routed " + id)}); err != nil {
+		return err
+	}
+	b, err := s.events.Unrouted(s.ctx, project.Default, 100)
+	if err != nil {
+		return err
+	}
+	var routings []event.Routing
+	for _, e := range b.Events {
+		d := event.Delivery{
+			ID: fmt.Sprintf("d%d", e.Position), Project: project.Default, Position: e.Position, Kind: event.Wake, RunID: id, Listener: "l",
+			Positions: []int64{e.Position}, Status: event.DeliveryPending, Reason: quotes(),
+		}
+		routings = append(routings, event.Routing{
+			Position: e.Position, Status: event.Routed, Reason: quotes(), Deliveries: []event.Delivery{d},
+			Partials: []event.Partial{{Project: project.Default, Workflow: "a/b", Key: string(encode(map[string]string{id: quotes()})), Positions: []int64{e.Position, 0}}},
+		})
+	}
+	return s.events.CommitRouting(s.ctx, project.Default, s.owner, routings)
+}
+
+// batch begins a batch of one run.
+func (s *scene) batch(id string) ([]batch.Item, error) {
+	if err := s.insert(id); err != nil {
+		return nil, err
+	}
+	_, _, err := s.store.Batches().StartBatch(s.ctx, batch.Batch{
+		ID: id, Project: project.Default, Action: batch.Cancel, Reason: "stale", Rate: 1, RequestID: id, CreatedAt: start, Actor: auth.System(),
+	}, []string{id}, 10, s.entry(audit.BatchStart, id))
+	if err != nil {
+		return nil, err
+	}
+	items, _, err := s.batches.ClaimItems(s.ctx, id, 0, 10)
+	return items, err
+}
+
+// harmless are the other methods of the store: those that write nothing, and those that write what people and the platform itself say,
+// such as definitions, reasons, names and numbers.
+var harmless = map[string]string{
+	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
+Exclusive FindByShortName FindRuns FollowLegacy GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair ImportLegacy LeaveWorker ListAudit
+ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveHome OnPlaces
+OpenImports OpenRuns Ping Place Publish RequestRepairs ReturnQueued RunsHome SaveDraft SetPaused SettleImports Start StartingRuns Status
+StepSummary Stop TakeQueued TellRun UpdateProject WorkerPlaces WriteAudit WriteAuditOnce`,
+	"Events": `Asleep Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
+OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
+	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
+	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch",
+	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
+	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
+	"Awaited":  "Due DueFor Key Told",
+	// What Put is given was sealed by the codec of payloads.
+	"Payloads":  "DeleteOrphans Get Put Writable",
+	"Originals": "SealedOf Secrecies",
+}
+
+// methods are those of the store and its parts, but for steps of transactions.
+func methods(s *store.Store) (list []string) {
+	parts := map[string]reflect.Type{"": reflect.TypeOf(s)}
+	for m := range reflect.TypeOf(s).Methods() {
+		if m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0).Kind() == reflect.Pointer {
+			parts[m.Name] = m.Type.Out(0)
+		}
+	}
+	for part, of := range parts {
+		for m := range of.Methods() {
+			if _, isPart := parts[m.Name]; isPart && part == "" || m.Type.NumIn() > 2 && m.Type.In(2).String() == "sqldb.Conn" {
+				continue
+			}
+			list = append(list, strings.TrimPrefix(part+"."+m.Name, "."))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A planted value is in no column of any table after all methods that write values of runs or events, or what quotes them, in none of its
+// encodings. A new method of the store has a case here or is harmless.
+func TestPlantedValuesAreInNoTable(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []struct {
+		name string
+		open func(t *testing.T) (store.Options, *sql.DB)
+		list string
+	}{
+		{"SQLite", func(t *testing.T) (store.Options, *sql.DB) {
+			path := fresh.SQLite(t)
+			db, err := sql.Open("sqlite", path)
+			require.NoError(t, err)
+			return store.Options{Driver: store.SQLite, DSN: path}, db
+		}, `SELECT name FROM sqlite_master WHERE type = 'table'`},
+		{"Postgres", func(t *testing.T) (store.Options, *sql.DB) {
+			dsn := storetest.Postgres(t)
+			cfg, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			return store.Options{Driver: store.Postgres, DSN: dsn}, stdlib.OpenDB(*cfg)
+		}, `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'`},
+	} {
+		t.Run(driver.name, func(t *testing.T) {
+			t.Parallel()
+			o, db := driver.open(t)
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			s := newScene(t, o)
+			known := slices.Collect(maps.Keys(plantings))
+			for part, list := range harmless {
+				for name := range strings.FieldsSeq(list) {
+					known = append(known, strings.TrimPrefix(part+"."+name, "."))
+				}
+			}
+			slices.Sort(known)
+			require.Equal(t, known, methods(s.store), "plant a value in what a method writes, or say that it is harmless")
+
+			for _, name := range slices.Sorted(maps.Keys(plantings)) {
+				require.NoError(t, plantings[name](s, strings.ToLower(name)), name)
+			}
+			var taint redact.Taint
+			taint.Add(planted)
+			var marks int
+			for _, table := range read(t, db, driver.list) {
+				for _, value := range read(t, db, `SELECT * FROM "`+table+`"`) { //nolint:unqueryvet // whatever columns there are
+					marks += strings.Count(value, redact.Mark)
+					shown, found := taint.Text(value)
+					require.False(t, found, "table %s: %s", table, shown)
+					for _, form := range encodings() {
+						require.NotContains(t, value, form, "table %s", table)
+					}
+				}
+			}
+			require.Greater(t, marks, len(plantings))
+		})
+	}
+}
+
+func newScene(t *testing.T, o store.Options) *scene {
+	t.Helper()
+	o.AutoMigrate, o.CallTimeout = true, time.Minute
+	kept, err := store.Open(t.Context(), o)
+	require.NoError(t, err)
+	last := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })
+	require.NoError(t, kept.Start(t.Context()))
+	doc, problems := dsl.Parse([]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0, metadata: {sensitive: [/input/card]}}\n" +
+		"do: [{a: {set: {n: 1}}}]\n"))
+	require.NotNil(t, doc, problems)
+	s := &scene{
+		sealing: newSealing(seal.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits())), ctx: t.Context(), store: kept, hash: doc.Hash(),
+	}
+	_, _, err = kept.Publish(s.ctx, workflow.Version{
+		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()), Canonical: doc.Canonical(),
+		Trigger: encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: start,
+	}, func(string, string) bool { return true }, s.entry(audit.WorkflowPublish, "a/b"))
+	require.NoError(t, err)
+	s.owner, err = s.events.Fence(s.ctx, project.Default, "q", "host", 0)
+	require.NoError(t, err)
+	return s
+}
+
+// read returns all values that a query finds, as texts.
+func read(t *testing.T, db *sql.DB, query string) (found []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	columns, err := rows.Columns()
+	require.NoError(t, err)
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		require.NoError(t, rows.Scan(into...))
+		for _, value := range values {
+			if raw, ok := value.([]byte); ok {
+				value = string(raw)
+			}
+			found = append(found, fmt.Sprint(value))
+		}
+	}
+	require.NoError(t, rows.Err())
+	return found
+}
