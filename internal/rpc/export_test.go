@@ -110,11 +110,42 @@ func stripTime(bundle string) string {
 	return before + after
 }
 
+func TestStepsThatAreNotListedAreCounted(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	id := p.startRun(`{"name":"Ada"}`)
+	path := "/v1/projects/default/runs/" + id
+	require.NotContains(t, p.do("GET", path, "").ok()["run"], "stepSummary")
+	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
+		RunID: id, ExecutionID: "e", Position: 3, State: &run.State{Status: run.Completed, StepsTotal: 9, StepsDone: 9},
+		Steps: []run.Step{{Number: 1, Position: 3, Status: "completed"}, {Number: 9, Position: 3, Status: "completed"}},
+		Summary: &run.StepSummary{From: 2, To: 8, Position: 3, Tasks: []run.TaskSummary{{
+			Pointer: "/do/0/a", Task: "a", Kind: "set", Count: 7, Completed: 6, Skipped: 1, Shortest: time.Millisecond, Longest: 2 * time.Second, Total: 3 * time.Second,
+		}}},
+	}})
+	require.NoError(t, err)
+	want := map[string]any{"from": json.Number("2"), "to": json.Number("8"), "steps": json.Number("7")}
+	for name, got := range map[string]any{
+		"run":    p.do("GET", path, "").ok()["run"].(map[string]any)["stepSummary"],
+		"steps":  p.do("GET", path+"/steps?page_size=1", "").ok()["summary"],
+		"export": p.do("GET", path+":export", "").ok()["stepSummary"],
+	} {
+		summary, ok := got.(map[string]any)
+		require.True(t, ok, name)
+		for key, value := range want {
+			require.Equal(t, fmt.Sprint(value), fmt.Sprint(summary[key]), name)
+		}
+		task := summary["tasks"].([]any)[0].(map[string]any)
+		require.Equal(t, []any{"/do/0/a", "0.001s", "2s", "3s"}, []any{task["pointer"], task["shortest"], task["longest"], task["total"]}, name)
+	}
+}
+
 func TestExportOfRuns(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
-	odd := "=HYPERLINK(\"http://evil\", \"a,b\")\nnext"
+	odd := "=HYPERLINK(\"http://evil\", \"a,b\") next"
 	p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{},"requestId":`+quoted(odd)+`}`).ok()
 	ids := []string{p.startRun(`{"name":"Ada"}`), p.startRun(`{"name":"Bob"}`)}
 	p.apply(t, ids[1], 3, run.Failed, ``)

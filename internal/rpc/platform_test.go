@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -66,15 +67,17 @@ func (e *fakeEngine) Terminate(context.Context, run.Run, string) error { return 
 
 func (e *fakeEngine) Control(context.Context, run.Run, string, string) error { return nil }
 
-func (e *fakeEngine) Repair(context.Context, run.Run) (bool, error) { return false, nil }
+func (e *fakeEngine) Look(context.Context, run.Run) (run.Execution, error) {
+	return run.Execution{}, run.ErrNotKnown
+}
 
 // platform is a server over the real services and a real SQLite file.
 type platform struct {
-	t       *testing.T
+	t       testing.TB
 	server  *rpc.Server
 	engine  *fakeEngine
 	link    *fakeLink
-	store   *store.Store
+	store   *storetest.Plain
 	runs    *control.Service
 	changes *notice.Board
 	log     *lockedBuffer
@@ -117,12 +120,12 @@ do:
         message: ${ "Hello " + .name }
 `
 
-func start(t *testing.T, change func(*rpc.Options)) *platform {
+func start(t testing.TB, change func(*rpc.Options)) *platform {
 	t.Helper()
 	ctx := t.Context()
 	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: notice.NewBoard(), log: &lockedBuffer{}}
 
-	st, err := store.Open(ctx, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	st, err := storetest.Open(ctx, t, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, st.Start(ctx))
 	p.store = st
@@ -165,7 +168,7 @@ func start(t *testing.T, change func(*rpc.Options)) *platform {
 
 // answer is what came back over HTTP.
 type answer struct {
-	t      *testing.T
+	t      testing.TB
 	status int
 	header http.Header
 	body   string

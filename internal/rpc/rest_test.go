@@ -167,3 +167,25 @@ func TestRESTCompression(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "a long comment")
 }
+
+func TestProjectSettingsAreShownAndUpdated(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	const path = "/v1/projects/default"
+	settings := func(a map[string]any) string {
+		text, err := json.Marshal(a["project"].(map[string]any)["settings"])
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.JSONEq(t, `{"maxSteps": 0, "endPoison": false}`, settings(p.do("GET", path, "").ok()))
+	require.JSONEq(t, `{"maxSteps": 7, "endPoison": false}`, settings(p.do("PATCH", path, `{"maxSteps": 7}`).ok()))
+	require.JSONEq(t, `{"maxSteps": 7, "endPoison": true}`, settings(p.do("PATCH", path, `{"endPoison": true}`).ok()))
+	require.JSONEq(t, `{"maxSteps": 0, "endPoison": true}`, settings(p.do("PATCH", path, `{"maxSteps": 0, "description": "d"}`).ok()))
+	listed := p.do("GET", "/v1/projects", "").ok()["projects"].([]any)[0].(map[string]any)
+	require.Equal(t, "d", listed["description"])
+	require.Equal(t, map[string]any{"maxSteps": json.Number("0"), "endPoison": true}, listed["settings"])
+
+	p.do("PATCH", path, `{}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT")
+	require.Contains(t, p.do("PATCH", path, `{"maxSteps": -1}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT"), "max_steps -1")
+	p.do("PATCH", "/v1/projects/none", `{"endPoison": true}`).fails(http.StatusNotFound, "PROJECT_NOT_FOUND")
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 	"github.com/signalbox-dev/signalbox/internal/rpc/runexport"
 	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
@@ -50,15 +51,19 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux.Handle("/v1/", download.New(services, restPaths))
+	downloads, err := download.New(services, restPaths)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/v1/", withTimeout(downloads))
 	if o.Codec.Handler != nil {
 		mux.Handle(o.Codec.Path, o.Codec.Handler)
 	}
 	for _, s := range services {
 		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
-			mux.Handle(binding.Path, binding.New(binding.Options{
+			mux.Handle(binding.Path, withTimeout(binding.New(binding.Options{
 				Events: s.Handler, Else: restPaths, Limits: o.EventLimits, MaxBytes: o.MaxRequestBytes,
-			}))
+			})))
 		}
 	}
 
@@ -79,6 +84,25 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 	})))
 	mux.HandleFunc("/", notFound)
 	return mux, nil
+}
+
+// withTimeout gives a REST call the deadline that its header asks for.
+func withTimeout(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		timeout, ok, err := route.Timeout(r.Header)
+		if err != nil {
+			problem, _ := fail.Error(err)
+			fail.WriteREST(w, problem, fail.HTTPStatus(problem))
+			return
+		}
+		if ok {
+			ctx, cancel := context.WithTimeout(r.Context(), timeout)
+			defer cancel()
+			r = r.WithContext(ctx)
+			r.Header.Del(route.TimeoutHeader) // the context has it
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // services are the API's, each with the same codecs, limits and interceptors.

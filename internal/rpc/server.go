@@ -29,11 +29,11 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"golang.org/x/net/netutil"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/connlimit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
@@ -98,7 +98,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s).
 	StallTimeout time.Duration
-	// MaxConnections bounds open connections (4096); the next ones wait in the kernel.
+	// MaxConnections bounds open connections (4096). Over it, a new one closes the one that has been idle longest, and waits only while
+	// every connection has a request in flight.
 	MaxConnections int
 }
 
@@ -206,7 +207,8 @@ func (s *Server) Start(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(logger.FromContext(ctx).Handler(), slog.LevelWarn),
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)
-	limited := netutil.LimitListener(listener, s.opts.MaxConnections)
+	limited := connlimit.New(listener, connlimit.Options{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
+	s.http.ConnState = limited.ConnState
 	if s.opts.TLS != nil {
 		s.http.TLSConfig = s.opts.TLS
 		go func() { s.served <- s.http.ServeTLS(limited, "", "") }()

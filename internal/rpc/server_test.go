@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -141,7 +142,7 @@ func TestPagesAreStableAndTokensAreBoundToFilters(t *testing.T) {
 	require.Len(t, seen, 5)
 	p.do("GET", path+token+"&statuses=failed", "").fails(400, "INVALID_PAGE_TOKEN")
 	p.do("GET", "/v1/projects/default/audit?pageSize=2"+token, "").fails(400, "INVALID_PAGE_TOKEN")
-	p.do("GET", path+token+"&pageSize=3", "").ok()
+	p.do("GET", "/v1/projects/default/runs?pageSize=3"+token, "").ok()
 }
 
 func TestStalledClientsAreCutOff(t *testing.T) {
@@ -183,23 +184,35 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.MaxConnections = 1 })
-	p.do("GET", "/v1/version", "").ok() // keeps its connection
-	waiting := make(chan int, 1)
-	go func() {
+	p.publish() // keeps its connection
+	entered, release := make(chan struct{}), make(chan struct{})
+	p.engine.checkWith(func(context.Context) error {
+		close(entered)
+		<-release
+		return errors.New("refused")
+	})
+	get := func() int {
 		transport := &http.Transport{DisableKeepAlives: true}
 		res, err := (&http.Client{Transport: transport}).Get(p.base + "/v1/version")
 		if err != nil {
-			waiting <- 0
-			return
+			return 0
 		}
 		res.Body.Close()
-		waiting <- res.StatusCode
-	}()
-	for range 20 {
-		p.do("GET", "/v1/version", "").ok()
+		return res.StatusCode
 	}
-	require.Empty(t, waiting, "a second connection has to wait")
-	p.client.CloseIdleConnections()
+	require.Equal(t, http.StatusOK, get(), "an idle connection makes room")
+
+	active, waiting := make(chan int, 1), make(chan int, 1)
+	go func() { active <- p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).status }()
+	<-entered
+	go func() { waiting <- get() }()
+	select {
+	case status := <-waiting:
+		t.Fatalf("a second connection was answered with %d while the only one had a request in flight", status)
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(release)
+	require.Equal(t, http.StatusInternalServerError, <-active, "a request in flight is not cut off")
 	require.Equal(t, http.StatusOK, <-waiting)
 }
 

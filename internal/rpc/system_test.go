@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -68,7 +68,7 @@ func (l *fakeLink) ListWorkers(context.Context, time.Duration, int) ([]worker.Wo
 }
 
 // service is the real one over the real store.
-func (l *fakeLink) service(st *store.Store) *system.Service {
+func (l *fakeLink) service(st *storetest.Plain) *system.Service {
 	return system.NewService(l, st, l, l, st, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},

@@ -218,11 +218,13 @@ type BatchFilter struct {
 	Statuses []string               `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	// Only runs of this version of the workflow, which must be named.
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
-	Problems      []string               `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
-	Trigger       string                 `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Since    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Until    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	Problems []string               `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	Trigger  string                 `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// Only runs of which there is no replay.
+	NotReplayed   bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -304,6 +306,13 @@ func (x *BatchFilter) GetTrigger() string {
 		return x.Trigger
 	}
 	return ""
+}
+
+func (x *BatchFilter) GetNotReplayed() bool {
+	if x != nil {
+		return x.NotReplayed
+	}
+	return false
 }
 
 // BatchItem is one run of a batch.
@@ -1208,7 +1217,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
 	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
-	"\aversion\x18\x12 \x01(\tR\aversion\"\xf9\x01\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\"\x9c\x02\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1216,7 +1225,8 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
 	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\a \x01(\tR\atrigger\"\xa5\x01\n" +
+	"\atrigger\x18\a \x01(\tR\atrigger\x12!\n" +
+	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\"\xa5\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +

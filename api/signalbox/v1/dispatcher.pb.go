@@ -33,7 +33,7 @@ type Dispatcher struct {
 	WorkflowId string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	// routing (it has work and does it), parked (it has none and sleeps until its doorbell rings), stale (it has work and does
 	// none, or its owner crashed: the supervisor replaces it), missing (nothing is open in Temporal), foreign (its ID is taken by
-	// what is none of ours) or unknown (what it takes to tell could not be asked).
+	// what is none of ours), no_workers (no live worker serves its project) or unknown (what it takes to tell could not be asked).
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// Why, where the state does not say it all.
 	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
@@ -383,7 +383,7 @@ type DispatcherProgress struct {
 	Head int64 `protobuf:"varint,2,opt,name=head,proto3" json:"head,omitempty"`
 	// Position of the last event that was matched.
 	Routed int64 `protobuf:"varint,3,opt,name=routed,proto3" json:"routed,omitempty"`
-	// Deliveries that are neither done nor given up.
+	// Events that are not matched yet, and deliveries that are neither done nor given up.
 	Pending int64 `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
 	// Whether there is something to do now.
 	Due bool `protobuf:"varint,5,opt,name=due,proto3" json:"due,omitempty"`

@@ -32,6 +32,7 @@ type Project struct {
 	// The Temporal task queue of its runs, a function of its name.
 	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	Settings      *ProjectSettings       `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -94,6 +95,69 @@ func (x *Project) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Project) GetSettings() *ProjectSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// ProjectSettings is what an administrator has decided for a project.
+type ProjectSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The most steps that one run of the project may enter. 0: the limit of the servers (runs.max_steps), which also applies where it is
+	// lower.
+	MaxSteps int64 `protobuf:"varint,1,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
+	// Whether runs with the verdict POISON are terminated.
+	EndPoison     bool `protobuf:"varint,2,opt,name=end_poison,json=endPoison,proto3" json:"end_poison,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProjectSettings) Reset() {
+	*x = ProjectSettings{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProjectSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProjectSettings) ProtoMessage() {}
+
+func (x *ProjectSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProjectSettings.ProtoReflect.Descriptor instead.
+func (*ProjectSettings) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProjectSettings) GetMaxSteps() int64 {
+	if x != nil {
+		return x.MaxSteps
+	}
+	return 0
+}
+
+func (x *ProjectSettings) GetEndPoison() bool {
+	if x != nil {
+		return x.EndPoison
+	}
+	return false
+}
+
 type CreateProjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -104,7 +168,7 @@ type CreateProjectRequest struct {
 
 func (x *CreateProjectRequest) Reset() {
 	*x = CreateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[1]
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -116,7 +180,7 @@ func (x *CreateProjectRequest) String() string {
 func (*CreateProjectRequest) ProtoMessage() {}
 
 func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[1]
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -129,7 +193,7 @@ func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectRequest.ProtoReflect.Descriptor instead.
 func (*CreateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CreateProjectRequest) GetName() string {
@@ -155,7 +219,7 @@ type CreateProjectResponse struct {
 
 func (x *CreateProjectResponse) Reset() {
 	*x = CreateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -167,7 +231,7 @@ func (x *CreateProjectResponse) String() string {
 func (*CreateProjectResponse) ProtoMessage() {}
 
 func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -180,7 +244,7 @@ func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectResponse.ProtoReflect.Descriptor instead.
 func (*CreateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateProjectResponse) GetProject() *Project {
@@ -200,7 +264,7 @@ type ListProjectsRequest struct {
 
 func (x *ListProjectsRequest) Reset() {
 	*x = ListProjectsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +276,7 @@ func (x *ListProjectsRequest) String() string {
 func (*ListProjectsRequest) ProtoMessage() {}
 
 func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +289,7 @@ func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListProjectsRequest) GetPageSize() int32 {
@@ -252,7 +316,7 @@ type ListProjectsResponse struct {
 
 func (x *ListProjectsResponse) Reset() {
 	*x = ListProjectsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +328,7 @@ func (x *ListProjectsResponse) String() string {
 func (*ListProjectsResponse) ProtoMessage() {}
 
 func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +341,7 @@ func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListProjectsResponse) GetProjects() []*Project {
@@ -303,7 +367,7 @@ type GetProjectRequest struct {
 
 func (x *GetProjectRequest) Reset() {
 	*x = GetProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -315,7 +379,7 @@ func (x *GetProjectRequest) String() string {
 func (*GetProjectRequest) ProtoMessage() {}
 
 func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -328,7 +392,7 @@ func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectRequest.ProtoReflect.Descriptor instead.
 func (*GetProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetProjectRequest) GetName() string {
@@ -347,7 +411,7 @@ type GetProjectResponse struct {
 
 func (x *GetProjectResponse) Reset() {
 	*x = GetProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -359,7 +423,7 @@ func (x *GetProjectResponse) String() string {
 func (*GetProjectResponse) ProtoMessage() {}
 
 func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -372,10 +436,123 @@ func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectResponse.ProtoReflect.Descriptor instead.
 func (*GetProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetProjectResponse) GetProject() *Project {
+	if x != nil {
+		return x.Project
+	}
+	return nil
+}
+
+type UpdateProjectRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Description *string                `protobuf:"bytes,2,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	// 0 or more; see ProjectSettings.
+	MaxSteps      *int64 `protobuf:"varint,3,opt,name=max_steps,json=maxSteps,proto3,oneof" json:"max_steps,omitempty"`
+	EndPoison     *bool  `protobuf:"varint,4,opt,name=end_poison,json=endPoison,proto3,oneof" json:"end_poison,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateProjectRequest) Reset() {
+	*x = UpdateProjectRequest{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateProjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateProjectRequest) ProtoMessage() {}
+
+func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateProjectRequest.ProtoReflect.Descriptor instead.
+func (*UpdateProjectRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *UpdateProjectRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateProjectRequest) GetDescription() string {
+	if x != nil && x.Description != nil {
+		return *x.Description
+	}
+	return ""
+}
+
+func (x *UpdateProjectRequest) GetMaxSteps() int64 {
+	if x != nil && x.MaxSteps != nil {
+		return *x.MaxSteps
+	}
+	return 0
+}
+
+func (x *UpdateProjectRequest) GetEndPoison() bool {
+	if x != nil && x.EndPoison != nil {
+		return *x.EndPoison
+	}
+	return false
+}
+
+type UpdateProjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       *Project               `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateProjectResponse) Reset() {
+	*x = UpdateProjectResponse{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateProjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateProjectResponse) ProtoMessage() {}
+
+func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateProjectResponse.ProtoReflect.Descriptor instead.
+func (*UpdateProjectResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *UpdateProjectResponse) GetProject() *Project {
 	if x != nil {
 		return x.Project
 	}
@@ -386,14 +563,19 @@ var File_signalbox_v1_project_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x01\n" +
+	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\x01\n" +
 	"\aProject\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1d\n" +
 	"\n" +
 	"task_queue\x18\x03 \x01(\tR\ttaskQueue\x12;\n" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"L\n" +
+	"createTime\x129\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\"M\n" +
+	"\x0fProjectSettings\x12\x1b\n" +
+	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
+	"\n" +
+	"end_poison\x18\x02 \x01(\bR\tendPoison\"L\n" +
 	"\x14CreateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\"H\n" +
@@ -409,12 +591,25 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\x11GetProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"E\n" +
 	"\x12GetProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject2\xe4\x02\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xc4\x01\n" +
+	"\x14UpdateProjectRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
+	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12 \n" +
+	"\tmax_steps\x18\x03 \x01(\x03H\x01R\bmaxSteps\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01B\x0e\n" +
+	"\f_descriptionB\f\n" +
+	"\n" +
+	"_max_stepsB\r\n" +
+	"\v_end_poison\"H\n" +
+	"\x15UpdateProjectResponse\x12/\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject2\xde\x03\n" +
 	"\x0eProjectService\x12q\n" +
 	"\rCreateProject\x12\".signalbox.v1.CreateProjectRequest\x1a#.signalbox.v1.CreateProjectResponse\"\x17\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/projects\x12n\n" +
 	"\fListProjects\x12!.signalbox.v1.ListProjectsRequest\x1a\".signalbox.v1.ListProjectsResponse\"\x17\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/projects\x90\x02\x01\x12o\n" +
 	"\n" +
-	"GetProject\x12\x1f.signalbox.v1.GetProjectRequest\x1a .signalbox.v1.GetProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/projects/{name}\x90\x02\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"GetProject\x12\x1f.signalbox.v1.GetProjectRequest\x1a .signalbox.v1.GetProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/projects/{name}\x90\x02\x01\x12x\n" +
+	"\rUpdateProject\x12\".signalbox.v1.UpdateProjectRequest\x1a#.signalbox.v1.UpdateProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*2\x13/v1/projects/{name}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_project_proto_rawDescOnce sync.Once
@@ -428,33 +623,40 @@ func file_signalbox_v1_project_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_project_proto_rawDescData
 }
 
-var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_signalbox_v1_project_proto_goTypes = []any{
 	(*Project)(nil),               // 0: signalbox.v1.Project
-	(*CreateProjectRequest)(nil),  // 1: signalbox.v1.CreateProjectRequest
-	(*CreateProjectResponse)(nil), // 2: signalbox.v1.CreateProjectResponse
-	(*ListProjectsRequest)(nil),   // 3: signalbox.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),  // 4: signalbox.v1.ListProjectsResponse
-	(*GetProjectRequest)(nil),     // 5: signalbox.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),    // 6: signalbox.v1.GetProjectResponse
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*ProjectSettings)(nil),       // 1: signalbox.v1.ProjectSettings
+	(*CreateProjectRequest)(nil),  // 2: signalbox.v1.CreateProjectRequest
+	(*CreateProjectResponse)(nil), // 3: signalbox.v1.CreateProjectResponse
+	(*ListProjectsRequest)(nil),   // 4: signalbox.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),  // 5: signalbox.v1.ListProjectsResponse
+	(*GetProjectRequest)(nil),     // 6: signalbox.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),    // 7: signalbox.v1.GetProjectResponse
+	(*UpdateProjectRequest)(nil),  // 8: signalbox.v1.UpdateProjectRequest
+	(*UpdateProjectResponse)(nil), // 9: signalbox.v1.UpdateProjectResponse
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_signalbox_v1_project_proto_depIdxs = []int32{
-	7, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
-	0, // 1: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
-	0, // 2: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
-	0, // 3: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
-	1, // 4: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	3, // 5: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	5, // 6: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	2, // 7: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	4, // 8: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	6, // 9: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	7, // [7:10] is the sub-list for method output_type
-	4, // [4:7] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	10, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
+	0,  // 2: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
+	0,  // 3: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
+	0,  // 4: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
+	0,  // 5: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
+	2,  // 6: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	4,  // 7: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	6,  // 8: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	8,  // 9: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	3,  // 10: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	5,  // 11: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	7,  // 12: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	9,  // 13: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	10, // [10:14] is the sub-list for method output_type
+	6,  // [6:10] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }
@@ -462,13 +664,14 @@ func file_signalbox_v1_project_proto_init() {
 	if File_signalbox_v1_project_proto != nil {
 		return
 	}
+	file_signalbox_v1_project_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_project_proto_rawDesc), len(file_signalbox_v1_project_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -11,6 +11,7 @@ import (
 	httpbody "google.golang.org/genproto/googleapis/api/httpbody"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -101,7 +102,11 @@ type Run struct {
 	// For a run that was imported: its row and snapshots as they were. Not set in lists.
 	Legacy *JsonValue `protobuf:"bytes,38,opt,name=legacy,proto3" json:"legacy,omitempty"`
 	// The controls that apply to it in its state.
-	Controls      []string `protobuf:"bytes,39,rep,name=controls,proto3" json:"controls,omitempty"`
+	Controls []string `protobuf:"bytes,39,rep,name=controls,proto3" json:"controls,omitempty"`
+	// In what its rows are known to be behind Temporal; absent where they are not. A worker brings them up to it.
+	Behind *RowsBehind `protobuf:"bytes,40,opt,name=behind,proto3" json:"behind,omitempty"`
+	// What is counted of the steps that are not listed; absent when all are. Only where one run is read.
+	StepSummary   *StepSummary `protobuf:"bytes,41,opt,name=step_summary,json=stepSummary,proto3" json:"step_summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -409,11 +414,291 @@ func (x *Run) GetControls() []string {
 	return nil
 }
 
+func (x *Run) GetBehind() *RowsBehind {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+func (x *Run) GetStepSummary() *StepSummary {
+	if x != nil {
+		return x.StepSummary
+	}
+	return nil
+}
+
+// StepSummary stands for the steps of a long run that are not listed: those between its first 5000 and its last 4000 steps, but for its
+// first 1000 failures and for steps that are open.
+type StepSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Numbers of the first and the last step in between.
+	From int64 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To   int64 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	// How many of them are not listed.
+	Steps int64 `protobuf:"varint,3,opt,name=steps,proto3" json:"steps,omitempty"`
+	// Counts of the steps that are not listed, by task. In a watch, only of the tasks whose counts have changed.
+	Tasks         []*TaskSummary `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepSummary) Reset() {
+	*x = StepSummary{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepSummary) ProtoMessage() {}
+
+func (x *StepSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
+func (*StepSummary) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepSummary) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *StepSummary) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *StepSummary) GetSteps() int64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *StepSummary) GetTasks() []*TaskSummary {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// TaskSummary counts the steps of one task that are not listed.
+type TaskSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON pointer of the task in the document.
+	Pointer string `protobuf:"bytes,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// The task's name.
+	Task  string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Kind  string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Count int64  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// Outcomes; they add up to the count.
+	Completed int64 `protobuf:"varint,5,opt,name=completed,proto3" json:"completed,omitempty"`
+	Failed    int64 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
+	Skipped   int64 `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Canceled  int64 `protobuf:"varint,8,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	// How long the steps took: the shortest, the longest, and all together.
+	Shortest      *durationpb.Duration `protobuf:"bytes,9,opt,name=shortest,proto3" json:"shortest,omitempty"`
+	Longest       *durationpb.Duration `protobuf:"bytes,10,opt,name=longest,proto3" json:"longest,omitempty"`
+	Total         *durationpb.Duration `protobuf:"bytes,11,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskSummary) Reset() {
+	*x = TaskSummary{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskSummary) ProtoMessage() {}
+
+func (x *TaskSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
+func (*TaskSummary) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TaskSummary) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *TaskSummary) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *TaskSummary) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *TaskSummary) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *TaskSummary) GetCompleted() int64 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *TaskSummary) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *TaskSummary) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *TaskSummary) GetCanceled() int64 {
+	if x != nil {
+		return x.Canceled
+	}
+	return 0
+}
+
+func (x *TaskSummary) GetShortest() *durationpb.Duration {
+	if x != nil {
+		return x.Shortest
+	}
+	return nil
+}
+
+func (x *TaskSummary) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+func (x *TaskSummary) GetTotal() *durationpb.Duration {
+	if x != nil {
+		return x.Total
+	}
+	return nil
+}
+
+// RowsBehind says that Temporal has accepted more of a run than the run and its steps show.
+type RowsBehind struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When that was found.
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	// What is missing, in one line.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Why the last attempt to repair it failed, in one line; empty before the first failure. It is tried again, ever later.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RowsBehind) Reset() {
+	*x = RowsBehind{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RowsBehind) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RowsBehind) ProtoMessage() {}
+
+func (x *RowsBehind) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
+func (*RowsBehind) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *RowsBehind) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RowsBehind) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // Stuck is a verdict: the run has made no progress for 60 s although progress is due.
 type Stuck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, ACTIVITY_RETRYING, NOT_STARTED, EXECUTION_MISSING,
-	// EXECUTION_CLOSED or UNKNOWN.
+	// ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING, NOT_STARTED,
+	// EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Since when it makes no progress.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
@@ -422,14 +707,17 @@ type Stuck struct {
 	// What to do about it, in one line.
 	Advice string `protobuf:"bytes,4,opt,name=advice,proto3" json:"advice,omitempty"`
 	// When it was last looked at.
-	CheckTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
+	CheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
+	// Why workflow tasks fail, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE, NON_DETERMINISM,
+	// NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, NO_ANSWER or OTHER.
+	Cause         string `protobuf:"bytes,6,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +729,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +742,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Stuck) GetCode() string {
@@ -492,6 +780,13 @@ func (x *Stuck) GetCheckTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Stuck) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
 // QuotaUsage is how much of a project's steps per period is used.
 type QuotaUsage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -504,7 +799,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +811,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +824,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -567,7 +862,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +874,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +887,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -655,7 +950,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +962,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +975,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -788,20 +1083,25 @@ func (x *Step) GetSequence() int64 {
 	return 0
 }
 
-// Attempt is one real try of a step.
+// Attempt is one real try of a step: of a call, one request that left the process.
 type Attempt struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	StartTime     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	Error         *Problem               `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Number    int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	EndTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	Error     *Problem               `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// How the request of a call ended: answered, failed (no complete answer, or nothing could be sent) or unknown (its result was
+	// lost: it may have been sent). Empty while it goes on, and for other tasks.
+	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// The HTTP status of the answer; absent where there is none.
+	HttpStatus    *int32 `protobuf:"varint,6,opt,name=http_status,json=httpStatus,proto3,oneof" json:"http_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +1113,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +1126,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -857,6 +1157,20 @@ func (x *Attempt) GetError() *Problem {
 	return nil
 }
 
+func (x *Attempt) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Attempt) GetHttpStatus() int32 {
+	if x != nil && x.HttpStatus != nil {
+		return *x.HttpStatus
+	}
+	return 0
+}
+
 type StartRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -874,7 +1188,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1200,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1213,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -948,7 +1262,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1274,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1287,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -1002,7 +1316,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1328,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1341,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -1060,7 +1374,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1386,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1399,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1119,14 +1433,16 @@ type ListRunsRequest struct {
 	// Only runs that were started by this trigger.
 	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	// Only runs whose ID or request ID begins with this text.
-	Text          string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
+	// Only runs of which there is no replay.
+	NotReplayed   bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1454,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1467,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -1245,6 +1561,13 @@ func (x *ListRunsRequest) GetText() string {
 	return ""
 }
 
+func (x *ListRunsRequest) GetNotReplayed() bool {
+	if x != nil {
+		return x.NotReplayed
+	}
+	return false
+}
+
 type ListRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Runs  []*Run                 `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -1256,7 +1579,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1591,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1604,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1313,7 +1636,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1648,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1661,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -1377,16 +1700,19 @@ func (x *ListStepsRequest) GetUnredacted() bool {
 }
 
 type ListStepsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Steps         []*Step                `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The steps that are listed. Steps that the summary stands for are passed over.
+	Steps         []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
+	NextPageToken string  `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// What is counted of the steps that are not listed, on each page; absent when all are listed.
+	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1724,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1737,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -1428,6 +1754,13 @@ func (x *ListStepsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListStepsResponse) GetSummary() *StepSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
 type WatchRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -1440,7 +1773,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1785,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1798,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -1494,14 +1827,16 @@ type WatchRunResponse struct {
 	// The run as it is now. Only the first message of a watch has its input.
 	Run *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// Steps that changed since the last message, in order of entry.
-	Steps         []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	// What changed of the summary of steps that are not listed any more; absent when nothing did.
+	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1848,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1861,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -1543,6 +1878,13 @@ func (x *WatchRunResponse) GetSteps() []*Step {
 	return nil
 }
 
+func (x *WatchRunResponse) GetSummary() *StepSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
 type CancelRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -1554,7 +1896,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1908,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1921,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -1612,7 +1954,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1966,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1979,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -1662,7 +2004,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +2016,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +2029,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -1732,7 +2074,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +2086,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +2099,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -1793,7 +2135,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2147,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2160,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -1851,7 +2193,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2205,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2218,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -1897,7 +2239,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +2251,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2264,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -1955,7 +2297,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2309,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2322,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -2001,7 +2343,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2355,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2368,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -2059,7 +2401,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2413,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2426,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -2115,7 +2457,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2469,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2482,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -2203,7 +2545,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2557,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2570,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -2255,7 +2597,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2609,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2622,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -2305,19 +2647,21 @@ type ExportRunsRequest struct {
 	Statuses []string `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	Workflow string   `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	// Only runs of this version of the workflow, which must be named.
-	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
-	Problems      []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
-	Trigger       string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	Text          string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	Version  string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	Since    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Until    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
+	Problems []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
+	Trigger  string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	Text     string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	// Only runs of which there is no replay.
+	NotReplayed   bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2329,7 +2673,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2342,7 +2686,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -2415,11 +2759,18 @@ func (x *ExportRunsRequest) GetText() string {
 	return ""
 }
 
+func (x *ExportRunsRequest) GetNotReplayed() bool {
+	if x != nil {
+		return x.NotReplayed
+	}
+	return false
+}
+
 var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xe4\v\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xd4\f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -2467,15 +2818,41 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05quota\x18$ \x01(\v2\x18.signalbox.v1.QuotaUsageR\x05quota\x12#\n" +
 	"\rlegacy_engine\x18% \x01(\tR\flegacyEngine\x12/\n" +
 	"\x06legacy\x18& \x01(\v2\x17.signalbox.v1.JsonValueR\x06legacy\x12\x1a\n" +
-	"\bcontrols\x18' \x03(\tR\bcontrolsB\x11\n" +
-	"\x0f_queue_position\"\xb8\x01\n" +
+	"\bcontrols\x18' \x03(\tR\bcontrols\x120\n" +
+	"\x06behind\x18( \x01(\v2\x18.signalbox.v1.RowsBehindR\x06behind\x12<\n" +
+	"\fstep_summary\x18) \x01(\v2\x19.signalbox.v1.StepSummaryR\vstepSummaryB\x11\n" +
+	"\x0f_queue_position\"x\n" +
+	"\vStepSummary\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\x12\x14\n" +
+	"\x05steps\x18\x03 \x01(\x03R\x05steps\x12/\n" +
+	"\x05tasks\x18\x04 \x03(\v2\x19.signalbox.v1.TaskSummaryR\x05tasks\"\xee\x02\n" +
+	"\vTaskSummary\x12\x18\n" +
+	"\apointer\x18\x01 \x01(\tR\apointer\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x1c\n" +
+	"\tcompleted\x18\x05 \x01(\x03R\tcompleted\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\x12\x18\n" +
+	"\askipped\x18\a \x01(\x03R\askipped\x12\x1a\n" +
+	"\bcanceled\x18\b \x01(\x03R\bcanceled\x125\n" +
+	"\bshortest\x18\t \x01(\v2\x19.google.protobuf.DurationR\bshortest\x123\n" +
+	"\alongest\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\alongest\x12/\n" +
+	"\x05total\x18\v \x01(\v2\x19.google.protobuf.DurationR\x05total\"p\n" +
+	"\n" +
+	"RowsBehind\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xce\x01\n" +
 	"\x05Stuck\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x16\n" +
 	"\x06advice\x18\x04 \x01(\tR\x06advice\x129\n" +
 	"\n" +
-	"check_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\"q\n" +
+	"check_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x14\n" +
+	"\x05cause\x18\x06 \x01(\tR\x05cause\"q\n" +
 	"\n" +
 	"QuotaUsage\x12\x12\n" +
 	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x14\n" +
@@ -2507,13 +2884,17 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12+\n" +
 	"\x05error\x18\r \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x121\n" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
-	"\bsequence\x18\x0f \x01(\x03R\bsequence\"\xc0\x01\n" +
+	"\bsequence\x18\x0f \x01(\x03R\bsequence\"\x90\x02\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12+\n" +
-	"\x05error\x18\x04 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\"\xaf\x01\n" +
+	"\x05error\x18\x04 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12$\n" +
+	"\vhttp_status\x18\x06 \x01(\x05H\x00R\n" +
+	"httpStatus\x88\x01\x01B\x0e\n" +
+	"\f_http_status\"\xaf\x01\n" +
 	"\x0fStartRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -2531,7 +2912,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x9c\x03\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xbf\x03\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -2548,7 +2929,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	" \x01(\tR\x05order\x12\x1a\n" +
 	"\bproblems\x18\v \x03(\tR\bproblems\x12\x18\n" +
 	"\atrigger\x18\f \x01(\tR\atrigger\x12\x12\n" +
-	"\x04text\x18\r \x01(\tR\x04text\"a\n" +
+	"\x04text\x18\r \x01(\tR\x04text\x12!\n" +
+	"\fnot_replayed\x18\x0e \x01(\bR\vnotReplayed\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x01\n" +
@@ -2560,17 +2942,19 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1e\n" +
 	"\n" +
 	"unredacted\x18\x05 \x01(\bR\n" +
-	"unredacted\"e\n" +
+	"unredacted\"\x9a\x01\n" +
 	"\x11ListStepsResponse\x12(\n" +
 	"\x05steps\x18\x01 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"b\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x123\n" +
+	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"b\n" +
 	"\x0fWatchRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
-	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\"a\n" +
+	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\"\x96\x01\n" +
 	"\x10WatchRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12(\n" +
-	"\x05steps\x18\x02 \x03(\v2\x12.signalbox.v1.StepR\x05steps\"T\n" +
+	"\x05steps\x18\x02 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x123\n" +
+	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"T\n" +
 	"\x10CancelRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
@@ -2624,7 +3008,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xc5\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xe8\x02\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -2636,7 +3020,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bproblems\x18\b \x03(\tR\bproblems\x12\x18\n" +
 	"\atrigger\x18\t \x01(\tR\atrigger\x12\x12\n" +
 	"\x04text\x18\n" +
-	" \x01(\tR\x04text2\xb1\f\n" +
+	" \x01(\tR\x04text\x12!\n" +
+	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed2\xb1\f\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -2667,124 +3052,137 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                   // 0: signalbox.v1.Run
-	(*Stuck)(nil),                 // 1: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),            // 2: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),     // 3: signalbox.v1.TemporalReference
-	(*Step)(nil),                  // 4: signalbox.v1.Step
-	(*Attempt)(nil),               // 5: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),       // 6: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),      // 7: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),         // 8: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 9: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 10: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 11: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),      // 12: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),     // 13: signalbox.v1.ListStepsResponse
-	(*WatchRunRequest)(nil),       // 14: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 15: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 16: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 17: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),      // 18: signalbox.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),     // 19: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),   // 20: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),  // 21: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),       // 22: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),      // 23: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),     // 24: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),    // 25: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),      // 26: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),     // 27: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),      // 28: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),     // 29: signalbox.v1.ExportRunsRequest
-	nil,                           // 30: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                           // 31: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 33: signalbox.v1.JsonValue
-	(*Problem)(nil),               // 34: signalbox.v1.Problem
-	(*httpbody.HttpBody)(nil),     // 35: google.api.HttpBody
+	(*StepSummary)(nil),           // 1: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),           // 2: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),            // 3: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                 // 4: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),            // 5: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),     // 6: signalbox.v1.TemporalReference
+	(*Step)(nil),                  // 7: signalbox.v1.Step
+	(*Attempt)(nil),               // 8: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),       // 9: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),      // 10: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),         // 11: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 12: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),       // 13: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 14: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),      // 15: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),     // 16: signalbox.v1.ListStepsResponse
+	(*WatchRunRequest)(nil),       // 17: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),      // 18: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),      // 19: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),     // 20: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),      // 21: signalbox.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),     // 22: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),   // 23: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),  // 24: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),       // 25: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),      // 26: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),     // 27: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),    // 28: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),      // 29: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),     // 30: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),      // 31: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),     // 32: signalbox.v1.ExportRunsRequest
+	nil,                           // 33: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                           // 34: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*JsonValue)(nil),             // 36: signalbox.v1.JsonValue
+	(*Problem)(nil),               // 37: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),     // 39: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	32, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	32, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	32, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	32, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	33, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	33, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	34, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	3,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	32, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	1,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	2,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	33, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	32, // 12: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	32, // 13: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	32, // 14: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	32, // 15: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	32, // 16: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	32, // 17: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	33, // 18: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	33, // 19: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	34, // 20: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	5,  // 21: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	32, // 22: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	32, // 23: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	34, // 24: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	33, // 25: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 26: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 27: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	32, // 28: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	32, // 29: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 30: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	4,  // 31: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 32: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	4,  // 33: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	0,  // 34: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	32, // 35: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	32, // 36: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	30, // 37: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	31, // 38: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 39: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 40: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 41: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	33, // 42: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	33, // 43: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 44: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	32, // 45: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	32, // 46: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	6,  // 47: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	8,  // 48: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	10, // 49: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	12, // 50: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	14, // 51: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	18, // 52: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	16, // 53: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	20, // 54: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	22, // 55: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	24, // 56: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	26, // 57: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	28, // 58: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	29, // 59: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	7,  // 60: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	9,  // 61: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	11, // 62: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	13, // 63: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	15, // 64: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	19, // 65: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	17, // 66: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	21, // 67: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	23, // 68: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	25, // 69: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	27, // 70: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	35, // 71: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	35, // 72: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	60, // [60:73] is the sub-list for method output_type
-	47, // [47:60] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	35, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	35, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	35, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	35, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	36, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	36, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	37, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	6,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	35, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	4,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	5,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	36, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	3,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	1,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	2,  // 14: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	38, // 15: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	38, // 16: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	38, // 17: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	35, // 18: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	35, // 19: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	35, // 20: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	35, // 21: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	35, // 22: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	35, // 23: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	35, // 24: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	36, // 25: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	36, // 26: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	37, // 27: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	8,  // 28: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	35, // 29: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	35, // 30: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	37, // 31: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	36, // 32: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 33: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 34: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	35, // 35: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	35, // 36: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 37: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	7,  // 38: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	1,  // 39: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 40: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	7,  // 41: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	1,  // 42: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 43: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	35, // 44: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	35, // 45: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	33, // 46: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	34, // 47: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 48: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 49: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 50: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	36, // 51: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	36, // 52: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 53: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	35, // 54: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	35, // 55: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	9,  // 56: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	11, // 57: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	13, // 58: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	15, // 59: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	17, // 60: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	21, // 61: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	19, // 62: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	23, // 63: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	25, // 64: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	27, // 65: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	29, // 66: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	31, // 67: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	32, // 68: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	10, // 69: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	12, // 70: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	14, // 71: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	16, // 72: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	18, // 73: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	22, // 74: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	20, // 75: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	24, // 76: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	26, // 77: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	28, // 78: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	30, // 79: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	39, // 80: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	39, // 81: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	69, // [69:82] is the sub-list for method output_type
+	56, // [56:69] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -2794,13 +3192,14 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

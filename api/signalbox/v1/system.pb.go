@@ -474,7 +474,7 @@ func (x *ConnectionStatistics) GetConnectedSince() *timestamppb.Timestamp {
 // WorkerSet is the workers that a server has for one project.
 type WorkerSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The project's name.
+	// The project's name, or "handed-over calls" for the worker set that waits for calls which were handed over.
 	Name       string   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	TaskQueues []string `protobuf:"bytes,2,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`
 	// Whether the worker was started and lives.

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 
@@ -22,11 +23,13 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
+	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/body"
 	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
+	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 )
 
 // Path is where events are posted to, as a pattern of net/http.
@@ -84,6 +87,19 @@ func (b *binding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // publish reads the request and calls the method.
 func (b *binding) publish(r *http.Request) (*signalboxv1.PublishEventsResponse, *connect.Error) {
+	query, err := route.Query(r.URL.RawQuery)
+	if err == nil && len(query) > 0 {
+		err = fault.New(fault.Invalid, fault.InvalidArgument, "request: there is no parameter %q: a post of events takes none", query[0].Name).
+			WithField(query[0].Name, "cannot be used here")
+	}
+	project := r.PathValue("project")
+	if err == nil && !utf8.ValidString(project) {
+		err = fault.New(fault.Invalid, fault.InvalidArgument, "request: %q of the path is no UTF-8", "project").WithField("project", "is no UTF-8")
+	}
+	if err != nil {
+		problem, _ := fail.Error(err)
+		return nil, problem
+	}
 	raw, problem := body.Read(r, b.opts.MaxBytes)
 	if problem != nil {
 		return nil, problem
@@ -93,7 +109,7 @@ func (b *binding) publish(r *http.Request) (*signalboxv1.PublishEventsResponse, 
 		problem, _ = fail.Error(err)
 		return nil, problem
 	}
-	req := connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: r.PathValue("project"), Events: eventhandler.Messages(events)})
+	req := connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: project, Events: eventhandler.Messages(events)})
 	for name, values := range r.Header {
 		if forCall(name) {
 			req.Header()[name] = values

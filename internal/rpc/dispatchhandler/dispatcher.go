@@ -35,6 +35,7 @@ type Service interface {
 type Dispatchers struct {
 	service  Service
 	projects message.ProjectFinder
+	listed   page.Snapshot[[]dispatcher.Dispatcher]
 }
 
 // NewDispatchers returns the handler.
@@ -48,14 +49,14 @@ func (h *Dispatchers) ListDispatchers(
 ) (*connect.Response[signalboxv1.ListDispatchersResponse], error) {
 	states := req.Msg.GetStates()
 	known := []dispatcher.State{
-		dispatcher.Routing, dispatcher.Parked, dispatcher.Stale, dispatcher.Missing, dispatcher.Foreign, dispatcher.Unknown,
+		dispatcher.Routing, dispatcher.Parked, dispatcher.Stale, dispatcher.Missing, dispatcher.Foreign, dispatcher.NoWorkers, dispatcher.Unknown,
 	}
 	if err := statesKnown(states, known); err != nil {
 		return nil, err
 	}
 	found, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
-			all, err := h.service.List(ctx)
+			all, err := h.listed.Read(after == nil, func() ([]dispatcher.Dispatcher, error) { return h.service.List(ctx) })
 			return some(all, limit, func(d dispatcher.Dispatcher) bool {
 				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.State)) && auth.Sees(ctx, d.Name.Project)
 			}), err

@@ -17,6 +17,7 @@ import (
 type Workers struct {
 	service  Service
 	projects message.ProjectFinder
+	listed   page.Snapshot[dispatcher.Workers]
 }
 
 // NewWorkers returns the handler.
@@ -41,7 +42,7 @@ func (h *Workers) ListWorkers(
 	res := &signalboxv1.ListWorkersResponse{}
 	workers, next, err := page.List(m, page.Default, page.Most,
 		func(after *string, limit int) ([]dispatcher.Worker, error) {
-			all, err := h.service.Workers(ctx)
+			all, err := h.listed.Read(after == nil, func() (dispatcher.Workers, error) { return h.service.Workers(ctx) })
 			res.Errors = all.Errors
 			return some(all.Workers, limit, func(w dispatcher.Worker) bool {
 				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.State)) && worksFor(w, m.GetProject()) && visible(ctx, w)

@@ -12,20 +12,20 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"connectrpc.com/connect"
-	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 )
 
 // file is the full name of what the methods stream.
@@ -33,91 +33,55 @@ const file = "google.api.HttpBody"
 
 // method is one that streams a file.
 type method struct {
-	path      *regexp.Regexp
-	fields    []string // of the path, in order
 	procedure string
 	request   protoreflect.MessageType
 	handler   http.Handler
 }
 
 // New returns a handler of the services' downloads, that leaves everything else to next.
-func New(services []rest.Service, next http.Handler) http.Handler {
-	var methods []method
-	for _, s := range services {
-		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.Trim(s.Path, "/")))
-		if err != nil {
-			continue // it has no REST paths either
-		}
-		service, ok := found.(protoreflect.ServiceDescriptor)
-		for i := range methodsOf(service, ok) {
-			if m, ok := methodOf(s, service.Methods().Get(i)); ok {
-				methods = append(methods, m)
-			}
-		}
+func New(services []rest.Service, next http.Handler) (http.Handler, error) {
+	paths, handlers := make([]string, len(services)), map[string]http.Handler{}
+	for i, s := range services {
+		paths[i] = s.Path
+		handlers[strings.Trim(s.Path, "/")] = s.Handler
+	}
+	table, err := route.New(paths...)
+	if err != nil {
+		return nil, fmt.Errorf("build the paths of downloads: %w", err)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			for _, m := range methods {
-				if values := m.path.FindStringSubmatch(r.URL.EscapedPath()); values != nil {
-					m.serve(w, r, values[1:])
-					return
-				}
-			}
+		match, ok := table.Match(r.Method, r.URL.EscapedPath())
+		if !ok || !match.Method.IsStreamingServer() || match.Method.Output().FullName() != file {
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func methodsOf(service protoreflect.ServiceDescriptor, ok bool) int {
-	if !ok {
-		return 0
-	}
-	return service.Methods().Len()
-}
-
-var variable = regexp.MustCompile(`\\\{([a-z_]+)\\\}`)
-
-func methodOf(s rest.Service, d protoreflect.MethodDescriptor) (method, bool) {
-	rule, _ := proto.GetExtension(d.Options(), annotations.E_Http).(*annotations.HttpRule)
-	if !d.IsStreamingServer() || d.Output().FullName() != file || rule.GetGet() == "" {
-		return method{}, false
-	}
-	request, err := protoregistry.GlobalTypes.FindMessageByName(d.Input().FullName())
-	if err != nil {
-		return method{}, false
-	}
-	m := method{procedure: s.Path + string(d.Name()), request: request, handler: s.Handler}
-	plain := regexp.QuoteMeta(rule.GetGet())
-	for _, found := range variable.FindAllStringSubmatch(plain, -1) {
-		m.fields = append(m.fields, found[1])
-	}
-	m.path = regexp.MustCompile("^" + variable.ReplaceAllString(plain, "([^/]+)") + "$")
-	return m, true
+		service := string(match.Method.Parent().FullName())
+		m := method{procedure: "/" + service + "/" + string(match.Method.Name()), handler: handlers[service]}
+		var err error
+		if m.request, err = protoregistry.GlobalTypes.FindMessageByName(match.Method.Input().FullName()); err != nil {
+			internal := fail.Internal()
+			fail.WriteREST(w, internal, fail.HTTPStatus(internal))
+			return
+		}
+		m.serve(w, r, match)
+	}), nil
 }
 
 // serve calls the method with what path and query say.
-func (m method) serve(w http.ResponseWriter, r *http.Request, values []string) {
-	query := r.URL.Query()
-	for i, value := range values {
-		plain, err := url.PathUnescape(value)
-		if err != nil {
-			plain = value
-		}
-		query[m.fields[i]] = []string{plain}
-	}
-	message, problem := read(m.request, query)
+func (m method) serve(w http.ResponseWriter, r *http.Request, match route.Match) {
+	message, problem := m.read(r, match)
 	if problem != nil {
 		fail.WriteREST(w, problem, fail.HTTPStatus(problem))
 		return
 	}
-	body, err := proto.Marshal(message)
+	encoded, err := proto.Marshal(message)
 	if err != nil {
 		internal := fail.Internal()
 		fail.WriteREST(w, internal, fail.HTTPStatus(internal))
 		return
 	}
 	a := &answer{w: w, header: http.Header{}}
-	m.handler.ServeHTTP(a, m.call(r, body))
+	m.handler.ServeHTTP(a, m.call(r, encoded))
 	a.finish()
 }
 

@@ -3,7 +3,7 @@ package download
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -13,36 +13,51 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/body"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 )
 
-// read makes a request of what path and query say: fields by either of their names, lists by repetition.
-func read(kind protoreflect.MessageType, query url.Values) (proto.Message, *connect.Error) {
-	fields := kind.Descriptor().Fields()
-	members := map[string]any{}
-	for name, values := range query {
-		field := fields.ByJSONName(name)
+// read returns the request message of what path and query give: fields by either of their names, lists by repetition.
+func (m method) read(r *http.Request, match route.Match) (proto.Message, *connect.Error) {
+	raw, problem := body.Read(r, 1)
+	if problem != nil || len(raw) > 0 {
+		return nil, body.Bad("a download takes none")
+	}
+	if err := match.Check(r.URL.RawQuery, nil); err != nil {
+		problem, _ := fail.Error(err)
+		return nil, problem
+	}
+	query, err := route.Query(r.URL.RawQuery)
+	if err != nil {
+		problem, _ := fail.Error(err)
+		return nil, problem
+	}
+	fields := m.request.Descriptor().Fields()
+	members, lists := map[string]any{}, map[string][]any{}
+	for _, v := range match.Variables {
+		members[v.Field.JSONName()] = v.Value
+	}
+	for _, p := range query {
+		field := fields.ByJSONName(p.Name)
 		if field == nil {
-			field = fields.ByTextName(name)
+			field = fields.ByTextName(p.Name)
 		}
 		if field == nil {
-			return nil, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, fmt.Sprintf("request: there is no parameter %q", name))
+			return nil, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, fmt.Sprintf("request: there is no parameter %q", p.Name))
 		}
-		var member []any
-		for _, value := range values {
-			member = append(member, memberOf(field, value))
-		}
+		name := field.JSONName()
+		members[name] = memberOf(field, p.Value)
 		if field.IsList() {
-			members[field.JSONName()] = member
-		} else {
-			members[field.JSONName()] = member[len(member)-1]
+			lists[name] = append(lists[name], members[name])
+			members[name] = lists[name]
 		}
 	}
 	text, err := json.Marshal(members)
 	if err != nil {
 		return nil, fail.Internal()
 	}
-	message := kind.New().Interface()
+	message := m.request.New().Interface()
 	if err := protojson.Unmarshal(text, message); err != nil {
 		_, why, _ := strings.Cut(err.Error(), "): ")
 		return nil, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request: "+why)

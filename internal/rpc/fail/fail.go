@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -63,7 +64,7 @@ func HTTPStatus(e *connect.Error) int {
 }
 
 func detailed(code connect.Code, message string, details []proto.Message) *connect.Error {
-	e := connect.NewError(code, errors.New(message))
+	e := connect.NewError(code, errors.New(readable(message)))
 	for _, d := range details {
 		if detail, err := connect.NewErrorDetail(d); err == nil {
 			e.AddDetail(detail)
@@ -72,16 +73,19 @@ func detailed(code connect.Code, message string, details []proto.Message) *conne
 	return e
 }
 
+// readable returns a text that any protocol can carry: errors quote what the caller has sent, which may be no UTF-8.
+func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 func fromFault(f *fault.Fault) (*connect.Error, bool) {
 	code, ok := codeOf(f.Class)
 	if !ok {
 		return Internal(), false
 	}
-	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Reason, Domain: Domain, Metadata: f.Facts}}
+	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Reason, Domain: Domain, Metadata: facts(f.Facts)}}
 	if len(f.Fields) > 0 {
 		violations := make([]*errdetails.BadRequest_FieldViolation, len(f.Fields))
 		for i, field := range f.Fields {
-			violations[i] = &errdetails.BadRequest_FieldViolation{Field: field.Path, Description: field.Message}
+			violations[i] = &errdetails.BadRequest_FieldViolation{Field: readable(field.Path), Description: readable(field.Message)}
 		}
 		details = append(details, &errdetails.BadRequest{FieldViolations: violations})
 	}
@@ -97,6 +101,17 @@ func fromFault(f *fault.Fault) (*connect.Error, bool) {
 		e.Meta().Set("Retry-After", seconds(retry))
 	}
 	return e, true
+}
+
+func facts(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(all))
+	for name, value := range all {
+		out[readable(name)] = readable(value)
+	}
+	return out
 }
 
 // seconds rounds up: the header knows whole seconds, and 0 would mean at once.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,4 +138,21 @@ func TestCompleted(t *testing.T) {
 		require.Equal(t, reason, info(t, fail.Completed(code, "unmarshal message: m", 10)).GetReason())
 	}
 	require.Equal(t, "request body: m", fail.Completed(connect.CodeInvalidArgument, "unmarshal message: m", 10).Message())
+}
+
+// What the caller has sent, and an error quotes, may be no UTF-8: the error is answered all the same, with its reason.
+func TestTextsThatAreNoUTF8(t *testing.T) {
+	t.Parallel()
+	f := fault.New(fault.Invalid, fault.InvalidArgument, "no \xe9")
+	f.Facts, f.Fields = map[string]string{"value": "\xe9"}, []fault.Field{{Path: "/\xe9", Message: "\xe9"}}
+	e, coded := fail.Error(f)
+	require.True(t, coded)
+	w := httptest.NewRecorder()
+	fail.WriteREST(w, e, http.StatusBadRequest)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Equal(t, 4, strings.Count(w.Body.String(), "\uFFFD"), w.Body)
+	require.Contains(t, w.Body.String(), fault.InvalidArgument)
+	plain := httptest.NewRecorder()
+	fail.WriteREST(plain, connect.NewError(connect.CodeUnimplemented, errors.New("nothing at /\xe9")), http.StatusNotFound)
+	require.Equal(t, http.StatusNotFound, plain.Code)
 }

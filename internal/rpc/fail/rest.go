@@ -13,7 +13,7 @@ import (
 
 // WriteREST answers with a google.rpc.Status in JSON.
 func WriteREST(w http.ResponseWriter, e *connect.Error, httpStatus int) {
-	s := &status.Status{Code: int32(e.Code()), Message: e.Message()} //nolint:gosec // codes are 1 to 16
+	s := &status.Status{Code: int32(e.Code()), Message: readable(e.Message())} //nolint:gosec // codes are 1 to 16
 	for _, d := range e.Details() {
 		value, err := d.Value()
 		if err != nil {

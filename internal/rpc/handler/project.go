@@ -15,6 +15,7 @@ import (
 type ProjectService interface {
 	message.ProjectFinder
 	Create(ctx context.Context, name, description string) (project.Project, error)
+	Update(ctx context.Context, name string, change project.Change) (project.Project, error)
 	List(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
@@ -45,6 +46,16 @@ func (h *Projects) GetProject(
 	return message.Reply(&signalboxv1.GetProjectResponse{Project: h.message(p)}, err)
 }
 
+// UpdateProject changes a project's description and settings.
+func (h *Projects) UpdateProject(
+	ctx context.Context, req *connect.Request[signalboxv1.UpdateProjectRequest],
+) (*connect.Response[signalboxv1.UpdateProjectResponse], error) {
+	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), project.Change{
+		Description: req.Msg.Description, MaxSteps: req.Msg.MaxSteps, EndPoison: req.Msg.EndPoison,
+	})
+	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(p)}, err)
+}
+
 // ListProjects lists all projects by name.
 func (h *Projects) ListProjects(
 	ctx context.Context, req *connect.Request[signalboxv1.ListProjectsRequest],
@@ -64,5 +75,6 @@ func (h *Projects) ListProjects(
 func (h *Projects) message(p project.Project) *signalboxv1.Project {
 	return &signalboxv1.Project{
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
+		Settings: &signalboxv1.ProjectSettings{MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison},
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
@@ -20,6 +22,7 @@ type RunService interface {
 	List(ctx context.Context, f run.Filter) ([]run.Run, error)
 	Count(ctx context.Context, f run.Filter) (run.Counts, error)
 	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
+	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
 	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -92,7 +95,13 @@ func (h *Runs) GetRun(
 		get = h.opts.Unredacted.Run
 	}
 	r, err := get(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.GetRunResponse{Run: h.message(r)}, err)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := h.service.StepSummary(ctx, r.Project, r.ID)
+	shown := h.message(r)
+	shown.StepSummary = summaryMessage(summary)
+	return message.Reply(&signalboxv1.GetRunResponse{Run: shown}, err)
 }
 
 // ListRuns lists runs.
@@ -122,7 +131,7 @@ func (h *Runs) ListRuns(
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f := run.Filter{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
-		Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
+		Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(), NotReplayed: m.GetNotReplayed(),
 	}
 	switch m.GetOrder() {
 	case "", "newest":
@@ -188,7 +197,11 @@ func (h *Runs) ListSteps(
 			return list(ctx, message.ProjectOf(m.GetProject()), m.GetId(), page.From(after), limit)
 		},
 		func(s run.Step) int64 { return s.Number })
-	return message.Reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next}, err)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := h.service.StepSummary(ctx, message.ProjectOf(m.GetProject()), m.GetId())
+	return message.Reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next, Summary: summaryMessage(summary)}, err)
 }
 
 func idGiven(id string) error {
@@ -210,7 +223,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Quota: quotaUsage(r.Quota),
+		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Quota: quotaUsage(r.Quota),
 		LegacyEngine: r.LegacyEngine, Legacy: message.JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
@@ -218,12 +231,19 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 	}
 }
 
+func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {
+	if b == nil {
+		return nil
+	}
+	return &signalboxv1.RowsBehind{Since: message.Timestamp(b.Since), Reason: b.Reason, Problem: b.Problem}
+}
+
 func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
 	if s == nil {
 		return nil
 	}
 	return &signalboxv1.Stuck{
-		Code: s.Code, Since: message.Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: message.Timestamp(s.CheckedAt),
+		Code: s.Code, Cause: s.Cause, Since: message.Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: message.Timestamp(s.CheckedAt),
 	}
 }
 
@@ -262,10 +282,30 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
 			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: problem(a.Error), //nolint:gosec // retries stay far below
+			Outcome: a.Outcome,
+		}
+		if a.HTTPStatus != 0 {
+			messages[i].HttpStatus = new(int32(a.HTTPStatus)) //nolint:gosec // three digits
 		}
 		if a.EndedAt != nil {
 			messages[i].EndTime = message.Timestamp(*a.EndedAt)
 		}
 	}
 	return messages
+}
+
+// summaryMessage returns nil where all steps are listed.
+func summaryMessage(s *run.StepSummary) *signalboxv1.StepSummary {
+	if s == nil {
+		return nil
+	}
+	m := &signalboxv1.StepSummary{From: s.From, To: s.To, Steps: s.Steps()}
+	for _, t := range s.Tasks {
+		m.Tasks = append(m.Tasks, &signalboxv1.TaskSummary{
+			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Count: t.Count,
+			Completed: t.Completed, Failed: t.Failed, Skipped: t.Skipped, Canceled: t.Canceled,
+			Shortest: durationpb.New(t.Shortest), Longest: durationpb.New(t.Longest), Total: durationpb.New(t.Total),
+		})
+	}
+	return m
 }

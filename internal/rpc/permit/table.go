@@ -84,6 +84,7 @@ func projects() []Rule {
 		{"CreateProject", auth.Admin, Everywhere, ""},
 		{"ListProjects", "", Visible, ""},
 		{"GetProject", auth.Viewer, Name, ""},
+		{"UpdateProject", auth.Admin, Name, ""},
 	}
 }
 

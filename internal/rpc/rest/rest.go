@@ -6,6 +6,10 @@
 // Around Vanguard it adds what a person with curl relies on: every error is a google.rpc.Status with a reason, a
 // request is bounded before and after decompression, and a method never runs for a request that could not be read
 // (Vanguard answers the caller with the error, but hands an empty request on).
+//
+// Vanguard lets the query win over the path, and the path over the body, and decodes a path twice. So package route matches the
+// request first, refuses an argument that is given twice, and hands Vanguard the canonical path; a request for which Vanguard chooses
+// another method than package route is an internal error.
 package rest
 
 import (
@@ -27,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
+	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 )
 
 // Service is one Connect service: its path, as generated code returns it, and its handler.
@@ -37,8 +42,9 @@ type Service struct {
 
 // New returns the handler of all REST paths of the services. Requests are limited to limit bytes.
 func New(services []Service, limit int64) (http.Handler, error) {
-	targets := make([]*vanguard.Service, len(services))
+	targets, paths := make([]*vanguard.Service, len(services)), make([]string, len(services))
 	for i, s := range services {
+		paths[i] = s.Path
 		// Always to binary: passed on as JSON, a body would be read, and refused, by Connect instead.
 		targets[i] = vanguard.NewService(s.Path, unlessFailed(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
 	}
@@ -48,35 +54,58 @@ func New(services []Service, limit int64) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
-	return &handler{transcoder: transcoder, limit: limit}, nil
+	table, err := route.New(paths...)
+	if err != nil {
+		return nil, fmt.Errorf("build the REST paths: %w", err)
+	}
+	return &handler{transcoder: transcoder, table: table, limit: limit}, nil
 }
 
 type handler struct {
 	transcoder http.Handler
+	table      *route.Table
 	limit      int64
 }
 
 // ServeHTTP answers one REST call.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	match, ok := h.table.Match(r.Method, r.URL.EscapedPath())
+	if !ok {
+		h.unmatched(w, r)
+		return
+	}
 	if !isJSON(r) {
 		fail.WriteREST(w, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, fmt.Sprintf(
 			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get("Content-Type"))),
 			http.StatusUnsupportedMediaType)
 		return
 	}
-	if e := h.prepare(r); e != nil {
+	if e := h.prepare(r, match); e != nil {
 		fail.WriteREST(w, e, fail.HTTPStatus(e))
 		return
 	}
-	a := &answer{ResponseWriter: w}
+	a := &answer{ResponseWriter: w, procedure: fmt.Sprintf("/%s/%s", match.Method.Parent().FullName(), match.Method.Name())}
 	h.transcoder.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
-	a.finish(r)
+	a.finish()
+}
+
+// unmatched answers a request that no annotation matches.
+func (h *handler) unmatched(w http.ResponseWriter, r *http.Request) {
+	allowed := strings.Join(h.table.Allowed(r.URL.EscapedPath()), ", ")
+	if allowed == "" {
+		unknown(w, r)
+		return
+	}
+	w.Header().Set("Allow", allowed)
+	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+		fmt.Sprintf("method %s is not allowed here: use %s", r.Method, allowed)), http.StatusMethodNotAllowed)
 }
 
 // isJSON tells whether the body, if there is one, is said to be JSON, and says so as Vanguard knows it.
 func isJSON(r *http.Request) bool {
-	given := r.Header.Get("Content-Type")
+	given := strings.Join(r.Header.Values("Content-Type"), ", ")
 	if given == "" {
+		r.Header.Del("Content-Type")
 		return true
 	}
 	media, params, err := mime.ParseMediaType(given)
@@ -88,12 +117,18 @@ func isJSON(r *http.Request) bool {
 	return true
 }
 
-// prepare reads the body within the limit and makes it plain.
-func (h *handler) prepare(r *http.Request) *connect.Error {
+// prepare reads the body within the limit, makes it plain, and checks that it gives each argument once.
+func (h *handler) prepare(r *http.Request, match route.Match) *connect.Error {
 	raw, e := body.Read(r, h.limit)
 	if e != nil {
 		return e
 	}
+	if err := match.Check(r.URL.RawQuery, raw); err != nil {
+		problem, _ := fail.Error(err)
+		return problem
+	}
+	r.URL.Path, r.URL.RawPath = match.Path, ""
+	r.Header.Del("Connect-Protocol-Version") // by which Vanguard would read the request as one of Connect's protocol
 	r.Header.Del("Content-Encoding")
 	r.Header.Del("Content-Length")
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
@@ -111,10 +146,11 @@ type answerKey struct{}
 type answer struct {
 	http.ResponseWriter
 
-	begun   bool // a status was set
-	reached bool // the request was read and a method called
-	status  int  // of a held error
-	body    bytes.Buffer
+	procedure string // the method that package route has chosen
+	begun     bool   // a status was set
+	reached   bool   // the request was read and a method called
+	status    int    // of a held error
+	body      bytes.Buffer
 }
 
 // Unwrap gives http.ResponseController the writer with the deadlines.
@@ -149,7 +185,7 @@ func (a *answer) Flush() {
 	}
 }
 
-func (a *answer) finish(r *http.Request) {
+func (a *answer) finish() {
 	if a.status == 0 {
 		return
 	}
@@ -177,9 +213,6 @@ func (a *answer) finish(r *http.Request) {
 	status := a.status
 	var e *connect.Error
 	switch {
-	case status == http.StatusMethodNotAllowed:
-		e = fail.New(connect.CodeUnimplemented, reason.Unimplemented,
-			fmt.Sprintf("method %s is not allowed here: use %s", r.Method, a.Header().Get("Allow")))
 	case a.reached:
 		e, status = fail.Internal(), http.StatusInternalServerError
 	case err == nil:
@@ -208,6 +241,11 @@ func unlessFailed(next http.Handler) http.Handler {
 			return
 		}
 		a.reached = true
+		if r.URL.Path != a.procedure {
+			internal := fail.Internal()
+			fail.WriteREST(a, internal, fail.HTTPStatus(internal))
+			return
+		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 		next.ServeHTTP(w, r)
 	})

@@ -142,10 +142,11 @@ func (b *bundle) version(ctx context.Context) error {
 	return b.out.message(got.Msg.GetVersion())
 }
 
-// steps are all of them with their attempts, and then once more what is waited for.
+// steps are all that are listed, with their attempts, what is counted of the others, and then once more what is waited for.
 func (b *bundle) steps(ctx context.Context) error {
 	b.member("steps")
 	var waits []*signalboxv1.Step
+	var summary *signalboxv1.StepSummary
 	list := newList(b.out)
 	err := pages(func(token string) (string, error) {
 		res, err := b.opts.Runs.ListSteps(ctx, connect.NewRequest(&signalboxv1.ListStepsRequest{
@@ -154,6 +155,7 @@ func (b *bundle) steps(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
+		summary = res.Msg.GetSummary()
 		for _, s := range res.Msg.GetSteps() {
 			if s.GetStatus() == "waiting" {
 				waits = append(waits, &signalboxv1.Step{
@@ -170,6 +172,12 @@ func (b *bundle) steps(ctx context.Context) error {
 		return err
 	}
 	list.close()
+	if summary != nil { // as it was when the last steps were read
+		b.member("stepSummary")
+		if err := b.out.message(summary); err != nil {
+			return err
+		}
+	}
 	b.member("waits")
 	list = newList(b.out)
 	for _, w := range waits {

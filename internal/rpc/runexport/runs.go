@@ -30,6 +30,7 @@ func (x *Exports) ExportRuns(
 		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(&signalboxv1.ListRunsRequest{
 			Project: m.GetProject(), PageSize: runsPage, PageToken: token, Statuses: m.GetStatuses(), Workflow: m.GetWorkflow(), Version: m.GetVersion(),
 			Since: m.GetSince(), Until: m.GetUntil(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
+			NotReplayed: m.GetNotReplayed(),
 		}))
 		if err != nil {
 			return "", err
@@ -91,7 +92,7 @@ func columns() []string {
 	return []string{
 		"id", "project", "workflow", "version", "status", "queued_reason", "waiting_kind", "status_time", "create_time", "start_time", "end_time",
 		"steps_total", "steps_done", "trigger", "actor", "request_id", "cancel_requested", "cancel_reason", "terminate_reason",
-		"error_status", "error_type", "error_title", "error_detail", "error_instance", "problem", "execution_id",
+		"error_status", "error_type", "error_title", "error_detail", "error_instance", "problem", "execution_id", "behind_since",
 	}
 }
 
@@ -107,6 +108,7 @@ func (t *table) write(r *signalboxv1.Run) error {
 		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(), r.GetRequestId(),
 		strconv.FormatBool(r.GetCancelRequested()), r.GetCancelReason(), r.GetTerminateReason(),
 		status, problem.GetType(), problem.GetTitle(), problem.GetDetail(), problem.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
+		moment(r.GetBehind().GetSince()),
 	}
 	for i, cell := range cells {
 		cells[i] = inert(cell)
