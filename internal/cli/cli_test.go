@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli"
@@ -100,6 +101,31 @@ func TestProjectsAndAudit(t *testing.T) {
 	require.Zero(t, shell.run(t, "audit", "list", "--action", "run.cancel", "--subject", "run-1", "--actor", "local", "-o", "json").code)
 	request := last[*signalboxv1.ListAuditRequest](t, a)
 	require.Equal(t, []string{"run.cancel", "run-1", "local"}, []string{request.GetAction(), request.GetSubject(), request.GetActor()})
+}
+
+func TestProjectSet(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]*signalboxv1.UpdateProjectRequest{
+		"--max-steps 500":              {MaxSteps: new(int64(500))},
+		"--max-steps none":             {MaxSteps: new(int64(0))},
+		"--end-poison":                 {EndPoison: new(true)},
+		"--end-poison=false":           {EndPoison: new(false)},
+		"--description= --max-steps 0": {Description: new(""), MaxSteps: new(int64(0))},
+	} {
+		shell, a := sh(t)
+		c := shell.run(t, append([]string{"project", "set", "default"}, strings.Fields(line)...)...)
+		require.Zero(t, c.code, "%s: %s", line, c.err.String())
+		want.Name = "default"
+		sent := last[*signalboxv1.UpdateProjectRequest](t, a)
+		require.True(t, proto.Equal(want, sent), "%s: %v", line, sent)
+		require.Regexp(t, `(?m)^max steps +(500|the limit of the servers)$`, c.out.String())
+		require.Regexp(t, `(?m)^end poison +(true|false)$`, c.out.String())
+	}
+	shell, _ := sh(t)
+	requireRefusal(t, shell.run(t, "project", "set", "default"), exit.Usage, "nothing to set")
+	requireRefusal(t, shell.run(t, "project", "set", "default", "--max-steps", "many"), exit.Usage, `--max-steps "many"`)
+	requireRefusal(t, shell.run(t, "project", "set", "default", "--max-steps", "-1"), exit.Usage, `--max-steps "-1"`)
+	requireRefusal(t, shell.run(t, "project", "set", "nope", "--end-poison"), exit.NotFound, `set project "nope"`, "PROJECT_NOT_FOUND")
 }
 
 func TestContexts(t *testing.T) {

@@ -44,9 +44,9 @@ func TestListDispatchers(t *testing.T) {
 	a.dispatch.fill()
 	c := shell.run(t, "dispatcher", "list", "--state", "routing,stale,unknown")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE         PENDING  LAG  DETAIL
-default  routing  host-1-abc (epoch 7)  held for 14s  3        1s
-lost     stale    host-1-abc (epoch 2)  expired                     its owner is gone
+	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE           PENDING  LAG  DETAIL
+default  routing  host-1-abc (epoch 7)  held, 14s left  3        1s
+lost     stale    host-1-abc (epoch 2)  expired                       its owner is gone
 shop     unknown  host-1-abc (epoch 3)  none
 `, c.out.String())
 	require.Equal(t, "not all is known: Redis cannot be reached\n", c.err.String())
@@ -76,7 +76,7 @@ task queue  signalbox-default
 workflow    dispatcher-default-signalbox-default
 state       routing
 owner       host-1-abc (epoch 7)
-lease       held for 14s
+lease       held, 14s left
 events      90 accepted, 88 matched
 pending     3 deliveries
 lag         1s
@@ -96,6 +96,10 @@ adopted by  host-1-abc (epoch 7)
 
 	c = shell.run(t, "dispatcher", "show", "shop")
 	require.Contains(t, c.out.String(), "no registered workers")
+	for _, side := range []string{"state", "temporal"} {
+		a.dispatch.list[2].Errors = []string{side + ": no answer"}
+		require.Contains(t, shell.run(t, "dispatcher", "show", "shop").out.String(), "registered workers: unknown")
+	}
 	require.Contains(t, c.err.String(), "Redis cannot be reached")
 	var shown struct {
 		Owners []any `json:"owners"`
@@ -161,14 +165,16 @@ func TestListWorkers(t *testing.T) {
 			StaleIn: durationpb.New(17 * time.Second), Registrations: []*signalboxv1.WorkerRegistration{{Project: "default"}, {Project: "shop"}},
 		},
 		{ServerId: "host-2-def", State: "late", Build: "1.2.2", Projects: []string{"shop"}, LastBeatTime: timestamppb.New(time.Now().Add(-time.Hour)), StaleIn: durationpb.New(-90 * time.Second)},
+		{ServerId: "host-4", State: "unknown", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
 		{ServerId: "host-3", State: "silent", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
 	}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `^SERVER      STATE   BUILD  PROJECTS  LAST BEAT  STALE IN     REGISTERED
-host-1-abc  alive   1.2.3  all       \ds ago     17s          default,shop
-host-2-def  late    1.2.2  shop      1h ago     since 1m30s
-host-3      silent                   never                   shop
+	require.Regexp(t, `^SERVER      STATE    BUILD  PROJECTS  LAST BEAT  STALE IN     REGISTERED
+host-1-abc  alive    1.2.3  all       \ds ago     17s          default,shop
+host-2-def  late     1.2.2  shop      1h ago     since 1m30s
+host-4      unknown                   unknown                 shop
+host-3      silent                    never                   shop
 $`, c.out.String())
 	require.Equal(t, "not all is known: Temporal is away\n", c.err.String())
 	require.Equal(t, "shop", last[*signalboxv1.ListWorkersRequest](t, a).GetProject())

@@ -270,6 +270,20 @@ func (a *api) GetProject(_ context.Context, request *connect.Request[signalboxv1
 	return connect.NewResponse(&signalboxv1.GetProjectResponse{Project: &signalboxv1.Project{Name: "default"}}), nil
 }
 
+func (a *api) UpdateProject(
+	_ context.Context, request *connect.Request[signalboxv1.UpdateProjectRequest],
+) (*connect.Response[signalboxv1.UpdateProjectResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	if request.Msg.GetName() != "default" {
+		return nil, refusal(connect.CodeNotFound, "PROJECT_NOT_FOUND", "there is no project \""+request.Msg.GetName()+"\"")
+	}
+	return connect.NewResponse(&signalboxv1.UpdateProjectResponse{Project: &signalboxv1.Project{
+		Name: "default", Settings: &signalboxv1.ProjectSettings{MaxSteps: request.Msg.GetMaxSteps(), EndPoison: request.Msg.GetEndPoison()},
+	}}), nil
+}
+
 func (a *api) ListAudit(_ context.Context, request *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

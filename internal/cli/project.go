@@ -2,19 +2,21 @@ package cli
 
 import (
 	"context"
+	"strconv"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 func projectCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("project", "Create and list projects, the boundary of tenancy",
-		"Each project has its own definitions, runs and task queue.")
-	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s))
+	noun := session.Noun("project", "Create, list and configure projects, the boundary of tenancy",
+		"Each project has its own definitions, runs, task queue and settings.")
+	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s))
 	return noun
 }
 
@@ -96,6 +98,84 @@ func projectShowCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
+// serverLimit removes a project's own limit of steps, as 0 does.
+const serverLimit = "none"
+
+type projectSetFlags struct {
+	description, maxSteps string
+	endPoison             bool
+}
+
+func projectSetCommand(s *session.Session) *cobra.Command {
+	var flags projectSetFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change the description and settings of a project",
+		Long: `Change the description and settings of a project. A flag that is absent keeps the value. Processes apply a changed setting within
+seconds; a limit of steps applies to runs that start afterwards.`,
+		Example: `  signalbox project set shop --max-steps 50000
+  signalbox project set shop --max-steps none
+  signalbox project set shop --end-poison
+  signalbox project set shop --end-poison=false`,
+		Args: session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return setProject(cmd, s, args[0], flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.description, "description", "", "what it is for")
+	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "", `the most `+"`steps`"+` that one run may enter; "none": the limit of the servers alone`)
+	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func setProject(cmd *cobra.Command, s *session.Session, name string, flags projectSetFlags) error {
+	request := &signalboxv1.UpdateProjectRequest{Name: name}
+	changed := false
+	if cmd.Flags().Changed("description") {
+		request.Description, changed = &flags.description, true
+	}
+	if cmd.Flags().Changed("max-steps") {
+		steps, err := parseMaxSteps(flags.maxSteps)
+		if err != nil {
+			return err
+		}
+		request.MaxSteps, changed = &steps, true
+	}
+	if cmd.Flags().Changed("end-poison") {
+		request.EndPoison, changed = &flags.endPoison, true
+	}
+	if !changed {
+		return exit.Usagef("nothing to set: give --description, --max-steps or --end-poison")
+	}
+	ctx, cancel := s.Deadline(cmd.Context())
+	defer cancel()
+	response, err := s.Projects().UpdateProject(ctx, connect.NewRequest(request))
+	if err != nil {
+		return s.Failed(err, "set project %q", name)
+	}
+	return printProject(s, response.Msg.GetProject())
+}
+
+// parseMaxSteps reads a number from 0 on, or none.
+func parseMaxSteps(text string) (int64, error) {
+	if text == serverLimit {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, exit.Usagef("--max-steps %q: use a number from 0 on, or %q", text, serverLimit)
+	}
+	return n, nil
+}
+
+func maxSteps(limit int64) string {
+	if limit == 0 {
+		return "the limit of the servers"
+	}
+	return strconv.FormatInt(limit, 10)
+}
+
 func printProject(s *session.Session, project *signalboxv1.Project) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), project)
@@ -105,5 +185,7 @@ func printProject(s *session.Session, project *signalboxv1.Project) error {
 		{Name: "description", Value: project.GetDescription()},
 		{Name: "task queue", Value: project.GetTaskQueue()},
 		{Name: "created", Value: output.Moment(project.GetCreateTime())},
+		{Name: "max steps", Value: maxSteps(project.GetSettings().GetMaxSteps())},
+		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
 	})
 }

@@ -20,6 +20,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -283,6 +284,34 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	require.Empty(t, nothing.out.String())
 	require.Equal(t, "no runs\n", nothing.err.String())
 	require.Equal(t, "[]\n", empty.run(t, "run", "list", "-o", "json").out.String())
+}
+
+func TestStepsShowTheRequestsOfCalls(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	at := func(second int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 1, 31, 12, 0, second, 0, time.UTC))
+	}
+	answered := &signalboxv1.Attempt{Number: 1, StartTime: at(0), EndTime: at(2), Outcome: "answered", HttpStatus: new(int32(200))}
+	a.put("run-1", &signalboxv1.Step{Number: 1, Task: "plain", Kind: "set", Status: "completed", Attempts: []*signalboxv1.Attempt{{Number: 1, StartTime: at(0), EndTime: at(1)}}})
+	a.put("run-1", &signalboxv1.Step{Number: 2, Task: "once", Kind: "call", Status: "completed", Attempts: []*signalboxv1.Attempt{answered}})
+	require.NotContains(t, shell.run(t, "run", "steps", "run-1").out.String(), "ATTEMPT", "there is nothing to look at")
+	a.put("run-1", &signalboxv1.Step{Number: 3, Task: "again", Kind: "call", Status: "running", Attempts: []*signalboxv1.Attempt{
+		{Number: 1, EndTime: at(3), Outcome: "unknown"}, {Number: 2, StartTime: at(3), EndTime: at(7), Outcome: "answered", HttpStatus: new(int32(503))}, {Number: 3, StartTime: at(8)},
+	}})
+	a.put("run-1", &signalboxv1.Step{Number: 4, Task: "lost", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{
+		{Number: 1, StartTime: at(1), EndTime: at(2), Outcome: "unknown"},
+	}})
+	rows := func(args ...string) string {
+		text := shell.run(t, append([]string{"run", "steps", "run-1"}, args...)...).out.String()
+		return strings.Join(strings.FieldsFunc(text[strings.LastIndex(text, "STEP"):], func(r rune) bool { return r == ' ' }), " ")
+	}
+	moment := func(second int) string { return output.Moment(at(second)) }
+	short := strings.NewReplacer("S0", moment(0), "S1", moment(1), "S2", moment(2), "S3", moment(3), "S7", moment(7), "S8", moment(8))
+	require.Equal(t, short.Replace("STEP TASK ATTEMPT STARTED TOOK OUTCOME HTTP\n"+
+		"3 again 1 unknown unknown unknown\n3 again 2 S3 4s answered 503\n3 again 3 S8 open\n4 lost 1 S1 1s unknown\n"), rows())
+	require.Contains(t, rows("-o", "wide"), short.Replace("2 once 1 S0 2s answered 200 S2\n"))
 }
 
 func TestShowStepsAndCancel(t *testing.T) {

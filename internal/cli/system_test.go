@@ -92,7 +92,7 @@ queue       off: runs are refused while Temporal is away
 reconciler  12s ago: 40 runs compared, 1 difference
 
 workers of this server
-PROJECT  RUNNING  POLLING  LAST POLL  GENERATION  STARTED    ERROR
+SERVES   RUNNING  POLLING  LAST POLL  GENERATION  STARTED    ERROR
 default  yes      yes      3s ago     2           3m12s ago
 shop     no       no       never      1           never      namespace\nnot found
 
@@ -127,8 +127,10 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(12*time.Second), before(-4*time.Second)
 			c.LastError, c.GetStatistics().ConnectedSince = "namespace \"default\"\nnot found", nil
 			c.Breaker = &signalboxv1.Breaker{State: "open", Failures: 10, OpenTime: before(time.Minute), NextProbeTime: before(-200 * time.Second)}
+			c.Statistics.LastOutage, c.Statistics.LongestOutage = durationpb.New(68*time.Second), durationpb.New(80*time.Second)
 			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
 		}, []string{
+			"outages     1; up 1h59m, down 8s; this one so far 1m8s, longest 1m20s",
 			`Temporal 127.0.0.1:7233 (default): down for 12s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
 			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
 			"queue       on, 12 of 1000 places taken, each for 1h0m at most",

@@ -54,6 +54,24 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	require.Contains(t, shell.run(t, "workflow", "validate", "-").out.String(), "standard input:5:1:")
 }
 
+func TestStrictFailsOnWarnings(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	doubtful := write(t, "doubtful.yaml", helloSource+"use: {timeouts: {spare: {after: PT1S}}}\n")
+	c := shell.run(t, "workflow", "validate", doubtful)
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), doubtful+":5:25: warning: unused: ")
+	require.Equal(t, exit.Failed, shell.run(t, "workflow", "validate", "--strict", doubtful).code)
+
+	require.Zero(t, shell.run(t, "workflow", "publish", doubtful).code)
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", doubtful), exit.Failed, "doubtful.yaml:5:25: warning: unused: ")
+	require.Zero(t, shell.run(t, "workflow", "publish", "--strict", write(t, "good.yaml", helloSource)).code)
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
+	published := len(a.requests)
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "demo/hello"), exit.Failed, "the draft of demo/hello:1:1: ")
+	require.Len(t, a.requests, published)
+}
+
 func TestValidateWalksFolders(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "")

@@ -99,6 +99,9 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("until", output.Moment(f.GetUntil()))
 	add("problem", strings.Join(f.GetProblems(), ","))
 	add("trigger", f.GetTrigger())
+	if f.GetNotReplayed() {
+		parts = append(parts, "not replayed")
+	}
 	if len(parts) == 0 {
 		return "all runs"
 	}

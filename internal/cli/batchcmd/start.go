@@ -103,7 +103,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, or --all for every run", cmd.CommandPath())
+		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --not-replayed, or --all for every run", cmd.CommandPath())
 	}
 	filter, err := f.filter(s)
 	request.Filter = filter
@@ -117,7 +117,7 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 	}
 	return &signalboxv1.BatchFilter{
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until,
+		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed,
 	}, nil
 }
 

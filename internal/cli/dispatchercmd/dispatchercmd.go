@@ -28,7 +28,7 @@ func New(s *session.Session) *cobra.Command {
 
 // states of dispatchers, as the API spells them.
 func states() []string {
-	return []string{"routing", "parked", "stale", "missing", "foreign", "unknown"}
+	return []string{"routing", "parked", "stale", "missing", "foreign", "no_workers", "unknown"}
 }
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -37,9 +37,10 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List the dispatchers of all projects",
 		Long: `List the dispatchers of all projects: what each is doing, who owns it, and how far it has come. A dispatcher is routing, parked
-(without work, until an event wakes it), stale (nobody owns it or works for it, and it is replaced), missing, or foreign (its
-ID in Temporal is taken by something else). It is unknown where Temporal, Redis or the database could not be asked; a line on
-standard error says which.`,
+(without work, until an event wakes it), stale (nobody owns it or works for it, and it is replaced), missing, foreign (its
+ID in Temporal is taken by something else) or no_workers (no live worker serves its project). It is unknown where Temporal, Redis
+or the database could not be asked; a line on standard error says which. PENDING counts events that are not matched yet, and
+deliveries that are neither done nor given up.`,
 		Example: `  signalbox dispatcher list
   signalbox dispatcher list --state stale,missing -o json | jq -r '.[].project'`,
 		Args: session.Args(0, 0, ""),
@@ -126,8 +127,7 @@ func ownerLine(o *signalboxv1.DispatcherOwner) string {
 func leaseLine(d *signalboxv1.Dispatcher) string {
 	l := d.GetLease()
 	if l == nil {
-		unasked := func(line string) bool { return strings.HasPrefix(line, "leases:") }
-		if slices.ContainsFunc(d.GetErrors(), unasked) {
+		if unasked(d, "leases") {
 			return "unknown"
 		}
 		return "none"
@@ -139,8 +139,13 @@ func leaseLine(d *signalboxv1.Dispatcher) string {
 	case remaining <= 0:
 		return "held, about to end"
 	default:
-		return "held for " + output.Span(remaining)
+		return "held, " + output.Span(remaining) + " left"
 	}
+}
+
+// unasked reports whether a side could not be asked for what is known of the dispatcher.
+func unasked(d *signalboxv1.Dispatcher, side string) bool {
+	return slices.ContainsFunc(d.GetErrors(), func(line string) bool { return strings.HasPrefix(line, side+":") })
 }
 
 func number(known bool, n int64) string {

@@ -42,7 +42,7 @@ func printDispatcher(s *session.Session, d *signalboxv1.Dispatcher) error {
 	if err := output.Card(s.Out, s.Style(), fields(d, s.Format() == output.Wide)); err != nil {
 		return err
 	}
-	if err := printWorkers(s, d.GetWorkers()); err != nil {
+	if err := printWorkers(s, d); err != nil {
 		return err
 	}
 	return printOwners(s, d.GetOwners())
@@ -92,8 +92,12 @@ func progressLine(p *signalboxv1.DispatcherProgress) string {
 	return output.Span(p.GetSinceProgress().AsDuration()) + " ago"
 }
 
-func printWorkers(s *session.Session, workers []*signalboxv1.RegisteredWorker) error {
-	if len(workers) == 0 {
+func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
+	workers := d.GetWorkers()
+	switch {
+	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // it alone knows them
+		return heading(s, "\nregistered workers: unknown\n")
+	case len(workers) == 0:
 		return heading(s, "\nno registered workers\n")
 	}
 	if err := heading(s, "\nregistered workers\n"); err != nil {

@@ -63,12 +63,13 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Things:  "runs",
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER"),
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(),
 				fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
-				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(),
+				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
+				output.Moment(run.GetBehind().GetSince()),
 			}
 		},
 	}.Print(s, runs, more)
@@ -88,6 +89,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: flags.text,
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: flags.text, NotReplayed: chosen.NotReplayed,
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 type Selection struct {
 	statuses, problems         []string
 	workflow, version, trigger string
+	notReplayed                bool
 	period                     session.Period
 }
 
@@ -21,12 +22,13 @@ type Selection struct {
 type Chosen struct {
 	Statuses, Problems         []string
 	Workflow, Version, Trigger string
+	NotReplayed                bool
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
 }
 
 // SelectionFlags names the flags that Bind adds.
 func SelectionFlags() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger"}
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed"}
 }
 
 // Bind adds the flags with their completions.
@@ -36,6 +38,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.workflow, "workflow", "", "only runs of this workflow, by `name`")
 	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version` of the --workflow")
 	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
+	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs of which there is no replay")
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -44,7 +47,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 
 // Chosen reads the flags.
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
-	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger}
+	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed}
 	if f.version != "" && f.workflow == "" {
 		return Chosen{}, exit.Usagef("--version %s: of which workflow? Give --workflow as well", f.version)
 	}

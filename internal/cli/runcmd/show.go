@@ -73,9 +73,16 @@ func runFields(run *signalboxv1.Run, wide bool) []output.Field {
 	}
 	if stuck := run.GetStuck(); stuck != nil {
 		fields = append(fields,
-			output.Field{Name: "stuck", Value: stuck.GetCode() + " since " + output.Moment(stuck.GetSince())},
+			output.Field{Name: "stuck", Value: stuckCode(stuck) + " since " + output.Moment(stuck.GetSince())},
 			output.Field{Name: "", Value: output.Visible(stuck.GetDetail())},
 			output.Field{Name: "what to do", Value: output.Visible(stuck.GetAdvice())})
+	}
+	if behind := run.GetBehind(); behind != nil {
+		fields = append(fields,
+			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + output.Visible(behind.GetReason())})
+		if problem := behind.GetProblem(); problem != "" {
+			fields = append(fields, output.Field{Name: "not repaired", Value: output.Visible(problem)})
+		}
 	}
 	if problem := run.GetError(); problem != nil {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
@@ -131,7 +138,11 @@ func statusDetail(run *signalboxv1.Run) string {
 }
 
 func steps(run *signalboxv1.Run) string {
-	return fmt.Sprintf("%d of %d done", run.GetStepsDone(), run.GetStepsTotal())
+	text := fmt.Sprintf("%d of %d done", run.GetStepsDone(), run.GetStepsTotal())
+	if summary := run.GetStepSummary(); summary != nil {
+		text += "; " + summaryLine(summary)
+	}
+	return text
 }
 
 func took(run *signalboxv1.Run) string {
@@ -139,4 +150,12 @@ func took(run *signalboxv1.Run) string {
 		return ""
 	}
 	return output.Took(run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()))
+}
+
+// stuckCode is a verdict's code, with the cause where it has one.
+func stuckCode(stuck *signalboxv1.Stuck) string {
+	if stuck.GetCause() == "" {
+		return stuck.GetCode()
+	}
+	return stuck.GetCode() + " (" + stuck.GetCause() + ")"
 }

@@ -1,11 +1,14 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -17,7 +20,12 @@ func stepsCommand(s *session.Session) *cobra.Command {
 		Use:   "steps ID",
 		Short: "List a run's steps in the order they were entered",
 		Long: `List a run's steps in the order they were entered. A loop enters its tasks once per turn; the path tells the turn.
-JSON and YAML hold each step's input, output, error and attempts as well.`,
+JSON and YAML hold each step's input, output, error and attempts as well. Of a long run the first 5000 steps, the last
+4000, the first 1000 failures and those that are open are listed; in place of the others there is a line, and after the list a
+table with their counts by task. In JSON and YAML an object with these counts stands in their place.
+
+The last table has the requests of calls that were sent more than once, or whose outcome is unknown, and with -o wide those of all
+calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,6 +37,7 @@ JSON and YAML hold each step's input, output, error and attempts as well.`,
 }
 
 func listSteps(ctx context.Context, s *session.Session, id string) error {
+	var summary *signalboxv1.StepSummary
 	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
 		ctx, cancel := s.Deadline(ctx)
 		defer cancel()
@@ -38,23 +47,51 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 		if err != nil {
 			return nil, "", s.Failed(err, "list the steps of run %q", id)
 		}
+		summary = response.Msg.GetSummary() // that of the last page is as new as the last steps
 		return response.Msg.GetSteps(), response.Msg.GetNextPageToken(), nil
 	})
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Step]{
+	before, _ := slices.BinarySearchFunc(found, summary.GetFrom(), func(step *signalboxv1.Step, n int64) int { return cmp.Compare(step.GetNumber(), n) })
+	var items []proto.Message
+	for i, step := range found {
+		if summary != nil && i == before {
+			items = append(items, summary)
+		}
+		items = append(items, step)
+	}
+	err = session.Listing[proto.Message]{
 		Things: "steps", None: " yet",
 		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "+WAITS FOR", "TRIES", "TOOK", "PATH", "+STARTED", "+ERROR"),
-		Row: func(step *signalboxv1.Step) []string {
-			problem := ""
-			if step.GetError() != nil {
-				problem = problemLine(step.GetError())
-			}
-			return []string{
-				fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
-				fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()), problem,
-			}
-		},
-	}.Print(s, found, false)
+		Row:     stepRow,
+	}.Print(s, items, false)
+	if err != nil || s.Format().Structured() {
+		return err
+	}
+	if summary != nil {
+		s.Note("%s; their counts by task:", summaryLine(summary))
+		if err := printTasks(s, summary); err != nil {
+			return err
+		}
+	}
+	return printAttempts(s, found)
+}
+
+// stepRow is the row of a step, or of the summary in place of the steps that are not listed.
+func stepRow(item proto.Message) []string {
+	step, ok := item.(*signalboxv1.Step)
+	if !ok {
+		summary, _ := item.(*signalboxv1.StepSummary)
+		return []string{"…", fmt.Sprintf("%d steps of %d to %d are summarized", summary.GetSteps(), summary.GetFrom(), summary.GetTo()), "", "", "", "", "", "", "", ""}
+	}
+	problem := ""
+	if step.GetError() != nil {
+		problem = problemLine(step.GetError())
+	}
+	return []string{
+		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
+		fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()),
+		problem,
+	}
 }

@@ -3,6 +3,8 @@ package runcmd
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -32,6 +34,10 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 			l.print(stepLine(step, l.style))
 		}
 	}
+	if summary := message.GetSummary(); summary != nil {
+		maps.DeleteFunc(l.steps, func(n int64, _ string) bool { return n >= summary.GetFrom() && n <= summary.GetTo() })
+		l.print(fmt.Sprintf("steps %d to %d are summarized", summary.GetFrom(), summary.GetTo()))
+	}
 	if run := message.GetRun(); run != nil {
 		if line := runLine(run, l.style); line != l.run {
 			l.run = line
@@ -55,6 +61,7 @@ type screen struct {
 	run    string
 	notice string
 	steps  []*signalboxv1.Step // in order of entry
+	counts map[string]int64    // steps that are not listed any more, by the pointer of their task
 	drawn  int                 // lines on the screen that the next drawing replaces
 }
 
@@ -62,12 +69,18 @@ type screen struct {
 const screenSteps = 15
 
 func newScreen(w io.Writer, style output.Style, width int) *screen {
-	return &screen{w: w, style: style, width: width}
+	return &screen{w: w, style: style, width: width, counts: map[string]int64{}}
 }
 
 func (s *screen) update(message *signalboxv1.WatchRunResponse) {
 	for _, step := range message.GetSteps() {
 		s.put(step)
+	}
+	if summary := message.GetSummary(); summary != nil {
+		for _, t := range summary.GetTasks() {
+			s.counts[t.GetPointer()] = t.GetCount()
+		}
+		s.steps = slices.DeleteFunc(s.steps, func(step *signalboxv1.Step) bool { return replaced(summary, step) })
 	}
 	if run := message.GetRun(); run != nil {
 		s.run = runLine(run, output.Style{})
@@ -108,7 +121,11 @@ func (s *screen) draw() {
 	}
 	var rows []string
 	if hidden := len(shown) - screenSteps; hidden > 0 {
-		rows = append(rows, fmt.Sprintf("… %d earlier steps", hidden))
+		earlier := int64(hidden)
+		for _, n := range s.counts {
+			earlier += n
+		}
+		rows = append(rows, fmt.Sprintf("… %d earlier steps", earlier))
 		shown = shown[hidden:]
 	}
 	for _, step := range shown {

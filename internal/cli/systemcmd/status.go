@@ -86,7 +86,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	fields := []output.Field{
 		{Name: "server", Value: server},
 		{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
-		{Name: "outages", Value: outages(c.GetStatistics())},
+		{Name: "outages", Value: outages(c)},
 		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},
 	}
 	if usable(c) {
@@ -122,11 +122,16 @@ func breaker(b *signalboxv1.Breaker, now time.Time) string {
 	return text
 }
 
-func outages(s *signalboxv1.ConnectionStatistics) string {
+func outages(c *signalboxv1.Connection) string {
+	s := c.GetStatistics()
 	text := fmt.Sprintf("%d; up %s, down %s", s.GetOutages(),
 		output.Span(s.GetUptime().AsDuration()), output.Span(s.GetDowntime().AsDuration()))
 	if s.GetOutages() > 0 {
-		text += fmt.Sprintf("; last one %s, longest %s",
+		last := "last one"
+		if c.GetState() == stateDown {
+			last = "this one so far"
+		}
+		text += fmt.Sprintf("; %s %s, longest %s", last,
 			output.Span(s.GetLastOutage().AsDuration()), output.Span(s.GetLongestOutage().AsDuration()))
 	}
 	return text
@@ -177,7 +182,7 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 		return err
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"PROJECT", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
+		"SERVES", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
 }
 
 func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {

@@ -103,7 +103,11 @@ func projects(w *signalboxv1.WorkerProcess) string {
 }
 
 func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
-	if w.GetLastBeatTime() == nil {
+	switch {
+	case w.GetLastBeatTime() != nil:
+	case w.GetState() == "unknown": // the heartbeats cannot be asked for
+		return "unknown"
+	default:
 		return "never"
 	}
 	return s.Age(w.GetLastBeatTime().AsTime()) + " ago"

@@ -53,13 +53,16 @@ func save(ctx context.Context, s *session.Session, file string) error {
 }
 
 func publishCommand(s *session.Session) *cobra.Command {
-	var draft string
+	var (
+		draft  string
+		strict bool
+	)
 	cmd := &cobra.Command{
 		Use:   "publish FILE",
 		Short: "Publish a file, or a stored draft, as an immutable version",
 		Long: `Publish a file (- for standard input), or with --draft the stored draft of a workflow, as an immutable version. The
 version is the one the document names. Publishing the same content again changes nothing; other content under a
-published version is refused.`,
+published version is refused. With --strict, so is a document with warnings.`,
 		Example: `  signalbox workflow publish order.yaml
   signalbox workflow publish --draft shop/order`,
 		Args: session.Args(0, 1, "FILE"),
@@ -68,7 +71,7 @@ published version is refused.`,
 				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"", cmd.CommandPath())
 			}
 			if draft != "" {
-				return publish(cmd.Context(), s, document{name: "the draft of " + draft}, draft)
+				return publish(cmd.Context(), s, document{name: "the draft of " + draft}, draft, strict)
 			}
 			doc, err := readDocument(args[0], s.In)
 			if err != nil {
@@ -77,10 +80,11 @@ published version is refused.`,
 			if len(doc.source) == 0 { // the API takes an empty source for "the draft"
 				return wrongDocument("publish", doc, check(doc).Findings)
 			}
-			return publish(cmd.Context(), s, doc, "")
+			return publish(cmd.Context(), s, doc, "", strict)
 		},
 	}
 	cmd.Flags().StringVar(&draft, "draft", "", "publish the stored draft of this workflow, by `name`")
+	cmd.Flags().BoolVar(&strict, "strict", false, "publish nothing that has warnings")
 	_ = cmd.RegisterFlagCompletionFunc("draft", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return s.CompleteWorkflows(cmd, nil, typed)
 	}) // the flag is there
@@ -88,9 +92,16 @@ published version is refused.`,
 	return cmd
 }
 
-func publish(ctx context.Context, s *session.Session, doc document, draft string) error {
+func publish(ctx context.Context, s *session.Session, doc document, draft string, strict bool) error {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()
+	if strict {
+		var err error
+		if doc, err = withoutFindings(ctx, s, doc, draft); err != nil {
+			return err
+		}
+		draft = "" // what was checked is what is published
+	}
 	response, err := s.Workflows().PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
 		Project: s.Project(), Source: string(doc.source), Workflow: draft,
 	}))
@@ -111,6 +122,29 @@ func publish(ctx context.Context, s *session.Session, doc document, draft string
 		{Name: "hash", Value: version.GetHash()},
 		{Name: "state", Value: response.Msg.GetWorkflow().GetState()},
 	})
+}
+
+// withoutFindings returns the document, or the draft, if the server has nothing to say about it.
+func withoutFindings(ctx context.Context, s *session.Session, doc document, draft string) (document, error) {
+	if draft != "" {
+		response, err := s.Workflows().GetWorkflow(ctx, connect.NewRequest(&signalboxv1.GetWorkflowRequest{
+			Project: s.Project(), Workflow: draft, Draft: true,
+		}))
+		if err != nil {
+			return doc, s.Failed(err, "publish %s", doc.name)
+		}
+		doc.source = []byte(response.Msg.GetDraftSource())
+	}
+	response, err := s.Workflows().ValidateWorkflow(ctx, connect.NewRequest(&signalboxv1.ValidateWorkflowRequest{
+		Project: s.Project(), Source: string(doc.source),
+	}))
+	if err != nil {
+		return doc, s.Failed(err, "publish %s", doc.name)
+	}
+	if found := response.Msg.GetFindings(); len(found) > 0 {
+		return doc, wrongDocument("publish", doc, received(found))
+	}
+	return doc, nil
 }
 
 // refusedDocument is the error of a document the server did not take. Its problems are told where they stand in the
@@ -138,10 +172,19 @@ func wrongDocument(what string, doc document, findings []finding) error {
 }
 
 func noteFindings(s *session.Session, file string, findings []*signalboxv1.Finding) {
-	for _, f := range findings {
-		s.Note("%s", finding{
-			Severity: f.GetSeverity(), Code: f.GetCode(), Message: f.GetMessage(),
-			Line: int(f.GetLine()), Column: int(f.GetColumn()), Suggestion: f.GetSuggestion(),
-		}.line(file, s.ErrStyle()))
+	for _, f := range received(findings) {
+		s.Note("%s", f.line(file, s.ErrStyle()))
 	}
+}
+
+// received are the findings of a server.
+func received(findings []*signalboxv1.Finding) []finding {
+	out := make([]finding, len(findings))
+	for i, f := range findings {
+		out[i] = finding{
+			Severity: f.GetSeverity(), Code: f.GetCode(), Message: f.GetMessage(), Path: f.GetPath(),
+			Line: int(f.GetLine()), Column: int(f.GetColumn()), Suggestion: f.GetSuggestion(),
+		}
+	}
+	return out
 }

@@ -34,24 +34,26 @@ type finding struct {
 }
 
 func validateCommand(s *session.Session) *cobra.Command {
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check workflow files, without a server",
 		Long: `Check workflow files, or all YAML and JSON files in folders, and print every problem as
-file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings
-alone do not count.`,
+file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings, which are
+about what is legal and surely a mistake, count with --strict only.`,
 		Example: `  signalbox workflow validate order.yaml
   signalbox workflow validate examples/workflows -o json`,
 		Args: session.Args(1, -1, "FILE..."),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return validate(s, args)
+			return validate(s, args, strict)
 		},
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings, too")
 	s.BindOutput(cmd)
 	return cmd
 }
 
-func validate(s *session.Session, args []string) error {
+func validate(s *session.Session, args []string, strict bool) error {
 	files, err := workflowFiles(args)
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func validate(s *session.Session, args []string) error {
 	}
 	s.Note("%s, %s", count(len(files), "file"), count(problems, "problem"))
 	for _, result := range results {
-		if !result.Valid {
+		if !result.Valid || strict && len(result.Findings) > 0 {
 			return exit.Silently(exit.Failed)
 		}
 	}

@@ -1,0 +1,55 @@
+package runcmd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+const unknown = "unknown"
+
+// printAttempts prints the requests of calls: those of all calls where the format is wide, else of those that need attention.
+func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
+	var rows [][]string
+	for _, step := range steps {
+		attempts := step.GetAttempts()
+		if !slices.ContainsFunc(attempts, func(a *signalboxv1.Attempt) bool { return a.GetOutcome() != "" }) {
+			continue // it is no call, or its first request goes on
+		}
+		if s.Format() != output.Wide && len(attempts) == 1 && attempts[0].GetOutcome() != unknown {
+			continue
+		}
+		for _, a := range attempts {
+			rows = append(rows, attemptRow(step, a))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	s.Note("requests of calls:")
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "TOOK", "OUTCOME", "HTTP", "+ENDED"), rows)
+}
+
+// attemptRow is the row of a request. The start of one that an earlier worker sent is not known.
+func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
+	began, ended, took, status := unknown, "", "", ""
+	if a.GetStartTime() != nil {
+		began = output.Moment(a.GetStartTime())
+	}
+	if a.GetEndTime() != nil {
+		ended, took = output.Moment(a.GetEndTime()), unknown
+		if a.GetStartTime() != nil {
+			took = output.Took(a.GetEndTime().AsTime().Sub(a.GetStartTime().AsTime()))
+		}
+	}
+	if a.GetHttpStatus() != 0 {
+		status = fmt.Sprint(a.GetHttpStatus())
+	}
+	return []string{
+		fmt.Sprint(step.GetNumber()), step.GetTask(), fmt.Sprint(a.GetNumber()), began, took, cmp.Or(a.GetOutcome(), "open"), status, ended,
+	}
+}

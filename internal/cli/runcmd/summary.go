@@ -1,0 +1,36 @@
+package runcmd
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// summaryLine says in one line which steps are not listed.
+func summaryLine(s *signalboxv1.StepSummary) string {
+	return fmt.Sprintf("steps %d to %d are summarized: %d of them are not listed", s.GetFrom(), s.GetTo(), s.GetSteps())
+}
+
+// printTasks prints the counts of the steps that are not listed.
+func printTasks(s *session.Session, summary *signalboxv1.StepSummary) error {
+	var rows [][]string
+	for _, t := range summary.GetTasks() {
+		rows = append(rows, []string{
+			t.GetTask(), t.GetKind(), fmt.Sprint(t.GetCount()), fmt.Sprint(t.GetCompleted()), fmt.Sprint(t.GetFailed()),
+			fmt.Sprint(t.GetSkipped()), fmt.Sprint(t.GetCanceled()), length(t.GetShortest()), length(t.GetLongest()), length(t.GetTotal()), t.GetPointer(),
+		})
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
+		"TASK", "KIND", "STEPS", "COMPLETED", "FAILED", "SKIPPED", "CANCELED", "SHORTEST", "LONGEST", "TOTAL", "+POINTER"), rows)
+}
+
+func length(d *durationpb.Duration) string { return output.Took(d.AsDuration()) }
+
+// replaced reports whether a summary stands for a step that was listed before.
+func replaced(s *signalboxv1.StepSummary, step *signalboxv1.Step) bool {
+	return step.GetNumber() >= s.GetFrom() && step.GetNumber() <= s.GetTo() && step.GetEndTime() != nil && step.GetError() == nil
+}
