@@ -30,6 +30,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/memory"
 )
 
 const (
@@ -69,7 +70,8 @@ func Command(version string, env config.Environment) *cobra.Command {
 		Short: "Run everything in one process: embedded Temporal, store, API and worker",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
 workflows may call this machine. Without --data-dir everything is gone when it stops; with it, runs go on where they
-were. Settings of "signalbox server" that are not flags here are taken from their SIGNALBOX_ variables. The lean
+were. Settings of "signalbox server" that are not flags here are taken from their SIGNALBOX_ variables; those that this
+command decides (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean
 program, signalbox-server, does not have this command.`,
 		Example: `  signalbox dev
   signalbox dev --data-dir ./data --publish examples/workflows --run hello`,
@@ -145,7 +147,9 @@ func (d *dev) run(ctx context.Context) (err error) {
 	}
 	cfg.Temporal = config.Temporal{Address: temporal.Address(), Namespace: namespace}
 	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
-	a, err := app.New(ctx, app.Options{Config: cfg, Version: d.version, Log: d.log, Keys: keys})
+	a, err := app.New(ctx, app.Options{
+		Config: cfg, Version: d.version, Log: d.log, Keys: keys, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/")),
+	})
 	if err != nil {
 		return command.Interrupted(ctx, err)
 	}
@@ -194,13 +198,23 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	return nil
 }
 
-// config is what the flags and the variables say, but for what this command decides: that cannot be set from outside.
+// config is what the flags and the variables say. A variable that contradicts what this command decides is an error: whoever asks for
+// tokens must not get a server that is open to everybody on this machine.
 func (d *dev) config() (*config.Config, error) {
 	env := config.Environment{}
+	var refused []string
 	for name, value := range d.env {
-		if !slices.ContainsFunc(decided(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }) {
+		switch {
+		case !slices.ContainsFunc(decided(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }):
 			env[name] = value
+		case value != "" && name+"="+value != "SIGNALBOX_AUTH_MODE=none":
+			refused = append(refused, name)
 		}
+	}
+	if len(refused) > 0 {
+		slices.Sort(refused)
+		return nil, exit.Usagef("%s cannot be set for \"signalbox dev\", which decides it: unset it, use the flags of this command, or run \"signalbox server\"",
+			strings.Join(refused, ", "))
 	}
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"

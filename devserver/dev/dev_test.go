@@ -129,16 +129,11 @@ func workflow(t *testing.T, name string) string {
 }
 
 // Two whole platforms, each with its own Temporal, run side by side in one process and know nothing of each other. One
-// of them is pointed elsewhere by every variable there is, and stays with itself.
+// of them is pointed elsewhere by Temporal's own variables, and stays with itself.
 func TestTwoPlatformsInOneProcess(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")
-	elsewhere := config.Environment{
-		"SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api", "SIGNALBOX_PROJECTS": "other",
-		"SIGNALBOX_CONFIG": "/does/not/exist.yaml", "SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_STORE_DSN": "postgres://nobody@127.0.0.1:1/x",
-		"SIGNALBOX_STORE_AUTO_MIGRATE": "false", "SIGNALBOX_TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "other",
-		"SIGNALBOX_TEMPORAL_TLS_CA_FILE": "/does/not/exist.pem", "TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_REDIS_URL": "redis://127.0.0.1:1",
-	}
+	elsewhere := config.Environment{"TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_AUTH_MODE": "none", "SIGNALBOX_REDIS_URL": ""}
 	one := start(t, elsewhere, "--publish", workflow(t, "one"), "--run", "one", "--data-dir", folder)
 	two := start(t, nil, "--publish", workflow(t, "two"), "--run", "two")
 	require.Contains(t, one.out.String(), `{"from":"one"}`)
@@ -159,6 +154,19 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	require.Equal(t, []string{"tests/one"}, runs(t, again), "the folder keeps what was done")
 	again.stop(t)
 	two.stop(t)
+}
+
+func TestSettingsThatTheCommandDecidesAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"SIGNALBOX_AUTH_MODE": "tokens", "SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api", "SIGNALBOX_PROJECTS": "other",
+		"SIGNALBOX_CONFIG": "/does/not/exist.yaml", "SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_TEMPORAL_ADDRESS": "127.0.0.1:1",
+		"SIGNALBOX_TEMPORAL_TLS_CA_FILE": "/does/not/exist.pem", "SIGNALBOX_REDIS_URL": "redis://127.0.0.1:1",
+		"SIGNALBOX_LISTEN_TLS_CERT_FILE": "/does/not/exist.pem",
+	} {
+		err := launch(t, config.Environment{name: value}, "--listen", "127.0.0.1:0").refused(t)
+		require.ErrorContains(t, err, name+" cannot be set for \"signalbox dev\"")
+	}
 }
 
 // runs lists the workflows of all completed runs.

@@ -13,6 +13,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -64,7 +65,7 @@ func (x *site) refuses(t *testing.T, p past) {
 	kept := events.New(db)
 	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
-	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, []inbox.Settled{{ID: "x"}}), inbox.ErrFenced, "its settlement")
+	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, make([]vault.Sealed[inbox.Settled], 1)), inbox.ErrFenced, "its settlement")
 	_, err = kept.Park(ctx, platform.DefaultProject, p.owner)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its mark")
 

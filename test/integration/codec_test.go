@@ -3,14 +3,20 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -111,4 +117,40 @@ func TestTheCodecOpensPayloadsForAdministrators(t *testing.T) {
 		}
 	}
 	require.Zero(t, opened, "an entry for each that was opened, and no more")
+}
+
+// A signal that is not sealed, or is sealed for another run, does not reach a run: the run waits, and its verdict names the reason.
+func TestPayloadsOfOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	temporal := platform.StartTemporal(t)
+	s := platform.StartServer(t, platform.ServerOptions{
+		Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--encryption-require-sealed"}, Env: []string{stuckAfter},
+	})
+	name := s.Publish(t, platform.Document("patient", "  - sleep:\n      wait: {hours: 1}\n"))
+	sealing := platform.DialTemporal(t, temporal.Address)
+	plain, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(plain.Close)
+	copied, err := payload.For(platform.Keys(t), "another-run").ToPayload("x")
+	require.NoError(t, err)
+	for want, send := range map[string]func(id string) error{
+		"it is not sealed, and encryption.require_sealed refuses that": func(id string) error {
+			return plain.SignalWorkflow(t.Context(), id, "", "signalbox.control", "x")
+		},
+		`it was sealed for workflow "another-run", and stands in the history of workflow `: func(id string) error {
+			_, err := sealing.WorkflowService().SignalWorkflowExecution(t.Context(), &workflowservice.SignalWorkflowExecutionRequest{
+				Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, SignalName: "signalbox.control",
+				Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{copied}},
+			})
+			return err
+		},
+	} {
+		id := s.Start(t, name, "").GetId()
+		s.Await(t, id, soon, "waiting")
+		require.NoError(t, send(id))
+		require.Contains(t, awaitStuck(t, s, id, "TASK_FAILING", 2*soon).GetDetail(), want)
+		_, err := s.Runs.TerminateRun(t.Context(), connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: platform.DefaultProject, Id: id, Reason: "it is over"}))
+		require.NoError(t, err)
+		s.Await(t, id, soon, "terminated")
+	}
 }

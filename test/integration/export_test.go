@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,11 @@ type bundle struct {
 	Version struct{ Source string }
 	Steps   []struct {
 		Path, Task, Status string
-		Attempts           []struct{ Number int }
+		Attempts           []struct {
+			Number, HTTPStatus int
+			StartTime, EndTime time.Time
+			Outcome            string
+		}
 	}
 	Waits  []struct{ Task, WaitingKind string }
 	Events []struct {

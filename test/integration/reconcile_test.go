@@ -33,12 +33,12 @@ type world struct {
 	client   client.Client
 }
 
-func newWorld(t *testing.T, store platform.Store) *world {
+func newWorld(t *testing.T, store platform.Store, env ...string) *world {
 	t.Helper()
 	temporal := platform.StartTemporal(t)
 	return &world{
 		Server: platform.StartServer(t, platform.ServerOptions{
-			Temporal: temporal.Address, Store: store, Env: []string{"SIGNALBOX_CALLS_TIMEOUT=5m"}, // longer than any wait here
+			Temporal: temporal.Address, Store: store, Env: append(env, "SIGNALBOX_CALLS_TIMEOUT=5m"), // longer than any wait here
 		}),
 		store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address),
 	}

@@ -38,11 +38,7 @@ func TestLongLoop(t *testing.T) {
 	run := s.Await(t, id, 15*time.Minute, "completed")
 	t.Logf("%d items in %s", n, time.Since(began).Round(time.Millisecond))
 	require.JSONEq(t, `{"sum":`+itoa(n*(n-1)/2)+`}`, run.GetOutput().GetJson())
-	require.EqualValues(t, n+1, run.GetStepsTotal())
-	require.EqualValues(t, n+1, run.GetStepsDone())
-	steps := s.Steps(t, id)
-	require.Len(t, steps, n+1)
-	requireOnce(t, steps)
+	requireRecorded(t, s, id, n+1)
 }
 
 // P-L4 for loops with safe calls.
@@ -85,9 +81,7 @@ func TestContinuesAsNew(t *testing.T) {
 		require.False(t, keys[c.IdempotencyKey], "the key %q was used twice", c.IdempotencyKey)
 		keys[c.IdempotencyKey] = true
 	}
-	steps := s.Steps(t, id)
-	require.Len(t, steps, n+2)
-	requireOnce(t, steps)
+	requireRecorded(t, s, id, n+2)
 }
 
 func TestWorkerKilledInALoop(t *testing.T) {

@@ -265,7 +265,7 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	require.Equal(t, "connected", now.State)
 	require.Equal(t, x.temporal.Address, now.Address)
 	require.Equal(t, "closed", now.Breaker.State)
-	require.Len(t, now.WorkerSets, 1)
+	require.Len(t, now.WorkerSets, 2, "the project's, and the one that takes over calls")
 	require.True(t, now.WorkerSets[0].Polling)
 
 	x.temporal.Kill()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -123,6 +124,18 @@ func Execution(t T, c client.Client, workflowID, runID string) *historypb.Histor
 	}
 	open(t, out)
 	return out
+}
+
+// RawHistory reads the history of the newest execution of a run as Temporal has it: sealed, and with references in place of large values.
+func RawHistory(t T, c client.Client, workflowID string) *historypb.History {
+	t.Helper()
+	page, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(), &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: client.DefaultNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID},
+	})
+	if err != nil {
+		t.Fatalf("read the history of %s: %v", workflowID, err)
+	}
+	return page.GetHistory()
 }
 
 // silent keeps the SDK's log out of the tests' output.

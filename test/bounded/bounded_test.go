@@ -1,0 +1,298 @@
+// Package bounded_test holds the platform to the promise that no run takes it down: in one project runs and callers do what costs
+// most, in another one a steady load goes on as if nothing had happened, and no process grows over its bounds, dies or restarts.
+package bounded_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+)
+
+func TestMain(m *testing.M) { os.Exit(platform.Main(m, func(*platform.Suite) {})) }
+
+const (
+	// memoryLimit is the soft limit of each process, maxMemory what it may really take from the machine, in MB.
+	memoryLimit = "GOMEMLIMIT=1GiB"
+	maxMemory   = 2048
+
+	// steadyProject has the steady load.
+	steadyProject  = "steady"
+	steadyInterval = 100 * time.Millisecond
+	// noise is what a latency may differ by on a machine that other things run on.
+	noise = 50 * time.Millisecond
+)
+
+// site is two API servers and two workers over one Temporal, one Postgres and one Redis.
+type site struct {
+	servers []*platform.Server // the APIs
+	all     []*platform.Server
+	dwell   time.Duration // how long a bomb may go on before it is canceled
+
+	mu     sync.Mutex
+	memory map[string]float64 // the largest seen, in MB, by process
+}
+
+func build(t *testing.T) *site {
+	t.Helper()
+	if !platform.HasPostgres() || !platform.HasRedis() {
+		t.Skipf("%s and %s are not set; `make test` starts both", platform.PostgresVariable, platform.RedisVariable)
+	}
+	temporal, store := platform.StartTemporal(t), platform.Postgres(t)
+	x := &site{dwell: promise.Length(2*time.Second, 30*time.Second), memory: map[string]float64{}}
+	for i := range 4 {
+		role := platform.API
+		if i >= 2 {
+			role = platform.Worker
+		}
+		s := platform.StartServer(t, platform.ServerOptions{
+			Temporal: temporal.Address, Store: store, Roles: []string{role}, Env: []string{memoryLimit},
+		})
+		x.all = append(x.all, s)
+	}
+	x.servers = x.all[:2]
+	_, err := x.servers[0].Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: steadyProject}))
+	require.NoError(t, err)
+	for _, project := range []string{platform.DefaultProject, steadyProject} {
+		_, err = x.servers[0].Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+			Project: project, Source: leaf,
+		}))
+		require.NoError(t, err)
+	}
+	return x
+}
+
+// observe looks at the processes until ctx ends: each lives, and none takes more memory than it may.
+func (x *site) observe(ctx context.Context, t *testing.T) {
+	t.Helper()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		for i, s := range x.all {
+			select {
+			case <-s.Done():
+				t.Errorf("process %d (%s) has ended", i, s.Name)
+				return
+			default:
+			}
+			name, used := fmt.Sprintf("%s %d", []string{"api", "worker"}[i/2], i%2+1), s.Memory(t)
+			x.mu.Lock()
+			x.memory[name] = max(x.memory[name], used)
+			x.mu.Unlock()
+			if used > maxMemory {
+				t.Errorf("%s takes %.0f MB, more than %d", name, used, maxMemory)
+				return
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// steady starts a run at an interval until ctx ends, and returns how long each took from its acceptance to its end.
+func (x *site) steady(ctx context.Context, t *testing.T) promise.Times {
+	t.Helper()
+	var (
+		mu    sync.Mutex
+		times promise.Times
+		open  sync.WaitGroup
+	)
+	ticker := time.NewTicker(steadyInterval)
+	defer ticker.Stop()
+	for n := 0; ctx.Err() == nil; n++ {
+		open.Go(func() {
+			took, err := x.complete(t.Context(), x.servers[n%2])
+			if err != nil {
+				t.Errorf("the steady load: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, took)
+		})
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+	open.Wait()
+	return times
+}
+
+// complete starts a run of the steady load, follows it to its end, and returns how long it took. That is by the run's own times: a
+// watch at another server than the one that wrote the row adds up to half a second.
+func (x *site) complete(ctx context.Context, s *platform.Server) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	started, err := s.Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{Project: steadyProject, Workflow: "bombs/leaf"}))
+	if err != nil {
+		return 0, fmt.Errorf("start: %w", err)
+	}
+	stream, err := s.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: steadyProject, Id: started.Msg.GetRun().GetId()}))
+	if err != nil {
+		return 0, fmt.Errorf("watch: %w", err)
+	}
+	var last *signalboxv1.Run
+	for stream.Receive() {
+		last = stream.Msg().GetRun()
+	}
+	if err := stream.Err(); err != nil {
+		return 0, fmt.Errorf("watch: %w", err)
+	}
+	if last.GetStatus() != "completed" {
+		return 0, fmt.Errorf("the run ended as %q", last.GetStatus())
+	}
+	return last.GetEndTime().AsTime().Sub(last.GetCreateTime().AsTime()), stream.Close()
+}
+
+// TestBoundedRuns lets one bomb after the other go off beside the steady load.
+func TestBoundedRuns(t *testing.T) {
+	t.Parallel()
+	x := build(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var observer sync.WaitGroup
+	observer.Go(func() { x.observe(ctx, t) })
+	defer observer.Wait()
+	defer cancel()
+
+	x.measure(t, 3*time.Second) // the workers begin to serve the new project
+	quiet := x.measure(t, promise.Length(5*time.Second, time.Minute))
+	for _, b := range bombs() {
+		t.Run(b.name, func(t *testing.T) { //nolint:paralleltest // each bomb is measured by itself
+			var steady promise.Times
+			during, stop := context.WithCancel(t.Context())
+			var load sync.WaitGroup
+			load.Go(func() { steady = x.steady(during, t) })
+			canceled := x.explode(t, b)
+			stop()
+			load.Wait()
+			x.judge(t, b, quiet, steady, canceled)
+		})
+		if t.Failed() && !promise.Full() {
+			return // what comes after a process that died says nothing
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	promise.Record(t, promise.Figure{
+		Promise: "bounded", What: "resident memory of two API servers and two workers with " + memoryLimit + " under all bombs",
+		Aim: fmt.Sprintf("at most %d MB each", maxMemory), Trials: len(bombs()), Figure: fmt.Sprint(x.memory),
+	})
+}
+
+func (x *site) measure(t *testing.T, length time.Duration) promise.Times {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	return x.steady(ctx, t)
+}
+
+// explode starts the runs of a bomb, cancels those that do not end by themselves, and returns how long each took to end after it was asked to.
+func (x *site) explode(t *testing.T, b bomb) (canceled promise.Times) {
+	t.Helper()
+	workflow := x.servers[0].Publish(t, b.source())
+	var runs []*signalboxv1.Run
+	for i := range max(b.runs, 1) {
+		runs = append(runs, x.servers[i%2].Start(t, workflow, b.input))
+	}
+	if b.beside != nil {
+		b.beside(t, x, workflow, runs)
+	}
+	if b.status != "" {
+		for i, r := range runs {
+			ended := x.servers[i%2].Await(t, r.GetId(), 2*time.Minute, b.status)
+			require.Contains(t, strings.ToLower(ended.GetError().String()), b.text)
+		}
+		return nil
+	}
+	x.await(t, runs[0], x.dwell)
+	for i, r := range runs {
+		now := x.servers[i%2].Run(t, r.GetId())
+		if slices.Contains(b.ends, now.GetStatus()) {
+			continue
+		}
+		asked := time.Now()
+		r := x.servers[i%2].CLI(t, "run", "cancel", now.GetId(), "--reason", "it has had its time")
+		require.Equal(t, platform.ExitOK, r.Code, r.String())
+		x.servers[i%2].Await(t, now.GetId(), time.Minute, append([]string{"canceled"}, b.ends...)...)
+		canceled = append(canceled, time.Since(asked))
+	}
+	return canceled
+}
+
+// await gives a run time, less where it ends before.
+func (x *site) await(t *testing.T, r *signalboxv1.Run, dwell time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), dwell)
+	defer cancel()
+	_, _ = x.servers[0].Watch(ctx, r.GetId()) // the deadline ends it
+}
+
+// judge holds the figures against the promise.
+func (x *site) judge(t *testing.T, b bomb, quiet, steady, canceled promise.Times) {
+	t.Helper()
+	limit := 2*quiet.At(.95) + noise
+	t.Logf("steady load: quiet %s; during %q %s (%d runs)", quiet, b.name, steady, len(steady))
+	if promise.Full() {
+		require.LessOrEqual(t, steady.At(.95), limit, "p95 of the other project's runs")
+	} else {
+		require.LessOrEqual(t, steady.At(.95), limit+5*time.Second, "p95 of the other project's runs, on a machine that does other things")
+	}
+	if len(canceled) == 0 {
+		return
+	}
+	t.Logf("ended after it was asked to: %s", canceled)
+	within := endWithin
+	if !promise.Full() {
+		within *= 3
+	}
+	require.LessOrEqual(t, canceled.Worst(), within, "the end after a cancel")
+}
+
+// TestComputingRunIsReadAndTerminatedAtOnce has a run that enters a million steps, in the process that answers for it.
+func TestComputingRunIsReadAndTerminatedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := platform.StartServer(t, platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: []string{memoryLimit},
+	})
+	workflow := s.Publish(t, bomb{name: "loop of loops", tasks: nestedLoop}.source())
+	var reads, ends promise.Times
+	for range promise.Trials(2, 20) {
+		id := s.Start(t, workflow, "").GetId()
+		steps := int64(0)
+		// It computes while it is read: the number of its steps grows.
+		platform.Eventually(t, time.Minute, func() string {
+			began := time.Now()
+			r := s.Run(t, id)
+			reads = append(reads, time.Since(began))
+			if steps = r.GetStepsTotal(); steps < 10_000 {
+				return fmt.Sprintf("the run has entered %d steps", steps)
+			}
+			return ""
+		})
+		began := time.Now()
+		_, err := s.Control(t.Context(), "terminate", id, "it computes without an end")
+		ends = append(ends, time.Since(began))
+		require.NoError(t, err)
+		r := s.Run(t, id)
+		require.Equal(t, "terminated", r.GetStatus())
+		require.Less(t, r.GetStepsTotal(), int64(1_000_000), "the run was still computing")
+	}
+	promise.Record(t, promise.Figure{Promise: "bounded", What: "GET of a run that enters a million steps, while it computes", Aim: "1 s", Trials: len(reads), Figure: reads.String()})
+	promise.Record(t, promise.Figure{Promise: "bounded", What: "terminate of a run that enters a million steps, while it computes", Aim: "1 s", Trials: len(ends), Figure: ends.String()})
+	promise.Within(t, "a read", reads.Worst(), time.Second)
+	promise.Within(t, "a terminate", ends.Worst(), time.Second)
+}

@@ -1,0 +1,83 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/counter"
+	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
+	"github.com/signalbox-dev/signalbox/test/succession"
+)
+
+// A server without a worker reports what waits, and the counters of dispatchers are there before anything is counted.
+func TestBacklogWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	x := prepare(t)
+	x.open(t)
+	f := x.publishes(t)
+	platform.Eventually(t, soon, func() string {
+		if n := len(f.Accepted()); n < 10 {
+			return fmt.Sprintf("%d events are accepted", n)
+		}
+		return ""
+	})
+	f.Stop(t)
+	accepted := float64(len(f.Accepted()))
+	read := func(metric string, labels ...string) float64 {
+		sum, series, err := counter.Metric(t.Context(), x.Server, metric, labels...)
+		require.NoError(t, err)
+		require.Positive(t, series, "%s is not there", metric)
+		return sum
+	}
+	const project = `project="default"`
+	require.GreaterOrEqual(t, read("dispatcher_inbox_pending", project), accepted)
+	require.Positive(t, read("dispatcher_inbox_lag_seconds", project))
+	for _, metric := range []string{
+		"dispatcher_active", "dispatcher_stale", "dispatcher_foreign", "dispatcher_duplicates", "dispatcher_takeovers_total", "dispatcher_terminations_total",
+		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_deliveries_total", "dispatcher_worker_evictions_total",
+	} {
+		require.Zero(t, read(metric, project), metric)
+	}
+	x.join(t, 1)
+	platform.Eventually(t, patience, func() string {
+		if pending := read("dispatcher_inbox_pending", project); pending > 0 {
+			return fmt.Sprintf("%v are pending", pending)
+		}
+		return ""
+	})
+	require.Zero(t, read("dispatcher_inbox_lag_seconds", project))
+}
+
+// A dispatcher that somebody terminates under load is started again soon, whether or not its owner would have looked at it.
+func TestDispatcherTerminatedByHand(t *testing.T) {
+	t.Parallel()
+	x := build(t, 2)
+	f := x.publishes(t)
+	var gaps promise.Times
+	for range promise.Trials(2, 20) {
+		after(t, 2*time.Second) // of load
+		open := succession.Open(succession.Read(t, x.client, dispatcherID))
+		require.Len(t, open, 1)
+		require.NoError(t, x.client.TerminateWorkflow(t.Context(), dispatcherID, open[0].RunID, "by hand"))
+		platform.Eventually(t, soon, func() string {
+			line := succession.Read(t, x.client, dispatcherID)
+			last := line[len(line)-1]
+			if !last.Open() || last.RunID == open[0].RunID {
+				return "there is no dispatcher yet"
+			}
+			for _, e := range line {
+				if e.RunID == open[0].RunID {
+					gaps = append(gaps, last.Start.Sub(e.Close))
+				}
+			}
+			return ""
+		})
+	}
+	f.judge(t, x)
+	promise.Within(t, "restart", gaps.At(.5), 10*time.Second) // its owner would look every 30 s
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "dispatcher terminated by hand under load: until the next one was started", Aim: "2 s", Trials: len(gaps), Figure: gaps.String()})
+}
