@@ -192,8 +192,11 @@ func TestDoorbellThatMeetsNoneWakesTheOwner(t *testing.T) {
 		require.NotNil(t, owns.service(served).loop.Owned())
 		require.Equal(t, 1, temporal.started())
 		temporal.closes()
-		for range 3 { // of many that ring at once
-			require.ErrorIs(t, rings.Ring(t.Context(), served), ErrNotOpen)
+		require.ErrorIs(t, rings.Ring(t.Context(), served), ErrNotOpen)
+		for range 2 { // the owner may have started the next one by now
+			if err := rings.Ring(t.Context(), served); err != nil {
+				require.ErrorIs(t, err, ErrNotOpen)
+			}
 		}
 		<-time.After(2 * time.Second)
 		require.Equal(t, 2, temporal.started())
