@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(8); err != nil {
+	if err := platform.Crowd(4); err != nil {
 		panic(err)
 	}
 	os.Exit(platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))

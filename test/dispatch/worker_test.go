@@ -288,11 +288,17 @@ func TestWorkersAreListed(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
 	x.knows(t, soon)
-	res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))
-	require.NoError(t, err)
-	require.Empty(t, res.Msg.GetErrors())
+	var workers []*signalboxv1.WorkerProcess
+	platform.Eventually(t, soon, func() string {
+		res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))
+		if err != nil || len(res.Msg.GetErrors()) > 0 {
+			return fmt.Sprint(err, res)
+		}
+		workers = res.Msg.GetWorkers()
+		return ""
+	})
 	var ids []string
-	for _, w := range res.Msg.GetWorkers() {
+	for _, w := range workers {
 		ids = append(ids, w.GetServerId())
 		require.Equal(t, "alive", w.GetState())
 		require.Positive(t, w.GetStaleIn().AsDuration())

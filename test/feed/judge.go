@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
-
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -102,12 +100,12 @@ func (e Evidence) inputs(t platform.T, runs []*signalboxv1.Run) map[string][]giv
 	}
 	err := platform.Together(len(runs), 8, func() error {
 		id := <-queue
-		res, err := e.Server.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
+		res, err := platform.Read(t.Context(), e.Server.Runs.GetRun, &signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id})
 		if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
 		var events []given
-		if err := json.Unmarshal([]byte(res.Msg.GetRun().GetInput().GetJson()), &events); err != nil {
+		if err := json.Unmarshal([]byte(res.GetRun().GetInput().GetJson()), &events); err != nil {
 			return fmt.Errorf("the input of run %s is no list of events: %w", id, err)
 		}
 		mu.Lock()

@@ -10,23 +10,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
-// tick is how often a condition is looked at.
-const tick = 20 * time.Millisecond
+// A condition is checked every shortTick at first, and every longTick at most: checks ask servers, which have other things to do.
+const (
+	shortTick = 20 * time.Millisecond
+	longTick  = 250 * time.Millisecond
+)
 
-// Eventually waits until cond returns an empty string, and fails with what it said last when that takes too long.
+// Eventually waits until cond returns an empty string, and fails with what it said last when that takes too long. The time between two
+// checks is at most a tenth of the time that has passed, so what is measured with it is exact to a tenth.
 func Eventually(t T, limit time.Duration, cond func() string) {
 	t.Helper()
+	began := time.Now()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
 	for {
 		missing := cond()
 		if missing == "" {
 			return
 		}
+		next := time.NewTimer(min(max(time.Since(began)/10, shortTick), longTick))
 		select {
-		case <-ticker.C:
+		case <-next.C:
 		case <-deadline.C:
 			t.Fatalf("not within %s: %s", limit, missing)
 		case <-t.Context().Done():
@@ -40,7 +44,7 @@ func Throughout(t T, length time.Duration, cond func() string) {
 	t.Helper()
 	end := time.NewTimer(length)
 	defer end.Stop()
-	ticker := time.NewTicker(10 * tick)
+	ticker := time.NewTicker(longTick)
 	defer ticker.Stop()
 	for {
 		if wrong := cond(); wrong != "" {

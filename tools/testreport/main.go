@@ -10,7 +10,7 @@
 //
 // With --again FILE it names in that file, one "package test" per line, the tests that may run a second time: a few that
 // failed by themselves. It leaves no file where a busy machine explains nothing: after a data race, a panic, a timeout, a
-// package that did not build, or more than three failed tests.
+// package that did not build, or more failed tests than run side by side.
 package main
 
 import (
