@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/link"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
 	"github.com/signalbox-dev/signalbox/conn/internal/signals"
+	"github.com/signalbox-dev/signalbox/conn/internal/traffic"
 	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
@@ -36,6 +37,7 @@ type Manager struct {
 	view    atomic.Pointer[view]
 	signals *signals.Signals
 	hooks   *hooks.List
+	traffic *traffic.Tracker
 
 	mu      sync.Mutex
 	started bool
@@ -90,6 +92,7 @@ func New(options Options) (*Manager, error) {
 	m := &Manager{
 		opts: opts, log: log, sets: workerset.NewRegistry(), hooks: hooks.New(log, opts.HookTimeout),
 		signals: signals.New(), looping: make(chan struct{}), done: make(chan struct{}),
+		traffic: traffic.New(opts.SlowAfter, time.Now),
 	}
 	now := time.Now()
 	m.publish(machine.New(opts.settings(nil), now).View(now), nil, now)

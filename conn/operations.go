@@ -193,6 +193,7 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 			}
 		},
 		Suspect: func() { m.signals.Raise(&m.signals.Suspected) },
+		Begin:   m.traffic.Begin,
 	})
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ type Options struct {
 	ProbeEvery time.Duration
 	// ConfirmAfter is how long after an unanswered check the one comes that decides; 1 s.
 	ConfirmAfter time.Duration
-	// SlowAfter is what an answer may take; three slower ones running make the connection degraded. 1 s.
+	// SlowAfter is what an answer may take; three slower ones running make the connection degraded, and so do requests of
+	// the program of which most take longer. 1 s.
 	SlowAfter time.Duration
 	// RebuildAfter is how long an outage must have lasted for client and workers to be replaced after it in any case; a
 	// minute, in which the SDK gives up a poll that waits for the connection. After a shorter one they are replaced only

@@ -15,7 +15,7 @@ type State = machine.State
 const (
 	Connecting State = machine.Connecting // not connected since the start, and no attempt has failed yet
 	Connected  State = machine.Connected  // it answers, in time, and workers poll
-	Degraded   State = machine.Degraded   // it answers, but slowly, or a worker set does not poll
+	Degraded   State = machine.Degraded   // it answers, but slowly, or does not serve requests, or a worker set does not poll
 	Down       State = machine.Down       // it is not usable; the kind says why
 	Closed     State = machine.Closed     // the manager was stopped
 )
@@ -32,6 +32,7 @@ const (
 	AuthFailed       Kind = machine.AuthFailed       // down: the credentials are refused, or could not be read
 	TLSError         Kind = machine.TLSError         // down: there is no agreement on a secure connection
 	Slow             Kind = machine.Slow             // degraded: three answers running were slow
+	Limited          Kind = machine.Limited          // degraded: it answers checks and does not serve most requests; LastError says more
 	NotPolling       Kind = machine.NotPolling       // degraded: a worker set does not poll
 )
 

@@ -5,13 +5,15 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/traffic"
 	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
 )
 
 // tend starts the worker sets that have no worker, whose worker has died, or whose worker is left from an older
-// generation, each at its own pace, and tells the machine whether all of them poll.
+// generation, each at its own pace, and tells the machine whether all of them poll and whether requests are served.
 func (l *loop) tend() {
 	if !up(l.machine.View(time.Now()).State) {
+		l.traffic.Reset() // requests that an outage met say nothing about what comes after it
 		return
 	}
 	now := time.Now()
@@ -36,6 +38,8 @@ func (l *loop) tend() {
 		l.silent = now
 	}
 	l.tell(machine.Polling{OK: l.silent.IsZero() || now.Sub(l.silent) < silentFor})
+	verdict, why := l.traffic.Judge()
+	l.tell(machine.Requests{Late: verdict == traffic.Late, Failing: verdict == traffic.Failing, Err: why})
 }
 
 // replace starts a worker of a set, whose turn it holds, on the current client.

@@ -293,3 +293,25 @@ func TestEverythingElseIsUnimplemented(t *testing.T) {
 		require.ErrorContains(t, err, "not implemented")
 	})
 }
+
+func TestStalledCallsAreCarriedOutLater(t *testing.T) {
+	t.Parallel()
+	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
+		c := connect(t, f)
+		works(t, c)
+		f.Stall("StartWorkflowExecution")
+		start := func(ctx context.Context) error {
+			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: "orders"}, "order")
+			return err
+		}
+		require.Error(t, start(within(t, 100*time.Millisecond)))
+		require.NoError(t, describe(within(t, limit), c, "default"), "other methods are answered")
+		before := f.Calls("StartWorkflowExecution")
+		started := make(chan error, 1)
+		ctx := within(t, limit)
+		go func() { started <- start(ctx) }()
+		require.NoError(t, f.AwaitCalls(ctx, "StartWorkflowExecution", before+1))
+		f.Unstall()
+		require.NoError(t, <-started)
+	})
+}

@@ -31,6 +31,7 @@
 //	Flap                    Stop and Restart, again and again
 //	Slow                    answers take longer
 //	Fail, FailNext, Clear   calls are answered with an error
+//	Stall, Unstall          calls of some methods are not answered
 //	SetNamespaces, RemoveNamespace, SetAPIKeys, SetTLS   what the frontend knows, and whom it lets in
 //
 // Calls that had arrived before a freeze or a black hole go on behind it, as they would in a server whose network is gone.

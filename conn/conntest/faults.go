@@ -115,6 +115,18 @@ func (f *Frontend) Clear(methods ...string) {
 	})
 }
 
+// Stall leaves the calls of these methods without an answer, as a server whose persistence hangs, and answers all others. Methods are named
+// as for Fail. Each call replaces the methods of the one before.
+func (f *Frontend) Stall(methods ...string) {
+	f.faults.mu.Lock()
+	f.faults.stalled = slices.Clone(methods)
+	f.faults.mu.Unlock()
+	f.faults.changes.fire()
+}
+
+// Unstall ends Stall: the calls that wait are carried out, unless their callers have gone.
+func (f *Frontend) Unstall() { f.Stall() }
+
 // SetAPIKeys lets calls in only with one of these keys as their bearer token; without any key, all are let in. Others are refused
 // as Temporal Cloud does, with PermissionDenied. The gRPC health check needs no key.
 func (f *Frontend) SetAPIKeys(keys ...string) {
@@ -133,6 +145,7 @@ type faults struct {
 	mu       sync.Mutex
 	slow     time.Duration
 	failures []*failure
+	stalled  []string
 	keys     []string
 }
 
@@ -171,6 +184,24 @@ func (s *faults) refuse(ctx context.Context, method string) error {
 		return serviceerror.NewPermissionDenied("Request unauthorized.", "")
 	}
 	return nil
+}
+
+// wait returns when calls of the method are answered, or why the context ended before.
+func (s *faults) wait(ctx context.Context, method string) error {
+	for {
+		changed := s.changes.next()
+		s.mu.Lock()
+		stalled := slices.Contains(s.stalled, method) || slices.Contains(s.stalled, path.Base(method))
+		s.mu.Unlock()
+		if !stalled {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // bearer is the token of a call.

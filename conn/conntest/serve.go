@@ -49,6 +49,9 @@ func (f *Frontend) carryOut(c call) error {
 	if err := c.read(); err != nil {
 		return err
 	}
+	if err := f.faults.wait(c.stream.Context(), c.method); err != nil {
+		return err
+	}
 	if err := f.faults.refuse(c.stream.Context(), c.method); err != nil {
 		return err
 	}

@@ -71,6 +71,8 @@ func (d *Diary) change(before, after machine.View, p Place) {
 		d.log.Warn("Failed initial Temporal connection - will retry automatically", "kind", after.Kind, "error", after.LastErr)
 	case after.State == machine.Down:
 		d.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr)
+	case after.Kind == machine.Limited:
+		d.log.Warn("Temporal connection degraded", "kind", after.Kind, "error", after.LastErr)
 	case after.State == machine.Degraded:
 		d.log.Warn("Temporal connection degraded", "kind", after.Kind)
 	case after.State == machine.Connected:

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -55,6 +56,8 @@ type Hooks struct {
 	Ready func(ready bool)
 	// Suspect is told of requests that failed in a way that suggests an outage.
 	Suspect func()
+	// Begin counts the requests of others: see traffic.Tracker.
+	Begin func(method string) (ended func(err error, answered bool))
 }
 
 // Identity is what a server said of itself when it was checked.
@@ -279,7 +282,18 @@ func (l *Link) intercept(
 	}
 	l.Acquire()
 	defer l.Release()
-	return l.suspect(ctx, invoke(ctx, method, req, reply, cc, opts...))
+	return l.suspect(ctx, l.count(ctx, method, req, reply, cc, invoke, opts))
+}
+
+// count sends a request and counts it. The server has answered where it sent headers or trailers, which an error of the connection has not.
+func (l *Link) count(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
+) error {
+	var header, trailer metadata.MD
+	ended := l.hooks.Begin(method)
+	err := invoke(ctx, method, req, reply, cc, append(slices.Clip(opts), grpc.Header(&header), grpc.Trailer(&trailer))...)
+	ended(err, len(header)+len(trailer) > 0)
+	return err
 }
 
 // poll sends a poll and, when the connection breaks under it, once more as soon as there is a connection again. The SDK would
@@ -294,7 +308,7 @@ func (l *Link) poll(
 		if !ok {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		err = l.suspect(waiting, invoke(waiting, method, req, reply, cc, patiently...))
+		err = l.suspect(waiting, l.count(waiting, method, req, reply, cc, invoke, patiently))
 		done()
 		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 			break

@@ -26,7 +26,7 @@ func TestAnyEventInAnyState(t *testing.T) {
 			return machine.Built{Kind: kinds.Draw(t, "kind"), Err: failure.Draw(t, "err"), Current: rapid.Bool().Draw(t, "current")}
 		}),
 		rapid.SampledFrom([]machine.Event{machine.Ready{}, machine.Lost{}, machine.Suspected{}, machine.Changed{}, machine.Reset{},
-			machine.Polling{}, machine.Polling{OK: true}}),
+			machine.Polling{}, machine.Polling{OK: true}, machine.Requests{}, machine.Requests{Late: true}, machine.Requests{Failing: true}}),
 		rapid.SampledFrom([]machine.Event{machine.Ready{}, machine.Lost{}, machine.Checked{}, machine.Built{}, nil}),
 	)
 	steps := rapid.SampledFrom([]time.Duration{0, 0, ms, 300 * ms, s, 3 * s, 40 * s, 10 * time.Minute})

@@ -72,9 +72,13 @@ func (m *Machine) On(now time.Time, e Event) Command {
 		m.sign(now, ready)
 	case Lost:
 		m.lost(now)
-		m.suspect(now)
+		m.suspect(now, suspectPause)
 	case Suspected:
-		m.suspect(now)
+		pause := suspectPause
+		if m.watch.limited() { // what fails is known, and each check is one request more
+			pause = m.settings.ProbeEvery
+		}
+		m.suspect(now, pause)
 	case Changed:
 		m.changed(now)
 		m.sign(now, changed)
@@ -83,6 +87,8 @@ func (m *Machine) On(now time.Time, e Event) Command {
 		if m.up() {
 			m.grade(now)
 		}
+	case Requests:
+		m.requests(now, e)
 	case Reset:
 		if !m.breaker.open {
 			m.breaker.failures = 0
@@ -224,7 +230,7 @@ func (m *Machine) built(now time.Time, e Built) {
 		case m.up():
 			m.renewalFailed(now)
 			if e.Kind != None {
-				m.suspect(now) // the client in use is another one, but its connection may be to blame
+				m.suspect(now, suspectPause) // the client in use is another one, but its connection may be to blame
 			}
 		case e.Current:
 			m.goOn(now)

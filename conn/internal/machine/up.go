@@ -7,7 +7,8 @@ const (
 	slowAnswers = 3
 	// slowHurry is how many times sooner than a confirmation the check after a slow answer is: each takes its time already.
 	slowHurry = 4
-	// suspectPause is the least time between the starts of two checks that failing requests caused.
+	// suspectPause is the least time between the starts of two checks that failing requests caused. While it is known that
+	// requests fail and checks do not, that is Settings.ProbeEvery.
 	suspectPause = 250 * time.Millisecond
 )
 
@@ -20,6 +21,15 @@ type watch struct {
 	suspectedAt  time.Time // when a check that events ask for is due
 	suspectStart time.Time // when the last such check started
 	slow         int       // slow answers running
+	trouble      Requests  // of others, as last reported
+	troubleAt    time.Time // when that began
+	confirmed    bool      // a check that began after it was answered: the trouble is not that of the connection
+}
+
+// limited reports whether the server is well by its checks and does not serve requests. Late requests mean nothing more where checks are
+// slow as well.
+func (w watch) limited() bool {
+	return w.confirmed && (w.trouble.Failing || w.trouble.Late && w.slow == 0)
 }
 
 // renewal is what is known of replacing the client.
@@ -61,6 +71,9 @@ func (m *Machine) planUp() (step, time.Time) {
 func (m *Machine) answered(now time.Time, took time.Duration) {
 	m.recovered(now)
 	m.retry.forget()
+	if w := &m.watch; !w.troubleAt.IsZero() && !m.started.Before(w.troubleAt) {
+		w.confirmed = true
+	}
 	m.measure(now, took)
 	m.grade(now)
 }
@@ -119,6 +132,11 @@ func (m *Machine) measure(now time.Time, took time.Duration) {
 // grade chooses between Connected and Degraded.
 func (m *Machine) grade(now time.Time) {
 	switch {
+	case m.watch.limited():
+		if m.kind != Limited {
+			m.lastErr, m.lastErrAt = m.watch.trouble.Err, now
+		}
+		m.become(now, Degraded, Limited)
 	case m.watch.slow >= slowAnswers:
 		m.become(now, Degraded, Slow)
 	case !m.polling:
@@ -142,14 +160,35 @@ func (m *Machine) regained(now time.Time) {
 	}
 }
 
-// suspect wants a check at once. While down only what happens during an attempt, which may end it, is of interest.
-func (m *Machine) suspect(now time.Time) {
+// requests takes how the requests of others are served. Trouble asks for a check, whose answer or miss says whether it is the connection's.
+func (m *Machine) requests(now time.Time, e Requests) {
+	if !m.up() {
+		return
+	}
+	w := &m.watch
+	if m.kind == Limited && e.Failing && !w.trouble.Failing {
+		m.lastErr, m.lastErrAt = e.Err, now
+	}
+	w.trouble = e
+	switch {
+	case !e.Late && !e.Failing:
+		w.troubleAt, w.confirmed = time.Time{}, false
+	case w.troubleAt.IsZero():
+		w.troubleAt = now
+		m.suspect(now, suspectPause)
+	}
+	m.grade(now)
+}
+
+// suspect wants a check at once, or a pause after the last such check. While down only what happens during an attempt, which may end it, is
+// of interest.
+func (m *Machine) suspect(now time.Time, pause time.Duration) {
 	w := &m.watch
 	connecting := m.running.Do == Attempt || m.running.Do == Build
 	if !m.up() && !connecting {
 		return
 	}
-	w.suspectedAt = earliest(w.suspectedAt, latest(now, w.suspectStart.Add(suspectPause)))
+	w.suspectedAt = earliest(w.suspectedAt, latest(now, w.suspectStart.Add(pause)))
 }
 
 // changed wants a client with another identity. After a failure it waits a little, as changes may come in storms.

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -279,6 +280,89 @@ func TestSlow(t *testing.T) {
 	c.wait(3*s, machine.Command{Do: machine.Probe})
 	c.on(machine.Checked{Took: s}, machine.Command{}) // just in time
 	c.wait(3*s, machine.Command{Do: machine.Probe})
+}
+
+// TestRequestsThatAreNotServed has requests in trouble, and checks that say whether the connection is.
+func TestRequestsThatAreNotServed(t *testing.T) {
+	t.Parallel()
+	late := machine.Requests{Late: true, Err: errors.New("late")}
+	failing := machine.Requests{Failing: true, Err: errors.New("over the limits")}
+	t.Run("checks are answered", func(t *testing.T) {
+		t.Parallel()
+		c := connected(t)
+		c.pass(s)
+		c.on(late, machine.Command{Do: machine.Check})
+		c.is(machine.Connected, machine.None)
+		c.answer(machine.Command{})
+		c.is(machine.Degraded, machine.Limited)
+		require.Equal(t, late.Err, c.m.View(c.now).LastErr)
+		c.on(failing, machine.Command{})
+		c.is(machine.Degraded, machine.Limited)
+		require.Equal(t, failing.Err, c.m.View(c.now).LastErr)
+		c.on(machine.Polling{}, machine.Command{})
+		c.is(machine.Degraded, machine.Limited)
+		c.on(machine.Requests{}, machine.Command{})
+		c.is(machine.Degraded, machine.NotPolling)
+		c.on(machine.Polling{OK: true}, machine.Command{})
+		c.is(machine.Connected, machine.None)
+		require.EqualValues(t, 0, c.m.View(c.now).Statistics.Outages)
+
+		c.pass(s)
+		c.on(failing, machine.Command{Do: machine.Check})
+		c.is(machine.Connected, machine.None) // the answer before said nothing about it
+	})
+	t.Run("a check under way is older", func(t *testing.T) {
+		t.Parallel()
+		c := connected(t)
+		c.wait(3*s, machine.Command{Do: machine.Probe})
+		c.pass(100 * ms)
+		c.on(failing, machine.Command{})
+		c.answer(machine.Command{Do: machine.Check})
+		c.is(machine.Connected, machine.None)
+		c.answer(machine.Command{})
+		c.is(machine.Degraded, machine.Limited)
+	})
+	t.Run("checks are slow as well", func(t *testing.T) {
+		t.Parallel()
+		for _, tt := range []struct {
+			event machine.Requests
+			kind  machine.Kind
+			state machine.State
+		}{{late, machine.None, machine.Connected}, {failing, machine.Limited, machine.Degraded}} {
+			c := connected(t)
+			c.on(tt.event, machine.Command{Do: machine.Check})
+			c.on(machine.Checked{Took: 2 * s}, machine.Command{})
+			c.is(tt.state, tt.kind)
+		}
+	})
+	t.Run("checks are not answered", func(t *testing.T) {
+		t.Parallel()
+		c := connected(t)
+		c.on(late, machine.Command{Do: machine.Check})
+		c.miss(machine.Hung, machine.Command{})
+		c.wait(s, machine.Command{Do: machine.Check})
+		c.on(failing, machine.Command{})
+		c.is(machine.Connected, machine.None)
+		c.miss(machine.Hung, machine.Command{})
+		c.is(machine.Down, machine.Hung)
+		c.on(failing, machine.Command{})
+		c.is(machine.Down, machine.Hung)
+		c.on(machine.Ready{}, attempt(1, s, false))
+		c.answer(machine.Command{})
+		c.is(machine.Connected, machine.None)
+	})
+	t.Run("known trouble causes few checks", func(t *testing.T) {
+		t.Parallel()
+		c := connected(t)
+		c.on(failing, machine.Command{Do: machine.Check})
+		c.answer(machine.Command{})
+		c.pass(s)
+		c.on(machine.Suspected{}, machine.Command{})
+		c.wait(2*s, machine.Command{Do: machine.Check})
+		c.answer(machine.Command{})
+		c.pass(s)
+		c.on(machine.Lost{}, machine.Command{Do: machine.Check})
+	})
 }
 
 func TestPollingIsRemembered(t *testing.T) {

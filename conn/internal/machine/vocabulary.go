@@ -9,7 +9,7 @@ type State string
 const (
 	Connecting State = "connecting" // not connected since the start, and nothing known against it
 	Connected  State = "connected"  // answers, and answers fast
-	Degraded   State = "degraded"   // answers, but Slow or NotPolling
+	Degraded   State = "degraded"   // answers, but Slow, Limited or NotPolling
 	Down       State = "down"       // does not answer as it should; the Kind says how
 	Closed     State = "closed"     // for good
 )
@@ -17,7 +17,7 @@ const (
 // Kind is what is wrong with a connection that is Down or Degraded.
 type Kind string
 
-// The kinds. The first five belong to Down, the last two to Degraded.
+// The kinds. The first five belong to Down, the last three to Degraded.
 const (
 	None             Kind = ""
 	Unreachable      Kind = "unreachable"       // nobody listens
@@ -26,6 +26,7 @@ const (
 	AuthFailed       Kind = "auth_failed"       // the credentials are refused
 	TLSError         Kind = "tls_error"         // there is no agreement on a secure connection
 	Slow             Kind = "slow"              // three answers running took longer than Settings.SlowAfter
+	Limited          Kind = "limited"           // checks are answered, most requests are not served
 	NotPolling       Kind = "not_polling"       // a worker set does not poll
 )
 
@@ -92,6 +93,13 @@ type Changed struct{}
 // Polling says whether every worker set polls.
 type Polling struct{ OK bool }
 
+// Requests says how the requests of others than the machine's owner are served: most of them too late, or most of them not at all. Err says
+// more about it.
+type Requests struct {
+	Late, Failing bool
+	Err           error
+}
+
 // Reset is an operator's wish to close the breaker.
 type Reset struct{}
 
@@ -105,6 +113,7 @@ func (Lost) isEvent()      {}
 func (Suspected) isEvent() {}
 func (Changed) isEvent()   {}
 func (Polling) isEvent()   {}
+func (Requests) isEvent()  {}
 func (Reset) isEvent()     {}
 func (Close) isEvent()     {}
 
