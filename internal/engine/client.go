@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
@@ -26,7 +28,7 @@ import (
 
 // ClientOptions completes the options of every client that the engine uses: who we are, where the SDK logs, the keys that
 // seal what Temporal keeps, the storage of what is too large for it, the hook that writes rows after Temporal has accepted what they show,
-// the watch on workflow tasks that were given out before, and the watch on starts that were never sent.
+// the watch on workflow tasks that were given out before, and the watch on starts that were never sent or that Temporal refuses.
 func ClientOptions(
 	base client.Options, serverID string, keys *seal.Ring, payloads *claimcheck.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
 ) client.Options {
@@ -40,14 +42,55 @@ func ClientOptions(
 	}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt that a task has: what needs the true one comes after it.
-		grpc.WithChainUnaryInterceptor(giveUpUnsent, tap.Intercept, guard.Intercept, repeated.Intercept), grpc.WithStatsHandler(sendings{}))
+		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept), grpc.WithStatsHandler(sendings{}))
 	return base
 }
+
+// refusedFor is how long a start is tried again that Temporal refuses because it is over its limits: a burst of requests may be over soon.
+const refusedFor = 500 * time.Millisecond
 
 // sending is what is known of the sending of one start, over all tries of the SDK.
 type sending struct {
 	sent   atomic.Bool
 	giveUp context.CancelFunc
+	began  time.Time
+	// limited reports whether most requests are refused at the moment.
+	limited func() bool
+
+	mu sync.Mutex
+	// refusal is the last answer that Temporal is over its limits. doubt is whether a try was sent that may have arrived.
+	refusal error
+	doubt   bool
+}
+
+// note takes the end of a try, and ends the SDK's further ones where they are of no use: when a try found no connection to send it over, the
+// caller can be answered at once and for certain, and a Temporal that stays over its limits needs no more requests.
+func (s *sending) note(err error) {
+	switch code := status.Code(err); {
+	case err == nil:
+	case code == codes.ResourceExhausted:
+		s.mu.Lock()
+		s.refusal = serviceerror.FromStatus(status.Convert(err))
+		s.mu.Unlock()
+		if s.limited() || time.Since(s.began) >= refusedFor {
+			s.giveUp()
+		}
+	case !s.sent.Load():
+		if code == codes.Unavailable {
+			s.giveUp()
+		}
+	case !definite(serviceerror.FromStatus(status.Convert(err))):
+		s.mu.Lock()
+		s.doubt = true
+		s.mu.Unlock()
+	}
+}
+
+// outcome returns the refusal over Temporal's limits, if there was one, and whether a try may have arrived all the same.
+func (s *sending) outcome() (refusal error, doubt bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal, s.doubt
 }
 
 // sendingKey holds the sending of a call and of all requests that the SDK makes for it; startKey that of the start alone.
@@ -57,20 +100,19 @@ type (
 )
 
 // withSending makes a context in which it is noted whether the request to start an execution has left the process.
-func withSending(ctx context.Context) (context.Context, *sending) {
+func withSending(ctx context.Context, limited func() bool) (context.Context, *sending) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &sending{giveUp: cancel}
+	s := &sending{giveUp: cancel, began: time.Now(), limited: limited}
 	return context.WithValue(ctx, sendingKey{}, s), s
 }
 
-// giveUpUnsent ends the SDK's tries to start an execution when one of them finds nobody to send it to: the caller can be
-// told at once and for certain that nothing was started.
-func giveUpUnsent(
+// watchStart notes the end of each of the SDK's tries to start an execution.
+func watchStart(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if s, ok := ctx.Value(sendingKey{}).(*sending); ok && !s.sent.Load() && status.Code(err) == codes.Unavailable {
-		s.giveUp()
+	if s, ok := ctx.Value(sendingKey{}).(*sending); ok {
+		s.note(err)
 	}
 	return err
 }

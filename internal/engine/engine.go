@@ -139,7 +139,8 @@ func describeDown(down *conn.DownError) string {
 	}
 }
 
-// Start implements [run.Engine]. A start that never left the process is a definite failure.
+// Start implements [run.Engine]. A start that never left the process is a definite failure, and so is one of which Temporal refused every
+// try. After a try that may have arrived no refusal is definite.
 func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	c, err := e.temporal()
 	if err != nil {
@@ -157,7 +158,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		// The same ID again is the same run: an earlier try of this call that did arrive.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}
-	ctx, sending := withSending(ctx)
+	ctx, sending := withSending(ctx, func() bool { return e.conn.Status().Kind == conn.Limited })
 	defer sending.giveUp()
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
@@ -169,6 +170,12 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	}
 	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return already.RunId, nil
+	}
+	switch refusal, doubt := sending.outcome(); {
+	case doubt:
+		return "", unknownStart(err, e.address)
+	case refusal != nil: // the SDK's own error may be that its tries were ended
+		return "", startFault(refusal, e.address, e.namespace)
 	}
 	if !sending.sent.Load() {
 		return "", fault.New(fault.Unavailable, fault.EngineUnavailable,
@@ -203,6 +210,13 @@ func startFault(err error, address, namespace string) error {
 		return fault.New(fault.Exhausted, fault.EngineRefused,
 			"temporal at %s is over its limits and did not start the run: %v", address, err).WithRetry(retryAfter).WithCause(err)
 	default:
-		return fmt.Errorf("starting the run at %s: %w: %w", address, run.ErrUnknownOutcome, err)
+		return unknownStart(err, address)
 	}
+}
+
+// definite reports whether the error of a start proves that this try started nothing.
+func definite(err error) bool { return !errors.Is(startFault(err, "", ""), run.ErrUnknownOutcome) }
+
+func unknownStart(err error, address string) error {
+	return fmt.Errorf("starting the run at %s: %w: %w", address, run.ErrUnknownOutcome, err)
 }

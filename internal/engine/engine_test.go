@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,8 +152,7 @@ func TestStartAnswers(t *testing.T) {
 		{"invalid", serviceerror.NewInvalidArgument("blob too large"), "", fault.Refused, fault.EngineRefused},
 		{"denied", serviceerror.NewPermissionDenied("no", ""), "", fault.Refused, fault.EngineRefused},
 		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), "", fault.Unavailable, fault.EngineUnavailable},
-		// The SDK asks again until the time is up, and then does not tell why.
-		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", 0, ""},
+		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", fault.Exhausted, fault.EngineRefused},
 		{"cut", serviceerror.NewUnavailable("cut"), "", 0, ""},
 		{"broken", serviceerror.NewInternal("panic"), "", 0, ""},
 	}
@@ -179,6 +179,49 @@ func TestStartAnswers(t *testing.T) {
 				requireFault(t, err, tt.class, tt.reason, f.address)
 				require.NotErrorIs(t, err, run.ErrUnknownOutcome)
 			}
+		})
+	}
+}
+
+// TestStartThatIsRefusedForAMoment has Temporal over its limits for one request: the SDK's second try starts the run.
+func TestStartThatIsRefusedForAMoment(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	var tries atomic.Int64
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+		if tries.Add(1) == 1 {
+			return nil, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps")
+		}
+		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-2"}, nil
+	}
+	e, _ := connect(t, f.address, nil)
+	id, err := e.Start(t.Context(), aRun())
+	require.NoError(t, err)
+	require.Equal(t, "execution-2", id)
+}
+
+// TestStartThatIsRefusedAfterAnUnknownOutcome refuses every try but the first, which may have arrived.
+func TestStartThatIsRefusedAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]error{
+		"over its rate": serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"),
+		"denied":        serviceerror.NewPermissionDenied("no", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t)
+			var tries atomic.Int64
+			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+				if tries.Add(1) == 1 {
+					return nil, serviceerror.NewUnavailable("persistence")
+				}
+				return nil, refusal
+			}
+			e, _ := connect(t, f.address, nil)
+			_, err := e.Start(t.Context(), aRun())
+			require.ErrorIs(t, err, run.ErrUnknownOutcome)
+			_, isFault := fault.From(err)
+			require.False(t, isFault)
 		})
 	}
 }

@@ -65,11 +65,21 @@ type QueueRows interface {
 	Exclusive(ctx context.Context, name string, fn func(ctx context.Context) error) (ran bool, err error)
 }
 
-// queues tells whether a run that cannot be started for this reason is queued.
+// queues reports whether a run that cannot be started for this reason is queued: Temporal is away or over its limits, or no worker serves
+// the project.
 func (s *Service) queues(refusal error) bool {
 	f, ok := fault.From(refusal)
-	return s.opts.Queue.Enabled && ok && f.Class == fault.Unavailable &&
-		(f.Reason == fault.EngineUnavailable || f.Reason == fault.NoWorkerForProject)
+	if !s.opts.Queue.Enabled || !ok {
+		return false
+	}
+	switch f.Class {
+	case fault.Unavailable:
+		return f.Reason == fault.EngineUnavailable || f.Reason == fault.NoWorkerForProject
+	case fault.Exhausted:
+		return f.Reason == fault.EngineRefused
+	default:
+		return false
+	}
 }
 
 // enqueue accepts a run that cannot be started yet.

@@ -146,17 +146,24 @@ func TestRunsWaitForTheEngine(t *testing.T) {
 	require.Equal(t, []string{"default queued", "default queued"}, b.metrics.lines)
 }
 
-// TestRefusedInTheMiddleOfAStartIsQueued has Temporal go away between the look at it and the start.
+// TestRefusedInTheMiddleOfAStartIsQueued has Temporal go away between the check and the start, or refuse the start for its limits.
 func TestRefusedInTheMiddleOfAStartIsQueued(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.publish(t, "examples/hello", "1.0.0")
-	b.engine.start = func(context.Context, run.Run) (string, error) { return "", unavailable() }
-	r, created, err := b.queueing(t, b.store).Start(b.ctx, request())
-	require.NoError(t, err)
-	require.True(t, created)
-	require.Equal(t, []any{run.QueuedEngine, int64(1)}, []any{r.QueuedReason, r.QueuePosition})
-	require.Len(t, b.rows(t), 1)
+	for name, refusal := range map[string]error{
+		"away": unavailable(), "over its limits": fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.publish(t, "examples/hello", "1.0.0")
+			b.engine.start = func(context.Context, run.Run) (string, error) { return "", refusal }
+			r, created, err := b.queueing(t, b.store).Start(b.ctx, request())
+			require.NoError(t, err)
+			require.True(t, created)
+			require.Equal(t, []any{run.QueuedEngine, int64(1)}, []any{r.QueuedReason, r.QueuePosition})
+			require.Len(t, b.rows(t), 1)
+		})
+	}
 }
 
 // TestSensitiveInputIsQueuedAsItIs has a run removed and queued whose row shows a mark: what it begins with in the end is what was asked

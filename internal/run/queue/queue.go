@@ -223,7 +223,7 @@ func (q *Queue) expire(ctx context.Context) error {
 			return err
 		}
 		for _, r := range runs {
-			detail := fmt.Sprintf("Temporal could not be used, or no worker served the project, for %s, as long as the run could wait; it was not started",
+			detail := fmt.Sprintf("Temporal could not be used or was over its limits, or no worker served the project, for %s, as long as the run could wait; it was not started",
 				now.Sub(r.CreatedAt).Round(time.Second))
 			end := run.Run{
 				ID: r.ID, Status: run.Failed, EndedAt: now,
