@@ -97,7 +97,7 @@ func (f *Frontend) Slow(d time.Duration) {
 
 // Fail answers calls of a method with an error until Clear; the newest of several that fit wins. A method is named as in
 // "DescribeNamespace" or in full as in "/grpc.health.v1.Health/Check"; "" is all of them. Calls that have arrived, such as polls,
-// are not affected.
+// are not affected. A nil error carries them out: it excepts a method from an earlier rule for all.
 //
 // Errors of package serviceerror arrive with all their details, as from a real server, for example
 // serviceerror.NewResourceExhausted; those of package status arrive as they are; others are of code Unknown.

@@ -95,6 +95,9 @@ func (l link) condition() health.Condition {
 	c := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
 	if s.State == conn.Degraded {
 		c.Err = fmt.Errorf("temporal at %s is degraded: %s", s.Address, s.Kind)
+		if s.Kind == conn.Limited {
+			c.Err = fmt.Errorf("%w: %s", c.Err, s.LastError)
+		}
 	}
 	return c
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 func TestRESTErrors(t *testing.T) {
@@ -132,6 +133,37 @@ func TestUnavailableSaysWhenToTryAgain(t *testing.T) {
 
 	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))
 	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
+}
+
+// TestStartThatIsNotConfirmedSaysWhenToAskAgain has a Temporal whose answer to a start is not known, and then one that is over its limits.
+func TestStartThatIsNotConfirmedSaysWhenToAskAgain(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	startWith := func(err error) {
+		p.engine.mu.Lock()
+		defer p.engine.mu.Unlock()
+		p.engine.start = func(context.Context) error { return err }
+	}
+	startWith(run.ErrUnknownOutcome)
+	for _, path := range []string{"/v1/projects/default/runs", "/signalbox.v1.RunService/StartRun"} {
+		a := p.do("POST", path, `{"workflow":"hello","input":{}}`)
+		started := a.ok()["run"].(map[string]any)
+		require.Equal(t, "starting", started["queuedReason"])
+		require.Equal(t, "5", a.header.Get("Retry-After"))
+		again := p.do("POST", "/v1/projects/default/runs/"+started["id"].(string)+":replay", `{"reason":"again"}`)
+		again.ok()
+		require.Equal(t, "5", again.header.Get("Retry-After"))
+	}
+	startWith(nil)
+	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.ok()
+	require.Empty(t, a.header.Get("Retry-After"))
+
+	startWith(fault.New(fault.Exhausted, fault.EngineRefused, "over its limits").WithRetry(5 * time.Second))
+	a = p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
+	a.fails(429, fault.EngineRefused)
+	require.Equal(t, "5", a.header.Get("Retry-After"))
 }
 
 func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {

@@ -36,6 +36,7 @@ import (
 type fakeEngine struct {
 	mu     sync.Mutex
 	check  func(ctx context.Context) error
+	start  func(ctx context.Context) error
 	cancel error
 }
 
@@ -57,7 +58,15 @@ func (e *fakeEngine) checkWith(check func(context.Context) error) {
 	e.check = check
 }
 
-func (e *fakeEngine) Start(_ context.Context, r run.Run) (string, error) {
+func (e *fakeEngine) Start(ctx context.Context, r run.Run) (string, error) {
+	e.mu.Lock()
+	start := e.start
+	e.mu.Unlock()
+	if start != nil {
+		if err := start(ctx); err != nil {
+			return "", err
+		}
+	}
 	return "execution-" + r.ID, nil
 }
 

@@ -25,6 +25,13 @@ const (
 	Closed     = "closed"
 )
 
+// Kinds of a connection that is degraded, as package conn names them.
+const (
+	Slow       = "slow"
+	Limited    = "limited"
+	NotPolling = "not_polling"
+)
+
 // States of the circuit breaker.
 const (
 	BreakerClosed   = "closed"

@@ -32,12 +32,13 @@ const queueTimeout = time.Second
 // gauges are the instruments of the connection and of what depends on it.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
+	degraded                                         metric.Int64ObservableGauge
 	memoryUsed, memoryLimit                          metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
 	lasting, pollAge                                 metric.Float64ObservableGauge
 }
 
-// Observe begins to show the connection (temporal_connection_status, temporal_reconnection_attempts_total,
+// Observe begins to show the connection (temporal_connection_status, temporal_connection_degraded, temporal_reconnection_attempts_total,
 // temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
 // (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs), the runs that are
 // stuck (signalbox_runs_stuck), and the memory in use and its limit (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
@@ -66,7 +67,7 @@ func (t *Telemetry) Observe(seen Observed) error {
 			o.ObserveInt64(g.memoryLimit, limit)
 		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.status, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
+	}, g.memoryUsed, g.memoryLimit, g.status, g.degraded, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
 	return err
 }
 
@@ -83,6 +84,7 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 		return made
 	}
 	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
+	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used and something is wrong, by kind: 1 or 0.")
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")
@@ -131,6 +133,13 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 		}
 	}
 	o.ObserveInt64(g.status, status, labels)
+	for _, kind := range []string{system.Slow, system.Limited, system.NotPolling} {
+		var degraded int64
+		if c.State == system.Degraded && c.Kind == kind {
+			degraded = 1
+		}
+		o.ObserveInt64(g.degraded, degraded, labels, metric.WithAttributes(attribute.String("kind", kind)))
+	}
 	o.ObserveInt64(g.attempts, c.Attempts, labels)
 	o.ObserveFloat64(g.lasting, lasting, labels)
 	o.ObserveInt64(g.running, running, labels)

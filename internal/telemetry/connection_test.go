@@ -87,6 +87,15 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default",serves="project"}`), 30)
 	require.Len(t, lines(page, "signalbox_queue_last_poll_age_seconds"), 1, "a project that was never polled has no age")
 
+	degraded := func(kind string) string {
+		return `temporal_connection_degraded{host_port="127.0.0.1:7233",kind="` + kind + `",namespace="default"}`
+	}
+	require.Equal(t, []string{degraded("limited") + " 0", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
+	connection.State, connection.Kind = system.Degraded, system.Limited
+	page = scrape(t, tel)
+	require.Equal(t, []string{degraded("limited") + " 1", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
+	require.InDelta(t, 1, value(t, page, "temporal_connection_status"+place), 0)
+
 	connection.State, connection.Kind, connection.Attempts = system.Down, "unreachable", 5
 	connection.Statistics.ConnectedSince = time.Time{}
 	connection.Breaker.State = system.BreakerOpen

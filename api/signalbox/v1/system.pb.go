@@ -129,7 +129,7 @@ type Connection struct {
 	// connecting (not connected since the start), connected, degraded (it answers, but slowly, or a worker set does not poll),
 	// down or closed. Runs can be started while it is connected or degraded.
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
-	// While down: unreachable, hung, namespace_missing, auth_failed or tls_error. While degraded: slow or not_polling.
+	// While down: unreachable, hung, namespace_missing, auth_failed or tls_error. While degraded: slow, limited or not_polling.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Since when it has this state and kind.
 	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`

@@ -8,6 +8,7 @@ package fail
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ func fromFault(f *fault.Fault) (*connect.Error, bool) {
 	}
 	e := detailed(code, f.Message, details)
 	if retry > 0 {
-		e.Meta().Set("Retry-After", seconds(retry))
+		RetryAfter(e.Meta(), retry)
 	}
 	return e, true
 }
@@ -113,6 +114,9 @@ func facts(all map[string]string) map[string]string {
 	}
 	return out
 }
+
+// RetryAfter sets the header that says when to ask again.
+func RetryAfter(header http.Header, d time.Duration) { header.Set("Retry-After", seconds(d)) }
 
 // seconds rounds up: the header knows whole seconds, and 0 would mean at once.
 func seconds(d time.Duration) string {

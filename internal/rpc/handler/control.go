@@ -63,7 +63,7 @@ func (h *Runs) ReplayRun(
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
 		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(),
 	})
-	return message.Reply(&signalboxv1.ReplayRunResponse{Run: h.message(r), Created: created}, err)
+	return started(r, &signalboxv1.ReplayRunResponse{Run: h.message(r), Created: created}, err)
 }
 
 // steered is a request for a control of one run.

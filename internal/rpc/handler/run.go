@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -9,6 +10,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -77,7 +79,19 @@ func (h *Runs) StartRun(
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
 		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
 	})
-	return message.Reply(&signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
+	return started(r, &signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
+}
+
+// startingRetry is when a run is to be read again whose start Temporal has not confirmed in time.
+const startingRetry = 5 * time.Second
+
+// started answers a request that starts a run. While Temporal has not confirmed the start, the answer says when to ask again.
+func started[T any](r run.Run, m *T, err error) (*connect.Response[T], error) {
+	res, err := message.Reply(m, err)
+	if err == nil && r.QueuedReason == run.QueuedStarting {
+		fail.RetryAfter(res.Header(), startingRetry)
+	}
+	return res, err
 }
 
 // GetRun returns one run.
