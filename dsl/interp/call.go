@@ -76,6 +76,10 @@ func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) 
 	f.step.endAttempt(m.now, problem)
 }
 
+// EntryKey names one entry into a task among those of all runs, by the step's path. The listener of a listen task and the run that a
+// run task awaits have this name.
+func EntryKey(runID, path string) string { return callKey(runID, path) }
+
 // callKey names a call by its run and its place in the run.
 func callKey(runID, place string) string {
 	sum := sha256.Sum256([]byte(place))

@@ -50,7 +50,7 @@ func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
 			return
 		}
 	}
-	f.call, f.child = EffectID(m.newID()), &child{key: callKey(m.start.RunID, f.path)}
+	f.call, f.child = EffectID(m.newID()), &child{key: EntryKey(m.start.RunID, f.path)}
 	m.calls[f.call] = f
 	if b.Await {
 		m.parents = append(m.parents, f)

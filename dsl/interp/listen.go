@@ -25,7 +25,7 @@ type ear struct {
 
 // startListen asks for the listener, with everything evaluated that depends on the run.
 func (m *Machine) startListen(f *frame, b *dsl.Listen) {
-	e := &ear{listener: callKey(m.start.RunID, f.path), keys: map[string]any{}}
+	e := &ear{listener: EntryKey(m.start.RunID, f.path), keys: map[string]any{}}
 	var main, until gather.State
 	var problem *dsl.Error
 	if main.Expect, problem = m.expectations(f, b.To.Filters); problem == nil && b.To.UntilEvents != nil {

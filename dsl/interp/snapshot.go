@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 )
 
 // snapshotFormat is the version of the snapshot's layout.
@@ -234,7 +235,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	if s.Document != doc.Hash() {
 		return nil, fmt.Errorf("restore: the snapshot is of document %s, not %s", s.Document, doc.Hash())
 	}
-	r := restorer{frames: map[int64]*frame{}, steps: map[int64]*step{}, tasks: map[string]*dsl.Task{}}
+	r := restorer{frames: map[int64]*frame{}, steps: map[int64]*step{}, tasks: taskindex.Of(doc)}
 	for _, raw := range s.Values {
 		v, err := jq.DecodeJSON(raw)
 		if err != nil {
@@ -252,7 +253,6 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	}
 	m.describe()
 	r.machine = m
-	walk(doc.Do, r.tasks)
 	for _, fs := range s.Frames {
 		if err := r.frame(doc, fs); err != nil {
 			return nil, fmt.Errorf("restore: %w", err)
@@ -393,26 +393,4 @@ func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
 		}
 	}
 	return nil, false
-}
-
-// walk indexes tasks by their pointers.
-func walk(tasks []*dsl.Task, into map[string]*dsl.Task) {
-	for _, t := range tasks {
-		into[t.Pointer] = t
-		switch b := t.Body.(type) {
-		case *dsl.Do:
-			walk(b.Tasks, into)
-		case *dsl.For:
-			walk(b.Tasks, into)
-		case *dsl.Fork:
-			walk(b.Branches, into)
-		case *dsl.Try:
-			walk(b.Tasks, into)
-			walk(b.Catch.Tasks, into)
-		case *dsl.Listen:
-			if b.Each != nil {
-				walk(b.Each.Tasks, into)
-			}
-		}
-	}
 }
