@@ -227,7 +227,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		return err
 	}
 	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe.Vault, runs, a.store, now), codec}))
+		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe.Vault, runs, a.store, now), a.explaining(safe, documents), codec}))
 	if err != nil {
 		return err
 	}
@@ -262,6 +262,7 @@ type services struct {
 	batches     *batch.Service
 	quotas      *quota.Service
 	unredacted  handler.Unredacted
+	explainer   handler.Explainer
 	codec       rpc.Codec
 }
 
@@ -280,7 +281,7 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: s.platform,
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
-		options.Unredacted, options.Codec = s.unredacted, s.codec
+		options.Unredacted, options.Explainer, options.Codec = s.unredacted, s.explainer, s.codec
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
 		options.Touched, options.Clock, options.Batches = s.events, s.clock, s.batches

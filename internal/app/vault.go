@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/run/vault"
 	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -26,6 +28,11 @@ type sealing struct {
 func newSealing(keys *seal.Ring, s *store.Store, documents run.Documents) *sealing {
 	v := vault.New(keys, s.Originals(), documents)
 	return &sealing{v, v.Rows(s), v.Events(s.Events()), v.Verdicts(s.Verdicts()), v.Batches(s.Batches())}
+}
+
+// explaining says what runs wait for.
+func (a *App) explaining(safe *sealing, documents run.Documents) *explain.Service {
+	return explain.New(explain.Options{Store: a.store.Waits(), Redactor: safe.Vault, Documents: documents, Key: interp.EntryKey})
 }
 
 // inspecting starts runs with their original inputs, and looks at them in Temporal.

@@ -56,8 +56,10 @@ type Options struct {
 	Codec Codec
 	// Unredacted shows runs without marks, where it is not nil.
 	Unredacted handler.Unredacted
-	Projects   handler.ProjectService
-	Audit      handler.AuditLog
+	// Explainer says what runs wait for, where it is not nil.
+	Explainer handler.Explainer
+	Projects  handler.ProjectService
+	Audit     handler.AuditLog
 	// Events and Dispatchers are served beside them where they are not nil; EventLimits bound what is posted as CloudEvents.
 	Events      eventhandler.Service
 	EventLimits event.Limits

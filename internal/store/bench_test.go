@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,38 @@ func BenchmarkListRuns(b *testing.B) {
 						require.NoError(b, err)
 					}
 				})
+			}
+		})
+	}
+}
+
+// BenchmarkWaits reads what a run waits for that has entered as many steps as have rows, each with values of 2 KB; one of them is open.
+func BenchmarkWaits(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			id := benchInsert(b, s, 0)
+			value := json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 2000)))
+			for position := int64(1); position <= 90; position++ {
+				u := run.Update{RunID: id, Position: position}
+				for n := range int64(100) {
+					at := time.Unix(1767225600+position, 0)
+					u.Steps = append(u.Steps, run.Step{
+						Number: 100*position + n, Path: "/do/0/charge", Kind: "call", Status: "completed", StartedAt: at, EndedAt: at, Position: position,
+						Input: value, Output: value,
+					})
+				}
+				if position == 90 {
+					last := &u.Steps[99]
+					last.Status, last.WaitingKind, last.EndedAt = "waiting", run.WaitingTimer, time.Time{}
+				}
+				_, err := s.ApplyUpdates(b.Context(), []run.Update{u})
+				require.NoError(b, err)
+			}
+			for b.Loop() {
+				rows, err := s.Waits().Pending(b.Context(), "default", id, 500)
+				require.NoError(b, err)
+				require.Len(b, rows.Steps, 1)
 			}
 		})
 	}

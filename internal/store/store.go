@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
+	"github.com/signalbox-dev/signalbox/internal/store/waits"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -162,6 +163,9 @@ func (s *Store) Verdicts() *verdicts.Store { return s.verdicts }
 
 // Awaited is the part of the store that keeps which runs other runs wait for.
 func (s *Store) Awaited() *awaited.Store { return awaited.New(s.db) }
+
+// Waits is the part of the store that reads what runs wait for.
+func (s *Store) Waits() *waits.Store { return waits.New(s.db) }
 
 // Place names the database for people: the file, or host and database; never a password.
 func (s *Store) Place() string { return s.db.Place() }

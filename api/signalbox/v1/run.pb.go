@@ -106,7 +106,12 @@ type Run struct {
 	// In what its rows are known to be behind Temporal; absent where they are not. A worker brings them up to it.
 	Behind *RowsBehind `protobuf:"bytes,40,opt,name=behind,proto3" json:"behind,omitempty"`
 	// What is counted of the steps that are not listed; absent when all are. Only where one run is read.
-	StepSummary   *StepSummary `protobuf:"bytes,41,opt,name=step_summary,json=stepSummary,proto3" json:"step_summary,omitempty"`
+	StepSummary *StepSummary `protobuf:"bytes,41,opt,name=step_summary,json=stepSummary,proto3" json:"step_summary,omitempty"`
+	// What it waits for: what holds the run as a whole, then the open steps in order of entry, of at most 500 of them. Only where one run
+	// is read with GetRun. Values are redacted there even where the run is read unredacted.
+	Waits []*Wait `protobuf:"bytes,42,rep,name=waits,proto3" json:"waits,omitempty"`
+	// Whether it has more open steps than that.
+	MoreWaits     bool `protobuf:"varint,43,opt,name=more_waits,json=moreWaits,proto3" json:"more_waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +433,410 @@ func (x *Run) GetStepSummary() *StepSummary {
 	return nil
 }
 
+func (x *Run) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *Run) GetMoreWaits() bool {
+	if x != nil {
+		return x.MoreWaits
+	}
+	return false
+}
+
+// Wait is one thing that an open run waits for.
+type Wait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// event, timer, retry (the next attempt of a try), child (the end of another run), call (the answer of a service), publication (the
+	// acceptance of an event that it emits), quota, paused, engine (Temporal, which could not be reached), starting (Temporal's
+	// confirmation of the start), worker (one that takes the first workflow task), or unknown.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What it waits for, in one line without times.
+	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
+	// Number of the step that waits; 0 where the run as a whole does.
+	Step int64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
+	// The step's task, its pointer in the document, and the path of the entry.
+	Task    string                 `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Pointer string                 `protobuf:"bytes,5,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	Path    string                 `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
+	Since   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// When the wait ends by itself: the timer fires, the next attempt begins, the period of the quota ends.
+	DueTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=due_time,json=dueTime,proto3" json:"due_time,omitempty"`
+	// When a timeout ends the wait with an error, or a queued run expires.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Pointer of the task whose timeout gives the deadline, or of the run's own: /timeout.
+	DeadlineBy string `protobuf:"bytes,10,opt,name=deadline_by,json=deadlineBy,proto3" json:"deadline_by,omitempty"`
+	// Whether the wait may end earlier, by a timeout whose length is not known: one that an expression gave, or of a document that is gone.
+	DeadlineUnknown bool `protobuf:"varint,11,opt,name=deadline_unknown,json=deadlineUnknown,proto3" json:"deadline_unknown,omitempty"`
+	// For events: one, any or all of them.
+	Mode   string          `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
+	Events []*AwaitedEvent `protobuf:"bytes,13,rep,name=events,proto3" json:"events,omitempty"`
+	// For a child: the run; absent where it is not known, or not accepted yet.
+	Child         *AwaitedRun `protobuf:"bytes,14,opt,name=child,proto3" json:"child,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Wait) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Wait) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Wait) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Wait) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Wait) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *Wait) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Wait) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Wait) GetDueTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueTime
+	}
+	return nil
+}
+
+func (x *Wait) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *Wait) GetDeadlineBy() string {
+	if x != nil {
+		return x.DeadlineBy
+	}
+	return ""
+}
+
+func (x *Wait) GetDeadlineUnknown() bool {
+	if x != nil {
+		return x.DeadlineUnknown
+	}
+	return false
+}
+
+func (x *Wait) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Wait) GetEvents() []*AwaitedEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *Wait) GetChild() *AwaitedRun {
+	if x != nil {
+		return x.Child
+	}
+	return nil
+}
+
+// AwaitedEvent is what one filter of a listen task asks for.
+type AwaitedEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The type as the document has it: a text, a regular expression or an expression; empty for any.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// The other attributes as the document has them: an object.
+	With *JsonValue    `protobuf:"bytes,2,opt,name=with,proto3" json:"with,omitempty"`
+	Keys []*AwaitedKey `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Whether it ends the task without being one of the events that the task collects.
+	Ends          bool `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitedEvent) Reset() {
+	*x = AwaitedEvent{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitedEvent) ProtoMessage() {}
+
+func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitedEvent.ProtoReflect.Descriptor instead.
+func (*AwaitedEvent) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AwaitedEvent) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *AwaitedEvent) GetWith() *JsonValue {
+	if x != nil {
+		return x.With
+	}
+	return nil
+}
+
+func (x *AwaitedEvent) GetKeys() []*AwaitedKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *AwaitedEvent) GetEnds() bool {
+	if x != nil {
+		return x.Ends
+	}
+	return false
+}
+
+// AwaitedKey is a correlation key of an awaited event.
+type AwaitedKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The expression that gives an event's value.
+	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// What the value must be, redacted; absent where the first event fixes it, and where it is not known.
+	Expect *JsonValue `protobuf:"bytes,3,opt,name=expect,proto3" json:"expect,omitempty"`
+	// Whether there is an expected value that is not known.
+	Unknown       bool `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitedKey) Reset() {
+	*x = AwaitedKey{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitedKey) ProtoMessage() {}
+
+func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitedKey.ProtoReflect.Descriptor instead.
+func (*AwaitedKey) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AwaitedKey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AwaitedKey) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *AwaitedKey) GetExpect() *JsonValue {
+	if x != nil {
+		return x.Expect
+	}
+	return nil
+}
+
+func (x *AwaitedKey) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+// AwaitedRun is a run whose end is awaited.
+type AwaitedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Workflow      string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Status        string                 `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
+	QueuedReason  string                 `protobuf:"bytes,5,opt,name=queued_reason,json=queuedReason,proto3" json:"queued_reason,omitempty"`
+	WaitingKind   string                 `protobuf:"bytes,6,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitedRun) Reset() {
+	*x = AwaitedRun{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitedRun) ProtoMessage() {}
+
+func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitedRun.ProtoReflect.Descriptor instead.
+func (*AwaitedRun) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AwaitedRun) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AwaitedRun) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *AwaitedRun) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *AwaitedRun) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *AwaitedRun) GetQueuedReason() string {
+	if x != nil {
+		return x.QueuedReason
+	}
+	return ""
+}
+
+func (x *AwaitedRun) GetWaitingKind() string {
+	if x != nil {
+		return x.WaitingKind
+	}
+	return ""
+}
+
 // StepSummary stands for the steps of a long run that are not listed: those between its first 5000 and its last 4000 steps, but for its
 // first 1000 failures and for steps that are open.
 type StepSummary struct {
@@ -445,7 +854,7 @@ type StepSummary struct {
 
 func (x *StepSummary) Reset() {
 	*x = StepSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +866,7 @@ func (x *StepSummary) String() string {
 func (*StepSummary) ProtoMessage() {}
 
 func (x *StepSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +879,7 @@ func (x *StepSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
 func (*StepSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepSummary) GetFrom() int64 {
@@ -525,7 +934,7 @@ type TaskSummary struct {
 
 func (x *TaskSummary) Reset() {
 	*x = TaskSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +946,7 @@ func (x *TaskSummary) String() string {
 func (*TaskSummary) ProtoMessage() {}
 
 func (x *TaskSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +959,7 @@ func (x *TaskSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
 func (*TaskSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TaskSummary) GetPointer() string {
@@ -645,7 +1054,7 @@ type RowsBehind struct {
 
 func (x *RowsBehind) Reset() {
 	*x = RowsBehind{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +1066,7 @@ func (x *RowsBehind) String() string {
 func (*RowsBehind) ProtoMessage() {}
 
 func (x *RowsBehind) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +1079,7 @@ func (x *RowsBehind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
 func (*RowsBehind) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
@@ -717,7 +1126,7 @@ type Stuck struct {
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +1138,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +1151,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Stuck) GetCode() string {
@@ -799,7 +1208,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1220,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1233,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -862,7 +1271,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +1283,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +1296,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -943,14 +1352,18 @@ type Step struct {
 	Error     *Problem               `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
 	Attempts  []*Attempt             `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// The run's sequence at which the step last changed.
-	Sequence      int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// What an open step waits for. Only in ListSteps.
+	Wait *Wait `protobuf:"bytes,16,opt,name=wait,proto3" json:"wait,omitempty"`
+	// Of a try that failed: why its catch did not handle the error, in one line; empty where that is not known. Only in ListSteps.
+	Uncaught      string `protobuf:"bytes,17,opt,name=uncaught,proto3" json:"uncaught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1375,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1388,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1083,6 +1496,20 @@ func (x *Step) GetSequence() int64 {
 	return 0
 }
 
+func (x *Step) GetWait() *Wait {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *Step) GetUncaught() string {
+	if x != nil {
+		return x.Uncaught
+	}
+	return ""
+}
+
 // Attempt is one real try of a step: of a call, one request that left the process.
 type Attempt struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1101,7 +1528,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1540,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1553,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1188,7 +1615,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1627,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1640,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -1262,7 +1689,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1701,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1714,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -1316,7 +1743,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1755,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1768,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -1374,7 +1801,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1813,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1826,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1442,7 +1869,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1881,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1894,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -1579,7 +2006,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +2018,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +2031,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -1636,7 +2063,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +2075,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +2088,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -1712,7 +2139,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +2151,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +2164,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -1773,7 +2200,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +2212,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +2225,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -1836,7 +2263,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2275,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2288,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -1896,7 +2323,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2335,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2348,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -1954,7 +2381,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2393,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2406,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -2004,7 +2431,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2443,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2456,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -2074,7 +2501,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2513,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2526,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -2135,7 +2562,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2574,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2587,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -2193,7 +2620,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2632,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2645,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -2239,7 +2666,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2678,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2691,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -2297,7 +2724,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2736,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2749,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -2343,7 +2770,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2782,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2795,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -2401,7 +2828,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2840,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2853,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -2457,7 +2884,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2896,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2909,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -2545,7 +2972,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2984,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2997,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -2597,7 +3024,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +3036,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +3049,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -2661,7 +3088,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +3100,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +3113,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -2770,7 +3197,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xd4\f\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x9d\r\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -2820,8 +3247,47 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06legacy\x18& \x01(\v2\x17.signalbox.v1.JsonValueR\x06legacy\x12\x1a\n" +
 	"\bcontrols\x18' \x03(\tR\bcontrols\x120\n" +
 	"\x06behind\x18( \x01(\v2\x18.signalbox.v1.RowsBehindR\x06behind\x12<\n" +
-	"\fstep_summary\x18) \x01(\v2\x19.signalbox.v1.StepSummaryR\vstepSummaryB\x11\n" +
-	"\x0f_queue_position\"x\n" +
+	"\fstep_summary\x18) \x01(\v2\x19.signalbox.v1.StepSummaryR\vstepSummary\x12(\n" +
+	"\x05waits\x18* \x03(\v2\x12.signalbox.v1.WaitR\x05waits\x12\x1d\n" +
+	"\n" +
+	"more_waits\x18+ \x01(\bR\tmoreWaitsB\x11\n" +
+	"\x0f_queue_position\"\xe9\x03\n" +
+	"\x04Wait\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
+	"\x04step\x18\x03 \x01(\x03R\x04step\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x18\n" +
+	"\apointer\x18\x05 \x01(\tR\apointer\x12\x12\n" +
+	"\x04path\x18\x06 \x01(\tR\x04path\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
+	"\bdue_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\adueTime\x126\n" +
+	"\bdeadline\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1f\n" +
+	"\vdeadline_by\x18\n" +
+	" \x01(\tR\n" +
+	"deadlineBy\x12)\n" +
+	"\x10deadline_unknown\x18\v \x01(\bR\x0fdeadlineUnknown\x12\x12\n" +
+	"\x04mode\x18\f \x01(\tR\x04mode\x122\n" +
+	"\x06events\x18\r \x03(\v2\x1a.signalbox.v1.AwaitedEventR\x06events\x12.\n" +
+	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\"\x91\x01\n" +
+	"\fAwaitedEvent\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12+\n" +
+	"\x04with\x18\x02 \x01(\v2\x17.signalbox.v1.JsonValueR\x04with\x12,\n" +
+	"\x04keys\x18\x03 \x03(\v2\x18.signalbox.v1.AwaitedKeyR\x04keys\x12\x12\n" +
+	"\x04ends\x18\x04 \x01(\bR\x04ends\"\x7f\n" +
+	"\n" +
+	"AwaitedKey\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12/\n" +
+	"\x06expect\x18\x03 \x01(\v2\x17.signalbox.v1.JsonValueR\x06expect\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\bR\aunknown\"\xb2\x01\n" +
+	"\n" +
+	"AwaitedRun\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\tR\x06status\x12#\n" +
+	"\rqueued_reason\x18\x05 \x01(\tR\fqueuedReason\x12!\n" +
+	"\fwaiting_kind\x18\x06 \x01(\tR\vwaitingKind\"x\n" +
 	"\vStepSummary\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x03R\x02to\x12\x14\n" +
@@ -2865,7 +3331,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"task_queue\x18\x02 \x01(\tR\ttaskQueue\x12\x1f\n" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
-	"\x06run_id\x18\x04 \x01(\tR\x05runId\"\xb8\x04\n" +
+	"\x06run_id\x18\x04 \x01(\tR\x05runId\"\xfc\x04\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -2884,7 +3350,9 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12+\n" +
 	"\x05error\x18\r \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x121\n" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
-	"\bsequence\x18\x0f \x01(\x03R\bsequence\"\x90\x02\n" +
+	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
+	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
+	"\buncaught\x18\x11 \x01(\tR\buncaught\"\x90\x02\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
@@ -3052,137 +3520,151 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                   // 0: signalbox.v1.Run
-	(*StepSummary)(nil),           // 1: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),           // 2: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),            // 3: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                 // 4: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),            // 5: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),     // 6: signalbox.v1.TemporalReference
-	(*Step)(nil),                  // 7: signalbox.v1.Step
-	(*Attempt)(nil),               // 8: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),       // 9: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),      // 10: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),         // 11: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 12: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 13: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 14: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),      // 15: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),     // 16: signalbox.v1.ListStepsResponse
-	(*WatchRunRequest)(nil),       // 17: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 18: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 19: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 20: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),      // 21: signalbox.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),     // 22: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),   // 23: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),  // 24: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),       // 25: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),      // 26: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),     // 27: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),    // 28: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),      // 29: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),     // 30: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),      // 31: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),     // 32: signalbox.v1.ExportRunsRequest
-	nil,                           // 33: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                           // 34: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 36: signalbox.v1.JsonValue
-	(*Problem)(nil),               // 37: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),     // 39: google.api.HttpBody
+	(*Wait)(nil),                  // 1: signalbox.v1.Wait
+	(*AwaitedEvent)(nil),          // 2: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),            // 3: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),            // 4: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),           // 5: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),           // 6: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),            // 7: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                 // 8: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),            // 9: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),     // 10: signalbox.v1.TemporalReference
+	(*Step)(nil),                  // 11: signalbox.v1.Step
+	(*Attempt)(nil),               // 12: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),       // 13: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),      // 14: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),         // 15: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 16: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),       // 17: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 18: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),      // 19: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),     // 20: signalbox.v1.ListStepsResponse
+	(*WatchRunRequest)(nil),       // 21: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),      // 22: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),      // 23: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),     // 24: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),      // 25: signalbox.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),     // 26: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),   // 27: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),  // 28: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),       // 29: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),      // 30: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),     // 31: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),    // 32: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),      // 33: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),     // 34: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),      // 35: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),     // 36: signalbox.v1.ExportRunsRequest
+	nil,                           // 37: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                           // 38: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*JsonValue)(nil),             // 40: signalbox.v1.JsonValue
+	(*Problem)(nil),               // 41: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),     // 43: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	35, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	35, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	35, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	35, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	36, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	36, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	37, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	6,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	35, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	4,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	5,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	36, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	3,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	1,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
-	2,  // 14: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	38, // 15: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	38, // 16: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	38, // 17: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	35, // 18: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	35, // 19: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	35, // 20: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	35, // 21: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	35, // 22: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	35, // 23: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	35, // 24: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	36, // 25: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	36, // 26: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	37, // 27: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	8,  // 28: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	35, // 29: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	35, // 30: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	37, // 31: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	36, // 32: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 33: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 34: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	35, // 35: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	35, // 36: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 37: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	7,  // 38: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	1,  // 39: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 40: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	7,  // 41: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	1,  // 42: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 43: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	35, // 44: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	35, // 45: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	33, // 46: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	34, // 47: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 48: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 49: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 50: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	36, // 51: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	36, // 52: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 53: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	35, // 54: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	35, // 55: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	9,  // 56: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	11, // 57: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	13, // 58: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	15, // 59: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	17, // 60: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	21, // 61: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	19, // 62: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	23, // 63: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	25, // 64: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	27, // 65: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	29, // 66: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	31, // 67: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	32, // 68: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	10, // 69: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	12, // 70: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	14, // 71: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	16, // 72: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	18, // 73: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	22, // 74: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	20, // 75: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	24, // 76: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	26, // 77: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	28, // 78: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	30, // 79: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	39, // 80: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	39, // 81: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	69, // [69:82] is the sub-list for method output_type
-	56, // [56:69] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	39, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	39, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	39, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	39, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	40, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	40, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	41, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	10, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	39, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	9,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	40, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	7,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	5,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	1,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
+	39, // 15: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	39, // 16: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	39, // 17: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	2,  // 18: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	4,  // 19: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	40, // 20: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	3,  // 21: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	40, // 22: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	6,  // 23: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	42, // 24: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	42, // 25: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	42, // 26: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	39, // 27: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	39, // 28: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	39, // 29: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	39, // 30: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	39, // 31: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	39, // 32: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	39, // 33: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	40, // 34: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	40, // 35: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	41, // 36: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	12, // 37: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	1,  // 38: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	39, // 39: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	39, // 40: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	41, // 41: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	40, // 42: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 43: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 44: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 45: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 46: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 47: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	11, // 48: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	5,  // 49: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 50: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	11, // 51: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	5,  // 52: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 53: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 54: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 55: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	37, // 56: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	38, // 57: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 58: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 59: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 60: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	40, // 61: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	40, // 62: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 63: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 64: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 65: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	13, // 66: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	15, // 67: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	17, // 68: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	19, // 69: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	21, // 70: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	25, // 71: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	23, // 72: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	27, // 73: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	29, // 74: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	31, // 75: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	33, // 76: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	35, // 77: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	36, // 78: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	14, // 79: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	16, // 80: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	18, // 81: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	20, // 82: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	22, // 83: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	26, // 84: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	24, // 85: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	28, // 86: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	30, // 87: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	32, // 88: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	34, // 89: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	43, // 90: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	43, // 91: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	79, // [79:92] is the sub-list for method output_type
+	66, // [66:79] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -3192,14 +3674,14 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[8].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,6 +41,8 @@ type RunOptions struct {
 	TaskQueue func(project string) string
 	// Unredacted is asked where sensitive values are; nil where nobody may see them.
 	Unredacted Unredacted
+	// Explainer says what runs wait for; nil where answers do not say it.
+	Explainer Explainer
 }
 
 // Unredacted shows runs without marks, to whom it may.
@@ -113,9 +115,12 @@ func (h *Runs) GetRun(
 		return nil, err
 	}
 	summary, err := h.service.StepSummary(ctx, r.Project, r.ID)
+	if err != nil {
+		return nil, err
+	}
 	shown := h.message(r)
 	shown.StepSummary = summaryMessage(summary)
-	return message.Reply(&signalboxv1.GetRunResponse{Run: shown}, err)
+	return message.Reply(&signalboxv1.GetRunResponse{Run: shown}, h.addWaits(ctx, r, shown))
 }
 
 // ListRuns lists runs.
@@ -214,8 +219,12 @@ func (h *Runs) ListSteps(
 	if err != nil {
 		return nil, err
 	}
+	shown := stepMessages(steps)
+	if err := h.explainSteps(ctx, message.ProjectOf(m.GetProject()), m.GetId(), steps, shown); err != nil {
+		return nil, err
+	}
 	summary, err := h.service.StepSummary(ctx, message.ProjectOf(m.GetProject()), m.GetId())
-	return message.Reply(&signalboxv1.ListStepsResponse{Steps: stepMessages(steps), NextPageToken: next, Summary: summaryMessage(summary)}, err)
+	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary)}, err)
 }
 
 func idGiven(id string) error {

@@ -157,9 +157,9 @@ func (b *bundle) steps(ctx context.Context) error {
 		}
 		summary = res.Msg.GetSummary()
 		for _, s := range res.Msg.GetSteps() {
-			if s.GetStatus() == "waiting" {
+			if s.GetStatus() == "waiting" || s.GetWait() != nil {
 				waits = append(waits, &signalboxv1.Step{
-					Number: s.GetNumber(), Path: s.GetPath(), Task: s.GetTask(), WaitingKind: s.GetWaitingKind(), WaitUntil: s.GetWaitUntil(), StartTime: s.GetStartTime(),
+					Number: s.GetNumber(), Path: s.GetPath(), Task: s.GetTask(), WaitingKind: s.GetWaitingKind(), WaitUntil: s.GetWaitUntil(), StartTime: s.GetStartTime(), Wait: s.GetWait(),
 				})
 			}
 			if err := list.message(s); err != nil {

@@ -232,3 +232,37 @@ func TestWhatListenersExpectIsSealed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatListenersExpectIsShownWithMarks(t *testing.T) {
+	t.Parallel()
+	kept, ctx := newStore(t), t.Context()
+	keys := seal.Random("k1")
+	v := over(kept, keys)
+	insert(t, v, kept, "r1", hash, "", `{"card": "4111-1111"}`)
+	expect := func(value string) event.Key { return event.Key{From: ".data.x", Expect: json.RawMessage(value)} }
+	given := event.Listener{ID: "l1", Project: here, RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
+		Correlate: map[string]event.Key{
+			"order": expect(`4711`), "password": expect(`"planted"`), "note": expect(`"of 4111-1111"`), "first": {From: ".id"},
+		},
+	}, {}}}}
+	require.NoError(t, v.Events(kept.Events()).Listen(ctx, given))
+	stored, found, err := kept.Events().GetListener(ctx, here, "l1")
+	require.NoError(t, err)
+	require.True(t, found)
+	for name, tt := range map[string]struct {
+		keys *seal.Ring
+		want map[string]string
+	}{
+		"opened": {keys, map[string]string{"order": `4711`, "password": `"` + redact.Mark + `"`, "note": `"of ` + redact.Mark + `"`, "first": ""}},
+		// Without the key it is not known what is sensitive either.
+		"another key": {seal.Random("k2"), map[string]string{"order": "", "password": "", "note": "", "first": ""}},
+	} {
+		shown, err := over(kept, tt.keys).Listeners(ctx, "r1", []event.Listener{stored})
+		require.NoError(t, err, name)
+		require.Len(t, shown[0].Spec.Filters, 2)
+		for key, want := range tt.want {
+			require.Equal(t, want, string(shown[0].Spec.Filters[0].Correlate[key].Expect), "%s: %s", name, key)
+		}
+	}
+	require.NotContains(t, string(stored.Spec.Filters[0].Correlate["order"].Expect), "4711", "what was given stays as it is")
+}

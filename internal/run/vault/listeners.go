@@ -99,3 +99,47 @@ func (v *Vault) expected(text string, about []string) (json.RawMessage, bool) {
 	v.opened[text] = plain
 	return plain, true
 }
+
+// Listeners returns listeners of a run as they may be shown: what they expect of correlation keys is opened, and marks stand for what is
+// sensitive in it. A value that does not open becomes nil. The listeners that are given stay as they are.
+func (v *Vault) Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error) {
+	s, err := v.reread(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	shown := slices.Clone(list)
+	for i := range shown {
+		filters := slices.Clone(shown[i].Spec.Filters)
+		for n := range filters {
+			filters[n].Correlate = maps.Clone(filters[n].Correlate)
+		}
+		shown[i].Spec.Filters = filters
+		v.openExpected(&shown[i])
+		for _, f := range filters {
+			for name, key := range f.Correlate {
+				key.Expect = s.expected(name, key.Expect)
+				f.Correlate[name] = key
+			}
+		}
+	}
+	return shown, nil
+}
+
+// expected is the value that a correlation key must have, as it may be shown.
+func (s *secrecy) expected(name string, value json.RawMessage) json.RawMessage {
+	if value == nil || strings.HasPrefix(string(value), sealedExpect) {
+		return nil
+	}
+	named, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hidden, _ := s.value(emitted, named)
+	var shown map[string]json.RawMessage
+	if json.Unmarshal(hidden, &shown) != nil { // it was hidden as a whole
+		return hidden
+	}
+	return shown[name]
+}

@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
+	"github.com/signalbox-dev/signalbox/internal/store/waits"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -45,6 +46,7 @@ type Store interface {
 	Events() *Events
 	Tokens() *tokens.Store
 	Awaited() *awaited.Store
+	Waits() *waits.Store
 	sealedValues
 	Batches() *Batches
 	retention.Store
@@ -107,6 +109,7 @@ func cases() []test {
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
 		{"awaited runs", testAwaited},
+		{"waits of a run", testWaits},
 		{"insert run at once", testInsertRunAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},

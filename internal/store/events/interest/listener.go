@@ -100,6 +100,11 @@ func scanListener(row sqlrow.Scanner) (l event.Listener, err error) {
 	return l, err
 }
 
+// ListenersOf reads up to limit listeners of a run, as they are stored.
+func ListenersOf(ctx context.Context, c sqldb.Conn, project, runID string, limit int) ([]event.Listener, error) {
+	return sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND run_id = $2 ORDER BY id`+sqlrow.Limit(limit), []any{project, runID}, scanListener)
+}
+
 // Listeners reads those that may want events of these types, in order of ID.
 func (s *Store) Listeners(ctx context.Context, c sqldb.Conn, project string, types []string) ([]event.Listener, error) {
 	byID := map[string]event.Listener{}

@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
+)
+
+// testWaits reads what a run waits for: its open steps without values, its listeners, and the runs that it awaits.
+func testWaits(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	waits := s.Waits()
+	for i, id := range []string{"r", "other"} {
+		insert(t, s, newRun(id, i))
+	}
+	for _, id := range []string{"awaited", "left", "of another"} {
+		r := newRun(id, 2)
+		r.Parent = run.Parent{RunID: map[bool]string{true: "other", false: "r"}[id == "of another"], Path: "/do/0/c", Depth: 1, Key: "key of " + id, Awaited: id != "left"}
+		insert(t, s, r)
+	}
+	listen(t, s, listener("l1", "r", "t1"))
+	listen(t, s, listener("l2", "other", "t1"))
+	update := state("r", 1, run.Waiting)
+	update.Steps = []run.Step{
+		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(1), EndedAt: at(2)},
+		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "fork", Status: "running", StartedAt: at(2), Input: json.RawMessage(`{"large":1}`)},
+		{
+			Number: 3, Path: "/do/1/b/w", Pointer: "/do/1/b/w", Task: "w", Kind: "wait", Status: "waiting", WaitingKind: run.WaitingTimer,
+			WaitUntil: at(60), StartedAt: at(3), Attempts: []run.Attempt{{Number: 1, StartedAt: at(3)}},
+		},
+	}
+	apply(t, s, update)
+
+	got, err := waits.Pending(ctx, here, "r", 10)
+	require.NoError(t, err)
+	want := []run.Step{update.Steps[1], update.Steps[2]}
+	want[0].Input = nil
+	require.Equal(t, want, got.Steps)
+	require.False(t, got.More)
+	require.Len(t, got.Listeners, 1)
+	require.Equal(t, []string{"l1", "t1"}, []string{got.Listeners[0].ID, got.Listeners[0].Spec.Types()[0]})
+	require.Equal(t, []explain.Child{{
+		Key: "key of awaited", RunID: "awaited", Workflow: hello, Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedStarting,
+	}}, got.Children)
+
+	got, err = waits.Pending(ctx, here, "r", 1)
+	require.NoError(t, err)
+	require.Equal(t, want[:1], got.Steps)
+	require.True(t, got.More)
+
+	got, err = waits.Pending(ctx, "elsewhere", "none", 10)
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	// What has ended is pending no more.
+	ended := state("r", 2, run.Canceled)
+	ended.State.EndsSteps = true
+	apply(t, s, ended)
+	require.NoError(t, s.Awaited().Told(ctx, "awaited"))
+	got, err = waits.Pending(ctx, here, "r", 10)
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
