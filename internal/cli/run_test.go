@@ -274,7 +274,7 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	}
 
 	table := shell.run(t, "run", "list")
-	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +BECAUSE +STUCK +STEPS +TOOK +AGE$`, table.out.String())
+	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +BECAUSE +STUCK +ERROR +STEPS +TOOK +AGE$`, table.out.String())
 	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +0/0 +1.5s +\d+[hd]$`, table.out.String())
 	require.NotContains(t, table.out.String(), "\x1b", "no colours off a terminal")
 	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "REQUEST ID")

@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -63,16 +64,28 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Things:  "runs",
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "ERROR", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
-				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(),
+				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
 				fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
 				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
 				output.Moment(run.GetBehind().GetSince()),
 			}
 		},
 	}.Print(s, runs, more)
+}
+
+// mostTitle is how many characters of an error's title are in a list.
+const mostTitle = 60
+
+// errorTitle is the title of the error of a run that failed; its type where it has none.
+func errorTitle(problem *signalboxv1.Problem) string {
+	title := cmp.Or(problem.GetTitle(), problem.GetType())
+	if runes := []rune(title); len(runes) > mostTitle {
+		return string(runes[:mostTitle]) + "…"
+	}
+	return title
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {

@@ -3,6 +3,7 @@ package runcmd
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -37,16 +38,17 @@ func Print(s *session.Session, run *signalboxv1.Run) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), run)
 	}
-	return output.Card(s.Out, s.Style(), runFields(run, s.Format() == output.Wide))
+	return output.Card(s.Out, s.Style(), runFields(run, s.Now(), s.Format() == output.Wide))
 }
 
-func runFields(run *signalboxv1.Run, wide bool) []output.Field {
+func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 	fields := []output.Field{
 		{Name: "id", Value: run.GetId()},
 		{Name: "workflow", Value: run.GetWorkflow()},
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "because", Value: statusDetail(run)},
+		{Name: "waits for", Value: waitLines(run, now)},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
 		{Name: "created", Value: output.Moment(run.GetCreateTime())},

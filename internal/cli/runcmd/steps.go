@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -25,7 +26,10 @@ JSON and YAML hold each step's input, output, error and attempts as well. Of a l
 table with their counts by task. In JSON and YAML an object with these counts stands in their place.
 
 The last table has the requests of calls that were sent more than once, or whose outcome is unknown, and with -o wide those of all
-calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.`,
+calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.
+
+DETAIL says what an open step waits for, since when, when it is due and until when at most; and of a try that failed, why its catch
+did not handle the error.`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,8 +67,8 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 	}
 	err = session.Listing[proto.Message]{
 		Things: "steps", None: " yet",
-		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "+WAITS FOR", "TRIES", "TOOK", "PATH", "+STARTED", "+ERROR"),
-		Row:     stepRow,
+		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "TRIES", "TOOK", "PATH", "DETAIL", "+STARTED", "+ERROR"),
+		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
 	if err != nil || s.Format().Structured() {
 		return err
@@ -79,7 +83,7 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 }
 
 // stepRow is the row of a step, or of the summary in place of the steps that are not listed.
-func stepRow(item proto.Message) []string {
+func stepRow(item proto.Message, now time.Time) []string {
 	step, ok := item.(*signalboxv1.Step)
 	if !ok {
 		summary, _ := item.(*signalboxv1.StepSummary)
@@ -90,8 +94,8 @@ func stepRow(item proto.Message) []string {
 		problem = problemLine(step.GetError())
 	}
 	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(), step.GetWaitingKind(),
-		fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), output.Moment(step.GetStartTime()),
+		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(),
+		fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), stepDetail(step, now), output.Moment(step.GetStartTime()),
 		problem,
 	}
 }

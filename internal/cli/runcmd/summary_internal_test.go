@@ -3,6 +3,7 @@ package runcmd
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -45,6 +46,6 @@ func TestRunShowsItsSummary(t *testing.T) {
 	t.Parallel()
 	run := &signalboxv1.Run{StepsDone: 99, StepsTotal: 100, StepSummary: &signalboxv1.StepSummary{From: 3, To: 40, Steps: 37}}
 	require.Equal(t, "99 of 100 done; steps 3 to 40 are summarized: 37 of them are not listed", steps(run))
-	require.Equal(t, "…", stepRow(run.GetStepSummary())[0])
-	require.Equal(t, "37 steps of 3 to 40 are summarized", stepRow(run.GetStepSummary())[1])
+	require.Equal(t, "…", stepRow(run.GetStepSummary(), time.Now())[0])
+	require.Equal(t, "37 steps of 3 to 40 are summarized", stepRow(run.GetStepSummary(), time.Now())[1])
 }

@@ -1,0 +1,50 @@
+package runcmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+)
+
+func TestWaitLine(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	in := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
+	for want, w := range map[string]*signalboxv1.Wait{
+		"event a with id = 4711, since 12s, until 2026-11-23T10:05:00Z": {What: "event a with id = 4711", Since: in(-12 * time.Second), Deadline: in(5 * time.Minute)},
+		"timer, since 1m0s, due in 3m0s":                                {What: "timer", Since: in(-time.Minute), DueTime: in(3 * time.Minute)},
+		"timer, due 2s ago":                                             {What: "timer", DueTime: in(-2 * time.Second)},
+		"answer, deadline unknown":                                      {What: "answer", DeadlineUnknown: true},
+		"answer, until 2026-11-23T10:01:00Z at the latest":              {What: "answer", Deadline: in(time.Minute), DeadlineUnknown: true},
+	} {
+		require.Equal(t, want, waitLine(w, now))
+	}
+}
+
+func TestWaitLinesOfManySteps(t *testing.T) {
+	t.Parallel()
+	run := &signalboxv1.Run{Id: "r", Waits: []*signalboxv1.Wait{{What: "unpause: the run is paused"}}}
+	for i := range mostWaits + 1 {
+		run.Waits = append(run.Waits, &signalboxv1.Wait{Step: int64(i + 2), Task: "t", What: "timer"})
+	}
+	lines := strings.Split(waitLines(run, time.Now()), "\n")
+	require.Len(t, lines, mostWaits+1)
+	require.Equal(t, []string{"unpause: the run is paused", "step 2 t: timer"}, lines[:2])
+	require.Equal(t, "and 2 more: signalbox run steps r", lines[mostWaits])
+	run.MoreWaits = true
+	require.Contains(t, waitLines(run, time.Now()), "\nand more: signalbox run steps r")
+	require.Empty(t, waitLines(&signalboxv1.Run{}, time.Now()))
+}
+
+func TestErrorTitle(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, errorTitle(nil))
+	require.Equal(t, "Out of stock", errorTitle(&signalboxv1.Problem{Type: "https://x", Title: "Out of stock"}))
+	require.Equal(t, "https://x", errorTitle(&signalboxv1.Problem{Type: "https://x"}))
+	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.Problem{Title: strings.Repeat("é", 100)}))
+}
