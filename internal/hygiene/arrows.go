@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/cutover", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/fault", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/config", "internal/notice", "internal/pause", "internal/routine"}
+	ambient := []string{"internal/logger", "internal/config", "internal/lru", "internal/notice", "internal/pause", "internal/routine"}
 	rules := []Rule{
 		{"api", nil, "the contract with the outside knows nothing of the inside"},
 		{"dsl/internal", nil, "values and trees know nothing of the language"},
@@ -44,6 +44,7 @@ func Arrows() []Rule {
 		{"internal/fault", nil, "what a domain answers when it refuses"},
 		{"internal/logger", nil, "carried by the context everywhere"},
 		{"internal/freeport", nil, "ports of this machine, for whoever starts servers"},
+		{"internal/lru", nil, "a cache of any values"},
 		{"internal/notice", nil, "names are all that it knows"},
 		{"internal/pause", nil, "waits, and knows nothing of what for"},
 		{"internal/routine", nil, "starts and stops a loop, whatever it does"},

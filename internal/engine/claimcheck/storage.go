@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/lru"
 	"github.com/signalbox-dev/signalbox/internal/pause"
 )
 
@@ -58,10 +59,13 @@ type Options struct {
 	Patience time.Duration
 }
 
+// key names a value.
+type key struct{ run, digest string }
+
 // Storage is the storage of one process. It is safe for concurrent use.
 type Storage struct {
 	values   Values
-	cache    *cache
+	cache    *lru.Cache[key, []byte]
 	patience time.Duration
 	maxBytes int
 	budget   *budget
@@ -75,8 +79,8 @@ var (
 // New returns a storage over values.
 func New(values Values, o Options) *Storage {
 	return &Storage{
-		values: values, cache: newCache(cmp.Or(o.CacheBytes, defaultCacheBytes)), patience: cmp.Or(o.Patience, defaultPatience),
-		maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(),
+		values: values, cache: lru.New[key](cmp.Or(o.CacheBytes, defaultCacheBytes), func(value []byte) int { return len(value) }),
+		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(),
 	}
 }
 
@@ -149,7 +153,7 @@ func (s *Storage) Store(ctx converter.StorageDriverStoreContext, payloads []*com
 		if err != nil {
 			return nil, fmt.Errorf("%s a payload of %d bytes of run %q: %w", contract.PayloadsUnkept, len(value), k.run, err)
 		}
-		s.cache.put(k, value)
+		s.cache.Put(k, value)
 		claims[i] = converter.StorageDriverClaim{ClaimData: map[string]string{claimRun: k.run, claimDigest: k.digest}}
 	}
 	return claims, nil
@@ -178,7 +182,7 @@ func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []
 
 // read reads a value from the cache, or from the database, whose answer has to have the digest.
 func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
-	if value, found := s.cache.get(k); found {
+	if value, found := s.cache.Get(k); found {
 		return value, nil
 	}
 	found := false
@@ -194,7 +198,7 @@ func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	case digest(value) != k.digest:
 		return nil, fmt.Errorf("payload %s of run %q: %w", k.digest, k.run, ErrDamaged)
 	}
-	s.cache.put(k, value)
+	s.cache.Put(k, value)
 	return value, nil
 }
 

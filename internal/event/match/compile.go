@@ -10,13 +10,14 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/lru"
 )
 
 // compiler keeps compiled specs and shapes.
 type compiler struct {
 	jq      *jq.Compiler
-	targets *lru[targetKey, *compiled]
-	shapes  *lru[string, *shape]
+	targets *lru.Cache[targetKey, *compiled]
+	shapes  *lru.Cache[string, *shape]
 }
 
 // targetKey names what never changes its spec: a listener, or a workflow's trigger in one document and with one timer.
@@ -47,11 +48,11 @@ type compiledFilter struct {
 }
 
 func newCompiler(targets, shapes int) *compiler {
-	return &compiler{jq: jq.NewCompiler(), targets: newLRU[targetKey, *compiled](targets), shapes: newLRU[string, *shape](shapes)}
+	return &compiler{jq: jq.NewCompiler(), targets: lru.New[targetKey](targets, lru.One[*compiled]), shapes: lru.New[string](shapes, lru.One[*shape])}
 }
 
 func (c *compiler) compile(key targetKey, s event.Spec) *compiled {
-	return c.targets.get(key, func() *compiled {
+	return c.targets.GetOrBuild(key, func() *compiled {
 		out := &compiled{}
 		for _, f := range s.Filters {
 			out.filters = append(out.filters, c.filter(f))
@@ -85,7 +86,7 @@ func (c *compiler) filter(f event.Filter) compiledFilter {
 	if err != nil {
 		return compiledFilter{shape: &shape{broken: err}}
 	}
-	s := c.shapes.get(string(text), func() *shape {
+	s := c.shapes.GetOrBuild(string(text), func() *shape {
 		s := &shape{expects: names}
 		s.matcher, s.broken = eventfilter.Compile(bare, c.jq)
 		if types := (eventfilter.Spec{Filters: []event.Filter{f}}).Types(); len(types) == 1 {
