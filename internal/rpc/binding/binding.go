@@ -15,7 +15,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"connectrpc.com/connect"
 
@@ -93,8 +92,8 @@ func (b *binding) publish(r *http.Request) (*signalboxv1.PublishEventsResponse, 
 			WithField(query[0].Name, "cannot be used here")
 	}
 	project := r.PathValue("project")
-	if err == nil && !utf8.ValidString(project) {
-		err = fault.New(fault.Invalid, fault.InvalidArgument, "request: %q of the path is no UTF-8", "project").WithField("project", "is no UTF-8")
+	if err == nil {
+		err = route.CheckVariable("project", project)
 	}
 	if err != nil {
 		problem, _ := fail.Error(err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -24,11 +23,7 @@ func (m method) read(r *http.Request, match route.Match) (proto.Message, *connec
 	if problem != nil || len(raw) > 0 {
 		return nil, body.Bad("a download takes none")
 	}
-	if err := match.Check(r.URL.RawQuery, nil); err != nil {
-		problem, _ := fail.Error(err)
-		return nil, problem
-	}
-	query, err := route.Query(r.URL.RawQuery)
+	query, err := match.Check(r.URL.RawQuery, nil)
 	if err != nil {
 		problem, _ := fail.Error(err)
 		return nil, problem
@@ -65,12 +60,11 @@ func (m method) read(r *http.Request, match route.Match) (proto.Message, *connec
 	return message, nil
 }
 
-// memberOf is a value as the JSON of a message has it: but for truth values, a text does.
+// memberOf returns a value as the JSON of a message has it, where every type but a truth value may be a string. Of a truth value
+// [route.Match.Check] has accepted "true" and "false" only.
 func memberOf(field protoreflect.FieldDescriptor, value string) any {
 	if field.Kind() == protoreflect.BoolKind {
-		if truth, err := strconv.ParseBool(value); err == nil {
-			return truth
-		}
+		return value == "true"
 	}
 	return value
 }

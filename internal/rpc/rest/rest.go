@@ -123,7 +123,7 @@ func (h *handler) prepare(r *http.Request, match route.Match) *connect.Error {
 	if e != nil {
 		return e
 	}
-	if err := match.Check(r.URL.RawQuery, raw); err != nil {
+	if _, err := match.Check(r.URL.RawQuery, raw); err != nil {
 		problem, _ := fail.Error(err)
 		return problem
 	}

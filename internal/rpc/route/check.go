@@ -15,42 +15,51 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// Check returns a fault that names the parameter where the query or the body does not fit the match: a parameter that cannot be
-// parsed, that the request message does not have, that is given twice, or that stands in the path or the body as well, and a member of
-// the body with another value than the path has. A body that is not a JSON object passes: its decoder describes the error better.
-func (m Match) Check(rawQuery string, body []byte) error {
+// Check returns the parameters of the query, in order. Where the query or the body does not fit the match it returns a fault that names
+// the parameter: one that cannot be parsed, that the request message does not have, that is given twice, or that is in the path or the body
+// as well, and a member of the body with another value than the path has. A body that is not a JSON object passes: its decoder describes the
+// error better.
+func (m Match) Check(rawQuery string, body []byte) ([]Parameter, error) {
 	members := m.members(body)
 	if err := m.checkBody(members); err != nil {
-		return err
+		return nil, err
 	}
 	query, err := Query(rawQuery)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	given := map[string]string{}
 	for _, p := range query {
 		field, leaf := m.resolve(p.Name)
 		if leaf == nil {
-			return invalid(p.Name, "there is no parameter %q", p.Name)
+			return nil, invalid(p.Name, "there is no parameter %q", p.Name)
 		}
 		if m.variable(leaf[0].Name()) != nil {
-			return invalid(p.Name, "parameter %q is a part of the path: leave it out of the query", p.Name)
+			return nil, invalid(p.Name, "parameter %q is a part of the path: leave it out of the query", p.Name)
 		}
 		if _, ok := members[leaf[0].JSONName()]; ok {
-			return invalid(p.Name, "parameter %q is in the body as well: give it once", p.Name)
+			return nil, invalid(p.Name, "parameter %q is in the body as well: give it once", p.Name)
 		}
 		if before, ok := given[field]; ok && (!leaf[len(leaf)-1].IsList() || before != p.Name) {
-			return invalid(p.Name, "parameter %q is given more than once", p.Name)
+			return nil, invalid(p.Name, "parameter %q is given more than once", p.Name)
 		}
 		given[field] = p.Name
 		if err := checkValue(leaf[len(leaf)-1], p); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, v := range m.Variables {
-		if !utf8.ValidString(v.Value) {
-			return invalid(v.Field.JSONName(), "%q of the path is no UTF-8", v.Field.JSONName())
+		if err := CheckVariable(v.Field.JSONName(), v.Value); err != nil {
+			return nil, err
 		}
+	}
+	return query, nil
+}
+
+// CheckVariable returns a fault that names a variable of the path where its value is not UTF-8, which no Protobuf message can carry.
+func CheckVariable(name, value string) error {
+	if !utf8.ValidString(value) {
+		return invalid(name, "%q of the path is no UTF-8", name)
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 //
 //	table, err := route.New("/signalbox.v1.RunService/", …)
 //	match, ok := table.Match(r.Method, r.URL.EscapedPath())
-//	err := match.Check(r.URL.RawQuery, body)
+//	parameters, err := match.Check(r.URL.RawQuery, body)
 //
 // A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is part of a value
 // and never a separator. [Match.Path] is the same path in a canonical form, which every later reader decodes to the same values.
