@@ -81,6 +81,7 @@ func (j judge) failing(b blame) Decision {
 
 // advice is what to do about a cause.
 func (j judge) advice(cause string) string {
+	const goesOn = "; the run goes on by itself then. `signalbox worker list` shows them"
 	id, queue := j.Row.ID, j.Queue.Name
 	switch cause {
 	case problem.PayloadTooLarge:
@@ -91,19 +92,17 @@ func (j judge) advice(cause string) string {
 			"`signalbox run terminate %s`, simplify the workflow, and replay it; if many runs show this, the workers lack processor time", id)
 	case problem.Panic:
 		return fmt.Sprintf("the worker's code has a defect that this run meets: report it with the detail, and deploy a version that "+
-			"corrects it to the workers that poll %s; the run goes on by itself then. `signalbox worker list` shows them", queue)
+			"corrects it to the workers that poll %s"+goesOn, queue)
 	case problem.UnknownType:
 		return fmt.Sprintf("a Signalbox worker that polls %s does not register the type of runs: replace it with the current version; "+
 			"`signalbox worker list` shows those that run", queue)
 	case problem.NonDeterminism:
 		return fmt.Sprintf("the version of the workers that poll %s differs from the one that began the run: deploy a version that supports its "+
-			"interpreter, or report the defect with the detail; the run goes on by itself then. `signalbox worker list` shows them", queue)
+			"interpreter, or report the defect with the detail"+goesOn, queue)
 	case problem.NewerInterpreter:
-		return fmt.Sprintf("upgrade the workers that poll %s to the version of the newest server, API servers last; the run goes on by itself "+
-			"then. `signalbox worker list` shows them", queue)
+		return fmt.Sprintf("upgrade the workers that poll %s to the version of the newest server, API servers last"+goesOn, queue)
 	case problem.MissingKey:
-		return fmt.Sprintf("add the key that the detail names to encryption.keys of all workers that poll %s and restart them; the run goes on "+
-			"by itself then. `signalbox worker list` shows them", queue)
+		return fmt.Sprintf("add the key that the detail names to encryption.keys of all workers that poll %s and restart them"+goesOn, queue)
 	case problem.ForeignWorker:
 		return fmt.Sprintf("stop the worker of another program that polls task queue %s, or give it another queue; the run goes on by itself "+
 			"with a Signalbox worker. `signalbox worker list` shows which ones are ours", queue)
