@@ -41,9 +41,6 @@ const (
 // NewFuel returns a budget of limit units with the default limits.
 func NewFuel(limit int64) *Fuel { return guard.NewFuel(limit) }
 
-// DefaultLimits are the limits of a new Fuel.
-func DefaultLimits() Limits { return guard.DefaultLimits() }
-
 // Normalize turns a Go value into the values expressions work on: nil, bool, int, float64, *big.Int, string,
 // []any and map[string]any. Integers that fit become int, others *big.Int; NaN becomes nil and the infinities the
 // largest floats, as in jq's output. Anything else goes through its JSON form; what has none becomes nil.
