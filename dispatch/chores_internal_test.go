@@ -166,7 +166,7 @@ func (c *cluster) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptio
 	return started{id: id}, nil
 }
 
-// TestDoorbellThatMeetsNoneWakesTheOwner: whoever rings is seldom the owner, which would look half a minute later.
+// TestDoorbellThatMeetsNoneWakesTheOwner: the process that rings is seldom the owner, which would check only half a minute later.
 func TestDoorbellThatMeetsNoneWakesTheOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type telling struct {
 	pause time.Duration
 }
 
-// watchWorkers reads the heartbeats, and tells the dispatchers that this process owns which of their workers seem to be gone:
+// watchWorkers reads the heartbeats, and reports to the dispatchers that this process owns which of their workers seem to be gone:
 // one that is parked looks after them only when it is told. What it could not do about them, it is told of again.
 func (d *Dispatchers) watchWorkers(ctx context.Context) {
 	told := map[Name]*telling{}

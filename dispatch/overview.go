@@ -52,7 +52,7 @@ const (
 	Foreign = overview.Foreign // its ID is taken by what is none of ours
 	// NoWorkers: no live worker serves its project, so nothing is routed.
 	NoWorkers = overview.NoWorkers
-	Unknown   = overview.Unknown // what it takes to tell could not be asked
+	Unknown   = overview.Unknown // a source that decides it could not be read
 )
 
 // The statuses of workers.

@@ -15,7 +15,7 @@ func (p *parser) found(v value, at Pos, f lint.Finding) {
 	p.warn(Code(f.Code), v, at, f.Suggestion, "%s", f.Message)
 }
 
-// compiles returns what tells whether a text is an expression with these variables.
+// compiles returns a function that reports whether a text is an expression with these variables.
 func (p *parser) compiles(vars []string) func(string) bool {
 	return func(text string) bool {
 		_, err := p.jq.Compile(text, vars)

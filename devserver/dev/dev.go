@@ -198,7 +198,7 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	return nil
 }
 
-// config is what the flags and the variables say. A variable that contradicts what this command decides is an error: whoever asks for
+// config is what the flags and the variables say. A variable that contradicts what this command decides is an error: a caller who asks for
 // tokens must not get a server that is open to everybody on this machine.
 func (d *dev) config() (*config.Config, error) {
 	env := config.Environment{}

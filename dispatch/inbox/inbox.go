@@ -87,7 +87,7 @@ type Progress struct {
 	Owner Owner
 	// Head is the position of the newest event, Routed that of the last one whose deliveries were determined.
 	Head, Routed int64
-	// Pending counts events that are not routed yet, and deliveries that are neither done nor dead; Due tells that one of the
+	// Pending counts events that are not routed yet, and deliveries that are neither done nor dead; Due is set where one of the
 	// deliveries could be made now, or that an event is not routed yet: there is work.
 	Pending int64
 	Due     bool

@@ -140,7 +140,7 @@ func laterOf(a, b time.Time) time.Time {
 }
 
 // TakeRecords returns what changed since the last call: the run (nil if it did not) and the steps by number. A step
-// that changed several times is told once, as it is now. A step that is counted in a summary by now is left out.
+// that changed several times is returned once, as it is now. A step that is counted in a summary by now is left out.
 func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 	b := &m.book
 	b.dirty = slices.DeleteFunc(b.dirty, func(s *step) bool { return !b.summary.recorded(s, b.total) })

@@ -87,7 +87,7 @@ func (m *Machine) ResumeQuota(now time.Time) {
 	m.gate.refused, m.gate.force = false, true
 }
 
-// admits tells whether f may enter one more task, and counts it. Where it may not, f comes back when it may be otherwise, or
+// admits reports whether f may enter one more task, and counts it. Where it may not, f comes back when it may be otherwise, or
 // the run has ended because it has entered as many steps as it may.
 func (m *Machine) admits(f *frame, task *dsl.Task) bool {
 	if m.exhausted(task) {

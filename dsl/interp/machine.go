@@ -123,7 +123,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 	return out
 }
 
-// Yielded tells that the last Advance stopped for its budget or for records that are to be taken: there is more to compute.
+// Yielded reports whether the last Advance stopped for its budget or for records that are to be taken: there is more to compute.
 func (m *Machine) Yielded() bool { return m.yielded }
 
 // Spent is the compute used since New or Restore, in units of fuel.

@@ -54,7 +54,7 @@ func (r *rewriter) touched(t *gojq.Term) *gojq.Term {
 	return paren(pipe(&gojq.Query{Term: t}, r.guarded(touch)))
 }
 
-// namesMember tells an index that can only be of an object.
+// namesMember reports whether an index can only be one of an object.
 func namesMember(x *gojq.Index) bool {
 	if x.Name != "" || x.Str != nil {
 		return true

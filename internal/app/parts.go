@@ -77,7 +77,7 @@ func projecting(rows projection.Store, written projection.Observer, now func() t
 	return tap, writer
 }
 
-// holds tells whether this process has records of a run that are not written yet.
+// holds reports whether this process has records of a run that are not written yet.
 func holds(tap *projection.Tap, writer *projection.Writer) func(runID string) bool {
 	return func(runID string) bool { return tap.Holds(runID) || writer.Holds(runID) }
 }

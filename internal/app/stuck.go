@@ -27,7 +27,7 @@ type examiner struct {
 	runs *control.Service
 }
 
-// Behind implements [stuck.Engine]: whoever reads a run finds that out, and asks for its repair.
+// Behind implements [stuck.Engine]: each read of a run finds that out, and requests its repair.
 func (e examiner) Behind(ctx context.Context, project, runID string) (bool, error) {
 	r, err := e.runs.Get(ctx, project, runID)
 	return r.Behind != nil && r.Behind.Problem == "", err

@@ -32,7 +32,7 @@ type Config struct {
 	Redis       Redis      `yaml:"redis" doc:"The Redis that holds leases and heartbeats, for platforms of several processes. Without it they are in memory, which is for one process on SQLite."`
 	Auth        Auth       `yaml:"auth" doc:"Who may call the API."`
 	API         API        `yaml:"api" doc:"The API listener."`
-	Encryption  Encryption `yaml:"encryption" doc:"The keys that keep sensitive values from whoever can read the database or Temporal."`
+	Encryption  Encryption `yaml:"encryption" doc:"The keys that hide sensitive values from readers of the database and of Temporal."`
 	Runs        Runs       `yaml:"runs" doc:"Starting runs."`
 	Workflows   Workflows  `yaml:"workflows" doc:"Workflow definitions."`
 	Worker      Worker     `yaml:"worker" doc:"The worker role."`

@@ -29,7 +29,7 @@ const (
 	Foreign State = "foreign" // its ID is taken by what is none of ours
 	// NoWorkers: no live worker serves its project, so nothing is routed.
 	NoWorkers State = "no_workers"
-	Unknown   State = "unknown" // what it takes to tell could not be asked
+	Unknown   State = "unknown" // a source that decides it could not be read
 )
 
 // Dispatcher is one dispatcher, seen from all sides.

@@ -84,7 +84,7 @@ type Store interface {
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
 	// Settle writes what became of deliveries that Due returned.
 	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
-	// RecordOwner adds to the history of owners and commits the event that tells of it, in one. What is recorded already, by
+	// RecordOwner adds to the history of owners and commits the event that reports it, in one transaction. What is recorded already, by
 	// name, epoch and execution, stays as it is.
 	RecordOwner(ctx context.Context, c OwnerChange, tell Event, e audit.Entry) error
 }

@@ -60,7 +60,7 @@ const (
 	every = 250 * time.Millisecond
 	// relieveEvery is the least time between two calls of Options.Relieve while the level is not Normal.
 	relieveEvery = 5 * time.Second
-	// retryAfter is what callers are told when their start is refused.
+	// retryAfter is the delay that callers are given when their start is refused.
 	retryAfter = 5 * time.Second
 )
 

@@ -37,7 +37,7 @@ const (
 )
 
 // Resume lets runs that wait for steps go on although the limit is used up, with as many steps as the limit beyond it: all that wait, or those
-// with the IDs. It returns how many were told. Where one of the named runs does not exist or has ended, none is told.
+// with the IDs. It returns how many were resumed. Where one of the named runs does not exist or has ended, none is resumed.
 func (s *Service) Resume(ctx context.Context, project string, ids []string, reason string) (int, error) {
 	if len(ids) > mostAtOnce {
 		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "%d runs are more than %d at a time", len(ids), mostAtOnce).

@@ -33,7 +33,7 @@ func newCompared() *compared {
 	return &compared{slots: make(chan struct{}, comparesAtOnce), at: map[string]time.Time{}}
 }
 
-// begin tells whether a run is to be compared now; then end must be called.
+// begin reports whether a run is to be compared now; then end must be called.
 func (c *compared) begin(id string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// lost has Temporal know a run that ended a minute ago, of which no row tells.
+// lost makes a run that ended in Temporal a minute ago and whose row does not say so.
 func (b *bench) lost() {
 	b.engine.looks = func(_ context.Context, r run.Run) (run.Execution, error) {
 		return run.Execution{

@@ -212,7 +212,7 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, r, b.row(t, r.ID))
 	require.NotContains(t, b.audited(t), "run.terminate away")
 
-	// Temporal takes it: the row ends at once, open steps with it, and nobody reads the history.
+	// Temporal takes it: the row ends at once, open steps with it, and the history is not read.
 	r = b.place(t, run.Running, "")
 	b.engine.end = nil
 	b.engine.called()

@@ -124,7 +124,7 @@ type Options struct {
 	Now func() time.Time
 	// Metrics is told of starts.
 	Metrics Metrics
-	// Holds tells whether this process has records of a run that are not written yet; nil where it never has.
+	// Holds reports whether this process has records of a run that are not written yet; nil where it never has.
 	Holds func(runID string) bool
 	// Requested is called after a repair was requested, so that a worker of this process need not wait for its next look; may be
 	// nil. It must not block.

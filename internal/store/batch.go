@@ -108,7 +108,7 @@ func (o outcome) changed() bool {
 //
 // A state counts against the position of the last state and not of the last update: an update without a state, come
 // early, may not hide the state that was before it. The earliest start that any state tells of is the run's: later ones
-// do not know it. A terminal row stays as it is, but for a start that is told of late, as its late steps are. A partial update
+// do not know it. A terminal row stays as it is, but for a start that is reported late, as its late steps are. A partial update
 // does not move the row: what is left of it comes with the same position.
 func advance(row runRow, updates []run.Update) outcome {
 	o := outcome{before: row, after: row}

@@ -187,7 +187,7 @@ func textOrNull(text string) any {
 	return text
 }
 
-// RemoveUnstarted implements [vault.Store]. A run that an update has told of has started, whatever its status says.
+// RemoveUnstarted implements [vault.Store]. A run that an update has reported has started, whatever its status says.
 func (s *Store) RemoveUnstarted(ctx context.Context, id string, given vault.Sealed[audit.Entry]) (removed bool, err error) {
 	e := given.Value()
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {

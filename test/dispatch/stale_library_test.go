@@ -72,7 +72,7 @@ func stale(r dispatch.Report) map[string]int {
 	return out
 }
 
-// Many dispatchers are stale at once: a cycle ends so many, and tells of the rest. Until it is time for the next, no other process ends more.
+// Many dispatchers are stale at once: a cycle ends so many, and reports the rest. Until it is time for the next, no other process ends more.
 func TestMassStaleness(t *testing.T) {
 	t.Parallel()
 	c := assemble(t)

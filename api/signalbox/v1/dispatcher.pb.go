@@ -33,7 +33,7 @@ type Dispatcher struct {
 	WorkflowId string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	// routing (it has work and does it), parked (it has none and sleeps until its doorbell rings), stale (it has work and does
 	// none, or its owner crashed: the supervisor replaces it), missing (nothing is open in Temporal), foreign (its ID is taken by
-	// what is none of ours), no_workers (no live worker serves its project) or unknown (what it takes to tell could not be asked).
+	// what is none of ours), no_workers (no live worker serves its project) or unknown (a source that decides it could not be read).
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// Why, where the state does not say it all.
 	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`

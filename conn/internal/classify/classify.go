@@ -3,7 +3,7 @@
 //	kind := classify.Kind(err) // machine.None: whoever answered is a working frontend
 //
 // An answer is not an outage: a frontend that says "too many requests" or "invalid argument" is there. What the error of a
-// request cannot tell (does anybody listen at all, does the server want TLS, does it reject the client's certificate) is found out by
+// request does not show (is the port open at all, does the server require TLS, does it reject the client's certificate) is found out by
 // [Diagnose].
 package classify
 

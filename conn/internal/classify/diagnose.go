@@ -18,7 +18,7 @@ import (
 const diagnosis = time.Second
 
 // Diagnose looks at the address where a request's error leaves the kind open: a request that ran out of time before there
-// was a connection (does nobody listen, or does somebody listen and say nothing?), a connection without TLS that was
+// was a connection (is the port closed, or does a program accept the connection and send nothing?), a connection without TLS that was
 // cut before a word was said (does the server want TLS?), and one with TLS that was (does the server reject the client's
 // certificate?). config is what the client uses, nil without TLS. It returns the kind and the error to show.
 func Diagnose(ctx context.Context, address string, config *tls.Config, kind machine.Kind, err error) (machine.Kind, error) {
@@ -139,7 +139,7 @@ func rejection(ctx context.Context, address, host string, config *tls.Config) er
 	return nil
 }
 
-// alerted tells whether the other side ended a connection with an alert of TLS.
+// alerted reports whether the other side ended a connection with an alert of TLS.
 func alerted(err error) bool {
 	_, alert := errors.AsType[tls.AlertError](err)
 	return alert || strings.Contains(err.Error(), "remote error: tls")

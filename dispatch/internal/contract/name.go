@@ -53,7 +53,7 @@ func OwnerKey(name inbox.Name) string { return OwnerPrefix + name.Project + ":" 
 // HandoverKey is the key under which its owner is asked to give it up.
 func HandoverKey(name inbox.Name) string { return HandoverPrefix + name.Project + ":" + name.TaskQueue }
 
-// AbsentKey is the key under which its owner is told that the dispatcher was found closed.
+// AbsentKey is the key under which its owner is notified that the dispatcher was found closed.
 func AbsentKey(name inbox.Name) string { return AbsentPrefix + name.Project + ":" + name.TaskQueue }
 
 // WorkerKey is the key of a process's heartbeat.

@@ -72,7 +72,7 @@ func (r *Roster) replace(entries []lease.Entry) {
 // out or was resigned is that at which it was read.
 func (r *Roster) Entries(ctx context.Context) ([]lease.Entry, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock() // whoever comes meanwhile has the same question
+	defer r.mu.Unlock() // a concurrent caller asks the same question
 	if r.listed.IsZero() || time.Since(r.listed) >= r.every {
 		var all []lease.Entry
 		for e, err := range r.leases.List(ctx, contract.WorkerPrefix) {

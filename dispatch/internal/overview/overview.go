@@ -64,7 +64,7 @@ const (
 	Foreign Status = "foreign" // its ID is taken by what is none of ours
 	// NoWorkers: no live worker serves its project, so nothing is routed.
 	NoWorkers Status = "no_workers"
-	Unknown   Status = "unknown" // what it takes to tell could not be asked
+	Unknown   Status = "unknown" // a source that decides it could not be read
 )
 
 // Dispatcher is one dispatcher, seen from all sides.
@@ -313,7 +313,7 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 // living are the workers whose heartbeats are there.
 type living struct {
 	beats []contract.Beat
-	// known tells that there are entries to judge by: a store that lost its data has none.
+	// known is set where there are entries to judge by: a store that lost its data has none.
 	known bool
 }
 

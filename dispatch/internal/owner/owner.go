@@ -50,7 +50,7 @@ type Observer interface {
 	Failed(name inbox.Name, err error)
 	// Terminated: a run was terminated, or with an error could not be.
 	Terminated(t terms.Termination, err error)
-	// Foreign: the dispatcher's ID is taken by something else, so that nobody can own it. It is reported at every attempt.
+	// Foreign: the dispatcher's ID is taken by something else, so that no process can own it. It is reported at every attempt.
 	Foreign(f terms.Foreign)
 	// NotForeign: the dispatcher has an owner, so its ID is not taken by something else.
 	NotForeign(name inbox.Name)

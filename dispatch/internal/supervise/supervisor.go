@@ -73,7 +73,7 @@ type Options struct {
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
-	// Beats returns the heartbeats as the process knows them: they tell when a cycle is due. Listed is given what a cycle has listed.
+	// Beats returns the heartbeats as the process has them: they decide when a cycle is due. Listed is given what a cycle has listed.
 	Beats  func(ctx context.Context) ([]lease.Entry, error)
 	Listed func([]lease.Entry)
 	// Ready returns nil when Temporal can be used: no cycle is made by itself before.

@@ -37,7 +37,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List the dispatchers of all projects",
 		Long: `List the dispatchers of all projects: what each is doing, who owns it, and how far it has come. A dispatcher is routing, parked
-(without work, until an event wakes it), stale (nobody owns it or works for it, and it is replaced), missing, foreign (its
+(without work, until an event wakes it), stale (no worker owns it or works for it, and it is replaced), missing, foreign (its
 ID in Temporal is taken by something else) or no_workers (no live worker serves its project). It is unknown where Temporal, Redis
 or the database could not be asked; a line on standard error says which. PENDING counts events that are not matched yet, and
 deliveries that are neither done nor given up.`,

@@ -52,7 +52,7 @@ func (s *server) call(t *testing.T, req, reply any) {
 		}))
 }
 
-// poll returns the task's token and the attempt that the SDK is told, nil for a poll that found nothing.
+// poll returns the task's token and the attempt that the SDK gets, nil for a poll that found nothing.
 func (s *server) poll(t *testing.T) ([]byte, int32) {
 	t.Helper()
 	var task workflowservice.PollWorkflowTaskQueueResponse

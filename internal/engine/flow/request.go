@@ -109,7 +109,7 @@ func (d *driver) startLocalCall(e *effect) {
 		// It counts the time in which the worker has no room for the activity, too. Nothing is sent before there is some.
 		options.ScheduleToCloseTimeout = options.StartToCloseTimeout + localQueue
 	} else {
-		// The request's own timeout is the first to pass: then the failure tells what happened.
+		// The request's own timeout is the first to pass: then the failure says what happened.
 		wire.Timeout = min(wire.Timeout, d.limits.LocalTimeout)
 		wire.MaxResponseBytes = min(wire.MaxResponseBytes, e.inline)
 		options.ScheduleToCloseTimeout = wire.Timeout + time.Second

@@ -29,15 +29,15 @@ type backlog struct {
 	shares   map[string]share
 	away     bool
 	suspects map[string]suspect
-	room     chan struct{} // closed when there is room again; nil while nobody waits
+	room     chan struct{} // closed when there is room again; nil while no caller waits
 }
 
 // suspect is a run whose row is, or may be, behind what this process knows of the run.
 type suspect struct {
-	// lost tells that an update of the run was dropped, dropping that later ones are, too, until a repair is requested. Otherwise the row
+	// lost is set where an update of the run was dropped, dropping that later ones are, too, until a repair is requested. Otherwise the row
 	// is only to be compared.
 	lost, dropping bool
-	// since tells that one was dropped after the run was last listed by requests.
+	// since is set where one was dropped after the run was last listed by requests.
 	since bool
 }
 

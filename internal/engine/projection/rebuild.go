@@ -263,7 +263,7 @@ func (l *untilStopped) Error(msg string, keyvals ...any) {
 	}
 }
 
-// Unusable tells whether an error says that a history cannot be interpreted again.
+// Unusable reports whether an error says that a history cannot be interpreted again.
 func Unusable(err error) bool {
 	_, unusable := errors.AsType[*ReplayError](err)
 	return unusable

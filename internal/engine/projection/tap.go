@@ -183,7 +183,7 @@ func (t *Tap) dropUnanswered(now time.Time) {
 	}
 }
 
-// awaited tells whether the task has been completed here and Temporal's answer may still arrive.
+// awaited reports whether the task has been completed here and Temporal's answer may still arrive.
 func (t *task) awaited(now time.Time) bool {
 	return t.update != nil && now.Sub(t.sent) < answeredWithin
 }
@@ -206,7 +206,7 @@ func (t *Tap) completing(token string) (queue string, most time.Duration) {
 	return task.queue, min(holdMost, holdUntil-task.sent.Sub(task.opened))
 }
 
-// Holds tells whether a workflow task of a run has been completed here and Temporal's answer is on its way. An answer that was lost
+// Holds reports whether a workflow task of a run has been completed here and Temporal's answer is on its way. An answer that was lost
 // is not waited for: the row of such a run is behind, and is repaired.
 func (t *Tap) Holds(runID string) bool {
 	t.mu.Lock()

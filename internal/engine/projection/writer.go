@@ -93,7 +93,7 @@ func (w *Writer) Stop(ctx context.Context) error {
 }
 
 // Accept takes one update to write. It never blocks: where there is no room, the update is dropped, and so are later ones of its run
-// until a repair is requested. The row then stays behind, where anybody finds it. Updates of different task queues take turns.
+// until a repair is requested. The row then stays behind, where any process finds it. Updates of different task queues take turns.
 func (w *Writer) Accept(queue string, u run.Update, at time.Time) {
 	w.mu.Lock()
 	if own, taken := w.backlog.take(queue, u); taken {
@@ -124,7 +124,7 @@ func (w *Writer) Unsure(runID string) {
 	}
 }
 
-// Holds tells whether an update of a run waits to be written, or is being written.
+// Holds reports whether an update of a run waits to be written, or is being written.
 func (w *Writer) Holds(runID string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 const panicType = "PanicError"
 
 // Cause classifies the failure of a workflow task by what Temporal calls it, the type of the failure and its text. The result is one of
-// [problem.Causes]. A worker of another program cannot be told from one of ours by that: see [problem.ForeignWorker].
+// [problem.Causes]. That does not distinguish a worker of another program from one of ours: see [problem.ForeignWorker].
 func Cause(cause enumspb.WorkflowTaskFailedCause, f *failurepb.Failure, text string) string {
 	switch cause { //nolint:exhaustive // the others are classified by their texts
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_GRPC_MESSAGE_TOO_LARGE,

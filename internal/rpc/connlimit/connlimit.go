@@ -109,7 +109,7 @@ func (l *Listener) admit(accepted net.Conn) (net.Conn, error) {
 	c.idle = l.idle.PushBack(c)
 	l.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Conn.Close() // its peer is told by the close itself
+		_ = oldest.Conn.Close() // the close itself notifies its peer
 	}
 	return c, nil
 }

@@ -57,7 +57,7 @@ type Match struct {
 	Variables []Variable
 	// Path is the canonical form of the request's path: decoded once more by its reader, each variable has the value in Variables.
 	Path string
-	// Body tells that the body is the request message, without the fields of the path. Otherwise there is no body.
+	// Body is set where the body is the request message, without the fields of the path. Otherwise there is no body.
 	Body bool
 }
 

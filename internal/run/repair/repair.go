@@ -5,7 +5,7 @@
 //	err := repairs.Start(ctx)   // in processes with the worker role
 //	repairs.Wake()              // a repair was requested in this process
 //
-// Requests are rows (see [run.RepairStore]): whoever finds a run behind makes one and goes on. A repairer claims one at a time with
+// Requests are rows (see [run.RepairStore]): the process that finds a run behind makes one and goes on. A repairer claims one at a time with
 // each of its workers, compares the run with Temporal, and rebuilds its rows only when they are behind. Each attempt has a
 // deadline; what it has written stays, and the next attempt goes on behind the last execution that is written as a whole. Attempts
 // that fail are repeated ever later, so that a run that cannot be rebuilt keeps no other one waiting.
@@ -69,19 +69,19 @@ type Metrics interface {
 	Corrected(ctx context.Context, kind string)
 }
 
-// Options say how to repair, and whom to tell.
+// Options say how to repair, and what is notified.
 type Options struct {
 	// AtOnce is how many rebuilds are under way at a time; 0 means [DefaultAtOnce].
 	AtOnce int
-	// Suspended tells that nothing is to be begun, for want of memory; what is under way is cut off.
+	// Suspended reports that nothing is to be begun, for want of memory; what is under way is cut off.
 	Suspended func() bool
-	// Holds tells whether this process has records of a run that are not written yet.
+	// Holds reports whether this process has records of a run that are not written yet.
 	Holds func(runID string) bool
-	// Permanent tells whether an error means that another attempt fails in the same way until something is deployed.
+	// Permanent reports whether an error means that another attempt fails in the same way until something is deployed.
 	Permanent func(err error) bool
 	// Changed receives the changes of status that were written.
 	Changed func(ctx context.Context, transitions []run.Transition)
-	// Changes is told of runs that were repaired.
+	// Changes is notified of runs that were repaired.
 	Changes *notice.Board
 	Metrics Metrics
 	Now     func() time.Time
@@ -168,7 +168,7 @@ func (r *Repairer) returned(ctx context.Context, give func(ctx context.Context) 
 	}
 }
 
-// next repairs the run that has been due for longest, and tells whether there was one.
+// next repairs the run that has been due for longest, and reports whether there was one.
 func (r *Repairer) next(ctx context.Context) (bool, error) {
 	if r.opts.Suspended() {
 		return false, nil

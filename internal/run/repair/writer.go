@@ -21,7 +21,7 @@ var errSuspended = errors.New("the process is short of memory")
 type writer struct {
 	r   *Repairer
 	row run.Run
-	// changed tells whether the row was changed. It belongs to the rebuild.
+	// changed reports whether the row was changed. It belongs to the rebuild.
 	changed bool
 
 	mu      sync.Mutex

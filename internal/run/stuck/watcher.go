@@ -36,7 +36,7 @@ type Engine interface {
 	Problems(ctx context.Context) (map[string]string, error)
 	// Execution describes the newest execution of a run.
 	Execution(ctx context.Context, runID string) (verdict.Execution, error)
-	// Behind tells whether the rows of a run are behind Temporal and a worker is about to repair them.
+	// Behind reports whether the rows of a run are behind Temporal and a worker is about to repair them.
 	Behind(ctx context.Context, project, runID string) (bool, error)
 }
 

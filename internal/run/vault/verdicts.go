@@ -40,7 +40,7 @@ func (s *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.T
 	return s.VerdictStore.ChangeVerdicts(ctx, project, at, hidden)
 }
 
-// change puts marks into a change. Its events have no sealed originals: what they quote is shown to nobody.
+// change puts marks into a change. Its events have no sealed originals: what they quote is never shown.
 func (s *secrecy) change(c stuck.Change) stuck.Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -357,7 +357,7 @@ func testProgress(t *testing.T, open Opener) {
 	require.Len(t, all(), 301)
 }
 
-// testBacklogs reads what metrics and alerts tell of projects, whether or not a process works for them.
+// testBacklogs reads what metrics and alerts show of projects, whether or not a process works for them.
 func testBacklogs(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	e := s.Events()

@@ -139,7 +139,7 @@ func caught(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.charge(cost)
 }
 
-// manyDigits tells whether a message shows a number that is no machine word.
+// manyDigits reports whether a message shows a number that is no machine word.
 func manyDigits(s string) bool {
 	const digits = 16
 	run := 0

@@ -10,7 +10,7 @@ import (
 )
 
 // match finds the matches of a pattern: the arguments are the pattern and the flags, or a list of both and null. Where the
-// first argument is followed by true, it tells only whether there is one.
+// first argument is followed by true, it reports only whether there is one.
 func match(v any, args []any, f *Fuel) (any, error) {
 	mode, _ := args[1].(map[string]any)
 	flags, testing := mode["flags"], mode["test"] == true

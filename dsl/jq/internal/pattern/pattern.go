@@ -37,7 +37,7 @@ func (TooMany) Error() string {
 
 // Pattern is a compiled regular expression.
 type Pattern struct {
-	// All tells that the flags ask for all matches.
+	// All is set where the flags ask for all matches.
 	All bool
 
 	first *regexp.Regexp
@@ -151,7 +151,7 @@ func repetition(s string) (times int64, end int) {
 // perStep is how many instructions of a pattern, each tried at one character, cost one unit.
 const perStep = 4
 
-// Test tells whether the pattern matches.
+// Test reports whether the pattern matches.
 func (p *Pattern) Test(text string, b Budget) (bool, error) {
 	if err := b.Charge(p.once(text)); err != nil {
 		return false, err

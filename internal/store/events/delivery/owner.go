@@ -36,7 +36,7 @@ WHERE project = $1 AND claimed_until IS NOT NULL`, project, now)
 	return o, nil
 }
 
-// Park implements [event.Rows]. Whoever accepts an event waits for the inbox's row meanwhile, and then knows.
+// Park implements [event.Rows]. A process that accepts an event waits for the inbox's row meanwhile, and then sees the change.
 func (s *Store) Park(ctx context.Context, project string, owner inbox.Owner) (parked bool, err error) {
 	err = s.db.Write(ctx, "park dispatcher", func(ctx context.Context, c sqldb.Conn) error {
 		parked = false

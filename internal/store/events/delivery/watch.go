@@ -67,7 +67,7 @@ func (p progress) at(now time.Time) inbox.Progress {
 // named is how many rows are asked for by name: more are read with all others, which takes a fraction of the time.
 const named = 500
 
-// Progress implements [event.Rows]. Where names are given, one without a dispatcher is told of as well, when there are events for it.
+// Progress implements [event.Rows]. Where names are given, one without a dispatcher is returned as well, when there are events for it.
 func (s *Store) Progress(ctx context.Context, names []inbox.Name) (list []inbox.Progress, err error) {
 	queues := make(map[string]string, len(names))
 	projects := make([]string, len(names))
