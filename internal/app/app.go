@@ -178,7 +178,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
-		Now: now, Metrics: tel.Runs, Originals: safe.Vault, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
+		Now: now, Metrics: tel.Runs, Originals: safe.Vault, Redact: safe.Text, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
 		Changed: written.Changed,
 	}
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)

@@ -324,7 +324,8 @@ var plantings = map[string]func(s *scene, id string) error{
 		if _, err := s.batch(id); err != nil {
 			return err
 		}
-		return s.batches.NoteWaiting(s.ctx, id, id, quotes())
+		kept, err := s.batches.NoteWaiting(s.ctx, id, id, quotes())
+		return written(kept != "" && kept != quotes(), err) // it is logged as well
 	},
 }
 

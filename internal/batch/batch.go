@@ -195,8 +195,9 @@ type WorkStore interface {
 
 	// SettleItems writes what became of items that are pending, and counts it; the last one ends the batch.
 	SettleItems(ctx context.Context, id string, items []Item, at time.Time) error
-	// NoteWaiting keeps why the batch waits, until the next item is settled. runID is the run to which that happened; empty: to none.
-	NoteWaiting(ctx context.Context, id, runID, why string) error
+	// NoteWaiting keeps why the batch waits, until the next item is settled, and returns it as it is kept: with marks in place of sensitive
+	// values. runID is the run to which that happened; empty: to none.
+	NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error)
 }
 
 // WorkRows is the part of a [WorkStore] to which no values of runs are written.

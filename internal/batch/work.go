@@ -78,15 +78,16 @@ func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 		return true
 	}
 	log := logger.FromContext(ctx)
-	if e.batch.Waiting != err.Error() {
-		log.WarnContext(ctx, "Batch waits", "batch", e.batch.ID, "project", e.batch.Project, "error", err)
-	}
 	var of string
 	if one, ok := errors.AsType[*itemError](err); ok {
 		of = one.runID
 	}
-	if err := r.store.NoteWaiting(ctx, e.batch.ID, of, readable(err)); err != nil {
-		log.DebugContext(ctx, "Why a batch waits could not be noted", "batch", e.batch.ID, "error", err)
+	why, failed := r.store.NoteWaiting(ctx, e.batch.ID, of, readable(err))
+	switch {
+	case failed != nil:
+		log.WarnContext(ctx, "Batch waits, and the reason could not be written", "batch", e.batch.ID, "project", e.batch.Project, "error", failed)
+	case why != e.batch.Waiting:
+		log.WarnContext(ctx, "Batch waits", "batch", e.batch.ID, "project", e.batch.Project, "error", why)
 	}
 	return false
 }

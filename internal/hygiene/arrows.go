@@ -48,7 +48,7 @@ func Arrows() []Rule {
 		{"internal/notice", nil, "names are all that it knows"},
 		{"internal/pause", nil, "waits, and knows nothing of what for"},
 		{"internal/routine", nil, "starts and stops a loop, whatever it does"},
-		{"internal/config", []string{"internal/logger"}, "settings know nothing of what they set"},
+		{"internal/config", []string{"internal/logger", "internal/redact"}, "settings know nothing of what they set"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "settings of Redis, as the store of leases takes them"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/seal"}), "the keys that settings name"},
 		{"internal/run/vault", slices.Concat(domain, ambient, language, []string{"dispatch/inbox", "internal/seal"}), "what runs hold and do not show"},

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // handOver gives the run to Temporal. It returns an error when the run was refused for good and its row taken away; a row
@@ -28,7 +29,7 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 	}
 	if errors.Is(refusal, ErrUnknownOutcome) {
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", refusal)
+		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
 		return nil
 	}
 	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, readable(refusal))
@@ -56,7 +57,7 @@ func (s *Service) HandedOver(ctx context.Context, r Run, executionID string) {
 // leaves it `queued: starting`, from where it is started again.
 func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	log := logger.FromContext(ctx)
-	log.WarnContext(ctx, "Run was not started", "run_id", r.ID, "error", refusal)
+	log.WarnContext(ctx, "Run was not started", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
 	if Passing(refusal) {
 		return
 	}
@@ -74,6 +75,23 @@ func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	if finished {
 		s.opts.Metrics.Count(ctx, r.Project, string(Failed))
 	}
+}
+
+// loggable returns the text of an error that may quote values of a run, with marks in place of those that are sensitive. Where the run
+// cannot be read, it returns the reason alone.
+func (s *Service) loggable(ctx context.Context, runID string, err error) string {
+	text := readable(err)
+	if s.opts.Redact == nil {
+		return text
+	}
+	shown, failed := s.opts.Redact(ctx, runID, text)
+	if failed == nil {
+		return shown
+	}
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f.Reason
+	}
+	return redact.Mark
 }
 
 // Passing tells a refusal that may be over in a while from one for good.

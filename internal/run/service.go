@@ -114,6 +114,8 @@ type Options struct {
 	Workers Workers
 	// Originals are where replays find inputs; nil where rows have them.
 	Originals Originals
+	// Redact puts marks into a text about a run; nil where no run has sensitive values.
+	Redact func(ctx context.Context, runID, text string) (string, error)
 	// Digests make and compare digests of requests; nil where requests with the same ID are compared by workflow and version alone.
 	Digests Digests
 	// Admit returns a fault while this process has no memory for one more run; nil where it always has.

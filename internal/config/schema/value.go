@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // Size is a number of bytes, written "512KiB", "4MiB" or as a plain number.
@@ -58,10 +60,8 @@ func (s Size) String() string {
 	}
 }
 
-// Secret is a value that must not be shown. Every way of printing it says "[redacted]"; Reveal gives it.
+// Secret is a value that must not be shown. Every way of printing it gives the mark of package redact; Reveal gives the value.
 type Secret string
-
-const redacted = "[redacted]"
 
 // Reveal returns the secret itself, for the one place that needs it.
 func (s Secret) Reveal() string { return string(s) }
@@ -71,7 +71,7 @@ func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return redacted
+	return redact.Mark
 }
 
 // GoString hides the value from %#v.

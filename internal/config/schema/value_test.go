@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 func TestSizes(t *testing.T) {
@@ -36,7 +37,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	text, err := json.Marshal(secret)
 	require.NoError(t, err)
 	for _, shown := range []string{log.String(), string(text), fmt.Sprint(secret), fmt.Sprintf("%#v %q %s", secret, secret.DSN, secret.DSN)} {
-		require.Contains(t, shown, "redacted")
+		require.Contains(t, shown, redact.Mark)
 		require.NotContains(t, shown, "hunter2")
 	}
 }

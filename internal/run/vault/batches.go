@@ -42,10 +42,10 @@ func (s *Batches) SettleItems(ctx context.Context, id string, items []batch.Item
 }
 
 // NoteWaiting implements [batch.WorkStore].
-func (s *Batches) NoteWaiting(ctx context.Context, id, runID, why string) error {
+func (s *Batches) NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error) {
 	shown, err := s.vault.Text(ctx, runID, why)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.BatchStore.NoteWaiting(ctx, id, marked(shown))
+	return shown, s.BatchStore.NoteWaiting(ctx, id, marked(shown))
 }

@@ -103,7 +103,9 @@ func testBatches(t *testing.T, open Opener) {
 	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
 	require.Equal(t, "odd \uFFFD text", items(t, s, batch.Failed)[0].Error)
 
-	require.NoError(t, s.Batches().NoteWaiting(ctx, "b1", "", "temporal is away"))
+	kept, err := s.Batches().NoteWaiting(ctx, "b1", "", "temporal is away")
+	require.NoError(t, err)
+	require.Equal(t, "temporal is away", kept)
 	require.Equal(t, "temporal is away", getBatch(t, s, "b1").Waiting)
 	rest := claim(t, s, 0, 10)
 	require.Equal(t, []string{"r2", "r4"}, runsOf(rest))

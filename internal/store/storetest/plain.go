@@ -164,6 +164,6 @@ func (b *Batches) SettleItems(ctx context.Context, id string, items []batch.Item
 }
 
 // NoteWaiting implements [batch.WorkStore].
-func (b *Batches) NoteWaiting(ctx context.Context, id, runID, why string) error {
+func (b *Batches) NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error) {
 	return b.plain.NoteWaiting(ctx, id, runID, why)
 }
