@@ -99,7 +99,7 @@ func builtinCalls() map[string][]string {
 	add(1, `select recurse range repeat isempty first last map any all add with_entries sort_by group_by unique_by min_by max_by walk map_values path
 		paths del pick INDEX IN error`, `F(.)`, `[F(.[]?)]`, `first(F(.))`, `[limit(100000; F(.))] | length`, `F(-.)?`, `F(tojson)`)
 	add(1, `match test capture scan splits`, `F("a")`, `F("a?"; "g")`, `[F("(a*)*b")]`, `[F(["a?", "g"])] | length`, `F("(?:a{30}){30}")`,
-		`[range(100000) as $i | try F("a\($i)") catch 0] | length`)
+		`[range(100000) as $i | try F("a\($i)") catch 0] | length`, `[range(100000) as $i | try F($o) catch 0] | length`, `[range(100000) as $i | try F(["a", $o]) catch 0] | length`)
 	add(1, `nth strftime strptime combinations flatten`, `F(1)`, `F("%Y-%m-%dT%H:%M:%SZ")`, `F("%A%B" * 30)`, `[F($o)]`, `[range(1000) as $i | try ($o | F("%s")) catch 0] | length`)
 	add(2, `match test capture scan splits split`, `F("a?"; "g")`, `[F("a*b|a"; "g")] | length`, `[F("()()()()()a"; "g")] | length`, `[F("[^a]|."; "gi")] | length`,
 		`[F("(a?){20}"; "g")] | length`, `[range(4)] | map([$o | F("a?"; "g")] | length)`, `[F("(?:a|b|ab)+$"; "g")] | length`, `F(""; "g")`, `F("\\b"; "gm")`)
@@ -122,7 +122,15 @@ func syntaxCalls() []string {
 		`"\(.) \(.)"`, `{a: ., b: [.]} | tojson`, `. as [$a, $b] | $a`, `[.[]? as $x | $x]`, `.[$o[0]?]?`, `$o[$o]?`, `del(.[0])`, `del(.[])`, `del(.[:5])`,
 		`def f: (., 1) | f; f`, `def f: try f catch .; f`, `label $a | def f: label $b | f; f`, `def f: [f]; f`, `reduce range(1e9) as $i (.; [.])`, `[repeat({a: 1, b: 2})]`,
 		`reduce range(60) as $i (.; [., .]) | delpaths([[0, 0]])`, `reduce range(60) as $i (.; [., .]) | del(.[0][0])`, `(.[0]?) |= empty`,
+		`[range(100000) as $i | $o.a?] | length`, `[range(100000) as $i | $o["a"]?] | length`, `[range(100000) as $i | $o[:1]?] | length`, `[range(100000) as $i | $o[]?] | length`,
+		`(try {($o): 1} catch {}) as $l | [range(1000)] | map($l) | add`, `[range(1000) | {key: $o, value: 1}] | from_entries | length`, `[range(1000) | {name: $o, value: 1}] | from_entries | length`,
+		`[range(1000)] | INDEX($o) | length`, `("a" * 1000) as $t | [range(100000)] | map($t * 100) | length`, `[range(1000) as $i | try ($o | add(.[]?)) catch 0] | length`,
 		`{a: ., b: ., c: .} as $m | [range(1000)] | map($o) | join("")`, `[range(1000)] | map($o) | add`, `[range(1000) | {key: tostring, value: $o}] | from_entries | join("")`,
+	}
+	for _, form := range []string{`$m[$o]`, `$m | has($o)`, `$m | getpath([$o])`, `$m | setpath([$o]; 1)`, `$m | .[$o] = 1`, `$m | .[$o] |= 1`, `$m as {($o): $x} | 1`, `$m["\($o)"]`,
+		`{"\($o)": 1}`, `$l + $l`, `$l * $l`, `$l | keys`, `$l | map_values(1)`, `$l | .b = 1`, `$l | del(.b)`, `$l | with_entries(.)`, `$l == $l`, `[$l, $l] | unique`, `$l | tojson`,
+		`$l | .[]`, `$l | walk(1)`, `[$l | paths]`, `$l | pick(.b)`, `$l | inside($l)`, `$l | to_entries`, `[$l] | add`, `[$l | ..]`} {
+		calls = append(calls, `([range(20) | {key: tostring, value: 1}] | from_entries) as $m | (try {($o): 1} catch {}) as $l | [range(100000) as $i | try (`+form+`) catch 0] | length`)
 	}
 	for _, op := range []string{"+", "-", "*", "/", "%", "==", "<", "and", "//", ","} {
 		calls = append(calls, `. `+op+` $o`, `(.[:3000]? // .) as $s | $s `+op+` $s`, `[range(20000) as $i | try ($o `+op+` $o) catch 0] | length`)

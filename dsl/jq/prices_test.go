@@ -23,7 +23,7 @@ func TestFuelOfEachPriceIsPinned(t *testing.T) {
 		want   string
 	}{
 		"by instruction": {jq.ByInstruction, "ec6680ab13077673"},
-		"by work":        {jq.ByWork, "541527e8499fc847"},
+		"by work":        {jq.ByWork, "83ad8f0e8d2b5c68"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

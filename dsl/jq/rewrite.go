@@ -311,9 +311,12 @@ func (r *rewriter) pattern(p *gojq.Pattern) *gojq.Pattern {
 		if strings.HasPrefix(e.Key, "$") {
 			r.define(e.Key)
 		}
-		entry.KeyQuery = r.query(e.KeyQuery)
-		if e.KeyString != nil && e.KeyString.Queries != nil {
-			entry.KeyString, entry.KeyQuery = nil, r.str(e.KeyString, "")
+		entry.KeyQuery = r.key(r.query(e.KeyQuery))
+		switch {
+		case e.KeyString != nil && e.KeyString.Queries != nil:
+			entry.KeyString, entry.KeyQuery = nil, r.key(r.str(e.KeyString, ""))
+		case r.long(e.Key, e.KeyString) && !strings.HasPrefix(e.Key, "$"):
+			entry.Key, entry.KeyString, entry.KeyQuery = "", nil, r.key(literal(e.Key, e.KeyString))
 		}
 		if e.Val != nil {
 			entry.Val = r.pattern(e.Val)

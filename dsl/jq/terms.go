@@ -66,7 +66,9 @@ func (r *rewriter) index(x *gojq.Index) *gojq.Index {
 	out := *x
 	switch {
 	case x.Str != nil && x.Str.Queries != nil:
-		out.Str, out.Start = nil, r.str(x.Str, "")
+		out.Str, out.Start = nil, r.key(r.str(x.Str, ""))
+	case r.long(x.Name, x.Str):
+		out.Name, out.Str, out.Start = "", nil, r.key(literal(x.Name, x.Str))
 	case x.IsSlice:
 		out.Start, out.End = r.query(x.Start), r.query(x.End)
 	case x.Start != nil:
@@ -78,14 +80,38 @@ func (r *rewriter) index(x *gojq.Index) *gojq.Index {
 	return &out
 }
 
-// constantIndex tells literal strings and small numbers, which need no check.
+// longKey is the length of a key, in bytes, from which on it takes time to search an object for it.
+const longKey = 1024
+
+// long reports whether a key that the expression names or quotes is one that costs.
+func (r *rewriter) long(name string, quoted *gojq.String) bool {
+	return r.lib.priced && (len(name) >= longKey || quoted != nil && len(quoted.Str) >= longKey)
+}
+
+// literal is a key that the expression names or quotes.
+func literal(name string, quoted *gojq.String) *gojq.Query {
+	if quoted == nil {
+		quoted = &gojq.String{Str: name}
+	}
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: quoted}}
+}
+
+// key charges for a key that is computed.
+func (r *rewriter) key(q *gojq.Query) *gojq.Query {
+	if q == nil || !r.lib.priced {
+		return q
+	}
+	return pipe(q, r.guarded("__key"))
+}
+
+// constantIndex reports whether an index is a literal string or a small number, which need no check.
 func constantIndex(q *gojq.Query) bool {
 	if q.Term == nil || len(q.Term.SuffixList) > 0 || len(q.FuncDefs) > 0 {
 		return false
 	}
 	switch q.Term.Type {
 	case gojq.TermTypeString:
-		return q.Term.Str.Queries == nil
+		return q.Term.Str.Queries == nil && len(q.Term.Str.Str) < longKey
 	case gojq.TermTypeNumber:
 		n, err := strconv.Atoi(q.Term.Number)
 		return err == nil && n < 10_000
@@ -177,14 +203,19 @@ func (r *rewriter) object(o *gojq.Object) *gojq.Object {
 	for _, kv := range o.KeyVals {
 		entry := *kv
 		entry.Val = r.query(kv.Val)
-		entry.KeyQuery = r.query(kv.KeyQuery)
+		entry.KeyQuery = r.key(r.query(kv.KeyQuery))
 		switch {
 		case strings.HasPrefix(kv.Key, "$"):
 			r.variable(kv.Key[1:])
 		case kv.KeyString != nil && kv.KeyString.Queries != nil:
-			entry.KeyString, entry.KeyQuery = nil, r.str(kv.KeyString, "")
+			entry.KeyString, entry.KeyQuery = nil, r.key(r.str(kv.KeyString, ""))
 			if kv.Val == nil { // {"a\(f)"} means {("a\(f)"): .["a\(f)"]}
 				entry.Val = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Str: kv.KeyString})}}
+			}
+		case r.long(kv.Key, kv.KeyString):
+			entry.Key, entry.KeyString, entry.KeyQuery = "", nil, r.key(literal(kv.Key, kv.KeyString))
+			if kv.Val == nil {
+				entry.Val = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Name: kv.Key, Str: kv.KeyString})}}
 			}
 		}
 		if entry.Val != nil && entry.Val.Op == gojq.OpComma {

@@ -95,6 +95,11 @@ func checkOperands(op string, l, r any, f *Fuel) error {
 		if l == nil || r == nil {
 			return nil
 		}
+		if m, ok := r.(map[string]any); ok && f.Prices == ByWork {
+			if err := f.charge(hashedKeys(m)); err != nil {
+				return err
+			}
+		}
 		return f.fits(l, length(l)+length(r))
 	case "-":
 		if a, ok := l.([]any); ok {
@@ -124,7 +129,7 @@ func checkProduct(l, r any, f *Fuel) error {
 			return sizeError("a string repeated %v times, the limit is %d bytes", r, f.Limits.Bytes)
 		}
 		if ok && n > 0 {
-			return f.charge(int64(float64(len(v))*n) / 64)
+			return f.fits("", int(float64(len(v))*n))
 		}
 	case map[string]any:
 		// merging walks the right side and copies what it meets on the left
@@ -266,16 +271,17 @@ func weave(v any, args []any, f *Fuel) (any, error) {
 	if err := f.fits("", total); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, total)
+	var out strings.Builder
+	out.Grow(total)
 	for i, p := range pieces {
 		s, _ := p.(string)
-		out = append(out, s...)
+		out.WriteString(s)
 		if i < len(replacements) {
 			s, _ = replacements[i].(string)
-			out = append(out, s...)
+			out.WriteString(s)
 		}
 	}
-	return string(out), nil
+	return out.String(), nil
 }
 
 // slice is cut without a copy of the text.

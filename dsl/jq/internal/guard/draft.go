@@ -50,6 +50,9 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 	}
 	cur := d.root
 	for _, p := range parts {
+		if err := f.searched(p); err != nil {
+			return nil, err
+		}
 		next, err := step(cur, p)
 		if err != nil {
 			return nil, err
@@ -63,6 +66,14 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 	}
 	d.disown(cur)
 	return cur, f.charge(int64(len(parts)) / 4)
+}
+
+// searched charges for a part of a path that is a key.
+func (f *Fuel) searched(part any) error {
+	if f.Prices != ByWork {
+		return nil
+	}
+	return f.charge(hashed(part))
 }
 
 // step reads one part of a path by the machine's rules.
@@ -166,6 +177,9 @@ func (d *draft) setKey(v any, key string, rest []any, value any, f *Fuel) (any, 
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
 		return nil, fmt.Errorf("expected an object but got: %s", gojq.Preview(v))
+	}
+	if err := f.searched(key); err != nil {
+		return nil, err
 	}
 	child, err := d.set(m[key], rest, value, f)
 	if err != nil {

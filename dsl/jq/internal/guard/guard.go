@@ -107,7 +107,11 @@ func index(v any, _ []any, f *Fuel) (any, error) {
 		}
 	case []any:
 		return nil, fmt.Errorf("an array is not an index; use indices to search for a part of an array")
-	case map[string]any, string, nil, bool:
+	case string:
+		if f.Prices == ByWork {
+			return v, f.charge(hashed(v))
+		}
+	case map[string]any, nil, bool:
 	default:
 		if x, ok := gojq.ToFloat64(v); ok && x > float64(f.Limits.Index) {
 			return nil, sizeError("index %v, the limit is %d", v, f.Limits.Index)
@@ -150,6 +154,11 @@ func walked(v any, args []any, f *Fuel) (any, error) {
 		switch c := cur.(type) {
 		case map[string]any:
 			key, _ := parts[i].(string)
+			if f.Prices == ByWork {
+				if err := f.charge(hashed(key)); err != nil {
+					return nil, err
+				}
+			}
 			cur = c[key]
 		case []any:
 			n, ok := gojq.ToInt(parts[i])
@@ -184,6 +193,16 @@ func sumSize(v any, _ []any, f *Fuel) (any, error) {
 		return nil, err
 	}
 	return v, f.fits(kind, total)
+}
+
+// elements returns the parts of a list or of an object, by the order of its keys, for whose sorting it charges.
+func (f *Fuel) elements(v any) ([]any, error) {
+	if m, ok := v.(map[string]any); ok {
+		if err := f.charge(keyed(m)); err != nil {
+			return nil, err
+		}
+	}
+	return elements(v)
 }
 
 func elements(v any) ([]any, error) {

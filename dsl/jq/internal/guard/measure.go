@@ -43,8 +43,10 @@ type gauge struct {
 	longest int64
 	// sorting is the price of sorting the keys of the objects.
 	sorting int64
-	err     error
-	raw     bool // holds numbers as text, NaN or infinities, which values of ours do not
+	// digits is the size of the long integers, whose conversion to text takes longer than that of texts.
+	digits int64
+	err    error
+	raw    bool // holds numbers as text, NaN or infinities, which values of ours do not
 }
 
 func (g *gauge) walk(v any, depth int) {
@@ -61,6 +63,7 @@ func (g *gauge) walk(v any, depth int) {
 		g.raw = g.raw || math.IsNaN(v) || math.IsInf(v, 0)
 	case *big.Int:
 		g.bytes += int64(v.BitLen() / 8)
+		g.digits += int64(v.BitLen() / 8)
 	case []any:
 		for _, e := range v {
 			if !g.ok(depth) {
@@ -144,6 +147,9 @@ func length(v any) int {
 func (f *Fuel) fits(v any, n int) error {
 	switch v.(type) {
 	case string:
+		if f.Prices == ByWork {
+			return f.room(int64(n))
+		}
 		if int64(n) > f.Limits.Bytes {
 			return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
 		}
@@ -156,9 +162,9 @@ func (f *Fuel) fits(v any, n int) error {
 		if f.Prices == ByInstruction {
 			return f.charge(int64(n) / 4)
 		}
-		if _, object := v.(map[string]any); object {
+		if m, object := v.(map[string]any); object {
 			f.widest = max(f.widest, n)
-			return f.charge(4 * int64(n)) // each key is hashed and stored anew
+			return f.charge(4*int64(n) + hashedKeys(m)) // each key is hashed and stored anew
 		}
 		return f.charge(int64(n) / 3)
 	}

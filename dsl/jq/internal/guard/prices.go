@@ -2,16 +2,17 @@ package guard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	mathbits "math/bits"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/render"
 )
 
 // Prices say what an evaluation charges for. Runs keep the prices they began with, because the compute of a run decides
@@ -30,7 +31,7 @@ func pricedGuards() []map[string]guardFunc {
 	m := &machine{codes: make(map[string]*gojq.Code)}
 	return []map[string]guardFunc{
 		{
-			"__subject": subject, "__quoted": quoted, "__pay0": pay, "__caught": caught, "__each": iterated, "__explodable": explodable,
+			"__subject": subject, "__key": key, "__quoted": quoted, "__pay0": pay, "__caught": caught, "__each": iterated, "__explodable": explodable,
 			"__total": m.total, "__entries": entries, "__leaves": leaves, "__rotated": rotated, "__copied": copied, "__json": parsed,
 		},
 		{
@@ -54,6 +55,24 @@ func keyed(m map[string]any) int64 {
 	n := int64(len(m))
 	return n + n*logarithm(len(m))/2 + text*logarithm(len(m))/512
 }
+
+// hashed is the price of a key for which an object is searched. Only long ones take time.
+func hashed(key any) int64 {
+	const perUnit = 1024
+	s, _ := key.(string)
+	return int64(len(s)) / perUnit
+}
+
+// hashedKeys is the price of all keys of an object, beside what each of them costs by itself.
+func hashedKeys(m map[string]any) (cost int64) {
+	for k := range m {
+		cost += hashed(k)
+	}
+	return cost
+}
+
+// key charges for a key that becomes one of an object.
+func key(v any, _ []any, f *Fuel) (any, error) { return v, f.charge(hashed(v)) }
 
 // numeric is the price of converting a number. Only those of many digits take time.
 func numeric(v any) int64 {
@@ -183,7 +202,7 @@ func iterated(v any, _ []any, f *Fuel) (any, error) {
 		}
 		return v, f.within(len(v))
 	}
-	return v, nil
+	return v, f.charge(numeric(v)) // the error, which may be caught without a handler, shows its digits
 }
 
 // within refuses lengths over the limit of items.
@@ -218,11 +237,14 @@ func explodable(v any, _ []any, f *Fuel) (any, error) {
 
 // total adds up the elements of a value: texts here, everything else by the machine.
 func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
-	items, err := elements(v)
+	items, err := f.elements(v)
+	if errors.Is(err, ErrFuel) {
+		return nil, err
+	}
 	if err != nil {
 		return m.refuse("add", v, nil, f)
 	}
-	texts, bytes, members := true, int64(0), 0
+	texts, lists, bytes, members := true, true, int64(0), 0
 	cost := int64(len(items))
 	for _, e := range items {
 		switch e := e.(type) {
@@ -230,14 +252,20 @@ func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
 			continue
 		case string:
 			bytes += int64(len(e))
+			lists = false
 			continue
 		case []any:
 			members += len(e)
+			texts = false
+			continue
 		case map[string]any:
 			members += len(e)
-			cost += 2 * int64(len(e))
+			if err := f.charge(2 * int64(len(e))); err != nil { // before the keys are read
+				return nil, err
+			}
+			cost += hashedKeys(e)
 		}
-		texts = false
+		texts, lists = false, false
 		cost += numeric(e)
 	}
 	if err := f.charge(cost + int64(min(members, f.Limits.Items))/2); err != nil {
@@ -250,6 +278,9 @@ func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
 		return nil, err
 	}
 	f.widest = max(f.widest, members)
+	if lists && members > 0 {
+		return joined(items, members), nil
+	}
 	if !texts || bytes == 0 {
 		return m.call("add", v)
 	}
@@ -262,10 +293,29 @@ func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
 	return b.String(), nil
 }
 
+// joined makes one list of lists, and of nulls, which add nothing. The machine's own addition would grow its result step by step.
+func joined(items []any, members int) []any {
+	out := make([]any, 0, members)
+	for _, e := range items {
+		list, _ := e.([]any)
+		out = append(out, list...)
+	}
+	return out
+}
+
 // entries charges for making an object of a list.
 func entries(v any, _ []any, f *Fuel) (any, error) {
 	f.widest = max(f.widest, length(v))
-	if err := f.charge(4 * int64(length(v))); err != nil {
+	cost := 4 * int64(length(v))
+	if list, ok := v.([]any); ok {
+		for _, e := range list {
+			entry, _ := e.(map[string]any)
+			for _, name := range []string{"key", "k", "name", "Name", "Key", "K"} {
+				cost += hashed(entry[name])
+			}
+		}
+	}
+	if err := f.charge(cost); err != nil {
 		return nil, err
 	}
 	return iterated(v, nil, f)
@@ -375,7 +425,7 @@ func having(v any, args []any, f *Fuel) (any, error) {
 		if _, named := args[0].(string); !named {
 			return v, f.charge(keyed(m) + priceOf(args[0]))
 		}
-		return v, nil
+		return v, f.charge(hashed(args[0]))
 	}
 	_, err := pay(nil, args, f)
 	return v, err
@@ -404,7 +454,10 @@ func (f *Fuel) parts(text, separator string) error {
 
 // concat joins the elements of a value.
 func (m *machine) concat(v any, args []any, f *Fuel) (any, error) {
-	items, err := elements(v)
+	items, err := f.elements(v)
+	if errors.Is(err, ErrFuel) {
+		return nil, err
+	}
 	separator, ok := args[0].(string)
 	if err != nil || !ok {
 		return m.refuse("join($a)", v, args, f)
@@ -423,7 +476,7 @@ func (m *machine) concat(v any, args []any, f *Fuel) (any, error) {
 			return m.call("join($a)", []any{e}, args...)
 		default:
 			cost += 2*numeric(e) + 2
-			bytes += textLength(e)
+			bytes += render.ScalarLength(e)
 		}
 	}
 	if err := f.charge(cost); err != nil {
@@ -441,7 +494,7 @@ func (m *machine) concat(v any, args []any, f *Fuel) (any, error) {
 		if s, ok := e.(string); ok {
 			b.WriteString(s)
 		} else if e != nil {
-			scalar(&b, e)
+			render.Scalar(&b, e)
 		}
 	}
 	return b.String(), nil
@@ -460,6 +513,9 @@ func reach(v any, args []any, f *Fuel) (any, error) {
 			key, named := p.(string)
 			if !named {
 				return v, f.charge(keyed(c))
+			}
+			if err := f.charge(hashed(key)); err != nil {
+				return nil, err
 			}
 			cur = c[key]
 		case []any:
@@ -507,56 +563,4 @@ func bessel(v any, args []any, f *Fuel) (any, error) {
 		n = -(n + 1)
 	}
 	return v, f.charge(int64(n))
-}
-
-// started is the price of starting the machine for one call, which takes memory for its stacks.
-const started = 16
-
-// machine computes functions of the jq machine itself, for guards that need some of them. It compiles each once.
-type machine struct {
-	mu    sync.Mutex
-	codes map[string]*gojq.Code
-}
-
-// call computes an expression on a value. The expression may use $a for its argument.
-func (m *machine) call(expression string, v any, args ...any) (any, error) {
-	code, err := m.code(expression)
-	if err != nil {
-		return nil, err
-	}
-	var a any
-	if len(args) > 0 {
-		a = args[0]
-	}
-	out, _ := code.Run(v, a).Next()
-	if err, failed := out.(error); failed {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (m *machine) code(expression string) (*gojq.Code, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if code, ok := m.codes[expression]; ok {
-		return code, nil
-	}
-	query, err := gojq.Parse(expression)
-	if err != nil {
-		return nil, err
-	}
-	code, err := gojq.Compile(query, gojq.WithVariables([]string{"$a"}))
-	if err != nil {
-		return nil, err
-	}
-	m.codes[expression] = code
-	return code, nil
-}
-
-// refuse lets the machine refuse a value of the wrong type, whose message is jq's.
-func (m *machine) refuse(expression string, v any, args []any, f *Fuel) (any, error) {
-	if _, err := pay(v, args, f); err != nil {
-		return nil, err
-	}
-	return m.call(expression, v, args...)
 }

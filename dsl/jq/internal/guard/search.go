@@ -66,12 +66,15 @@ func (f *Fuel) pattern(source, flags string) (*pattern.Pattern, error) {
 		kept        = 8  // patterns that one evaluation keeps compiled
 		compilation = 40 // it is compiled twice, and what is parsed takes more than what is matched
 	)
+	if len(source) > pattern.MaxBytes {
+		return nil, sizeError("a pattern of %d bytes, the limit is %d", len(source), pattern.MaxBytes)
+	}
+	if err := f.charge(int64(len(flags)) / 16); err != nil {
+		return nil, err
+	}
 	key := flags + "/" + source
 	if p := f.patterns[key]; p != nil {
 		return p, f.charge(1)
-	}
-	if len(source) > pattern.MaxBytes {
-		return nil, sizeError("a pattern of %d bytes, the limit is %d", len(source), pattern.MaxBytes)
 	}
 	weight := pattern.Weigh(source)
 	if weight > pattern.MaxWeight {
