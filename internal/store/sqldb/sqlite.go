@@ -63,7 +63,7 @@ func sqlitePool(path string, params url.Values, conns int) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", path, err)
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(preparing{connector})
 	pool.SetMaxOpenConns(conns)
 	pool.SetMaxIdleConns(conns)
 	return pool, nil
