@@ -70,7 +70,7 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 		return err
 	}
 	return session.Listing[*signalboxv1.AuditEntry]{
-		Things:  "entries",
+		Thing: "entry", None: noEntries(s.Project()),
 		Columns: output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"),
 		Row: func(entry *signalboxv1.AuditEntry) []string {
 			return []string{
@@ -79,4 +79,12 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 			}
 		},
 	}.Print(s, entries, more)
+}
+
+// noEntries says that no entry of a project matches; "-" stands for all projects and none.
+func noEntries(project string) string {
+	if project == "-" {
+		return "no audit entries match"
+	}
+	return "no audit entries match in project " + project
 }

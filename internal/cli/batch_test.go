@@ -30,7 +30,7 @@ func TestStartABatch(t *testing.T) {
 	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
 		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--problem", "any,no_poller", "--trigger", "api", "--dry-run")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "nothing was started: to replay would be 2 runs\n", c.err.String())
+	require.Equal(t, "dry run: would replay 2 runs\n", c.err.String())
 	sent = last[*signalboxv1.StartBatchRequest](t, a)
 	f := sent.GetFilter()
 	require.Equal(t, []string{"failed", "timed_out"}, f.GetStatuses())

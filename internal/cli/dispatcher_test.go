@@ -44,12 +44,12 @@ func TestListDispatchers(t *testing.T) {
 	a.dispatch.fill()
 	c := shell.run(t, "dispatcher", "list", "--state", "routing,stale,unknown")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE           PENDING  LAG  DETAIL
+	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE           PENDING  LAG      DETAIL
 default  routing  host-1-abc (epoch 7)  held, 14s left  3        1s
-lost     stale    host-1-abc (epoch 2)  expired                       its owner is gone
-shop     unknown  host-1-abc (epoch 3)  none
+lost     stale    host-1-abc (epoch 2)  expired         unknown  unknown  its owner is gone
+shop     unknown  host-1-abc (epoch 3)  none            unknown  unknown
 `, c.out.String())
-	require.Equal(t, "not all is known: Redis cannot be reached\n", c.err.String())
+	require.Equal(t, "partial result: Redis cannot be reached\n", c.err.String())
 	require.Equal(t, []string{"routing", "stale", "unknown"}, last[*signalboxv1.ListDispatchersRequest](t, a).GetStates())
 	require.Contains(t, shell.run(t, "dispatcher", "list", "-o", "wide").out.String(), "x-2")
 	var listed []struct {
@@ -173,10 +173,10 @@ func TestListWorkers(t *testing.T) {
 	require.Regexp(t, `^SERVER      STATE    BUILD  PROJECTS  LAST BEAT  STALE IN     REGISTERED
 host-1-abc  alive    1.2.3  all       \ds ago     17s          default,shop
 host-2-def  late     1.2.2  shop      1h ago     since 1m30s
-host-4      unknown                   unknown                 shop
-host-3      silent                    never                   shop
+host-4      unknown         unknown   unknown                 shop
+host-3      silent          unknown   none                    shop
 $`, c.out.String())
-	require.Equal(t, "not all is known: Temporal is away\n", c.err.String())
+	require.Equal(t, "partial result: Temporal is away\n", c.err.String())
 	require.Equal(t, "shop", last[*signalboxv1.ListWorkersRequest](t, a).GetProject())
 	require.Contains(t, shell.run(t, "worker", "list", "-o", "wide").out.String(), "c0ffee")
 	var listed []struct {

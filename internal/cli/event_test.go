@@ -158,7 +158,7 @@ func (e *events) fill() {
 func TestListEvents(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	require.Equal(t, "no events\n", shell.run(t, "event", "list").err.String())
+	require.Equal(t, "no events match in project default\n", shell.run(t, "event", "list").err.String())
 	a.events.fill()
 	c := shell.run(t, "event", "list", "--limit", "2", "--status", "routed,pending", "--type", "t", "--source", "/s", "--id", "b", "--dead",
 		"--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--project", "shop")
@@ -167,7 +167,7 @@ func TestListEvents(t *testing.T) {
 	require.Equal(t, []string{"POSITION", "ID", "TYPE", "SOURCE", "STATUS", "AGE", "BECAUSE"}, strings.Fields(table[0]))
 	require.Equal(t, []string{"3", "c", "t", "/s", "pending"}, strings.Fields(table[1])[:5])
 	require.Len(t, table, 4)
-	require.Contains(t, c.err.String(), "2 events; there are more")
+	require.Contains(t, c.err.String(), "2 events shown; there are more: --limit 0 lists all")
 	request := last[*signalboxv1.ListEventsRequest](t, a)
 	require.Equal(t, []string{"routed", "pending"}, request.GetStatuses())
 	require.Equal(t, []string{"shop", "t", "/s", "b"}, []string{request.GetProject(), request.GetType(), request.GetSource(), request.GetId()})

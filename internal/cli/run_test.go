@@ -247,7 +247,8 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	}
 	require.Equal(t, 5, count())
 	require.Equal(t, 3, count("--limit", "3"))
-	require.Contains(t, shell.run(t, "run", "list", "--limit", "3").err.String(), "3 runs; there are more")
+	require.Contains(t, shell.run(t, "run", "list", "--limit", "3").err.String(), "3 runs shown; there are more: --limit 0 lists all")
+	require.Contains(t, shell.run(t, "run", "list", "--limit", "1").err.String(), "1 run shown; there are more")
 	require.Empty(t, shell.run(t, "run", "list", "--limit", "5").err.String())
 	require.Equal(t, 5, count("--limit", "0", "--status", "failed,timed_out", "--workflow", "demo/hello", "--version", "1.0.0",
 		"--since", "2026-01-01T00:00:00Z", "--until", "2026-02-01", "--request-id", "q", "--order", "oldest", "--project", "shop"))
@@ -282,7 +283,7 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	empty, _ := sh(t)
 	nothing := empty.run(t, "run", "list")
 	require.Empty(t, nothing.out.String())
-	require.Equal(t, "no runs\n", nothing.err.String())
+	require.Equal(t, "no runs match in project default\n", nothing.err.String())
 	require.Equal(t, "[]\n", empty.run(t, "run", "list", "-o", "json").out.String())
 }
 

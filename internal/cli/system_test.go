@@ -92,9 +92,9 @@ queue       off: runs are refused while Temporal is away
 reconciler  12s ago: 40 runs compared, 1 difference
 
 workers of this server
-SERVES   RUNNING  POLLING  LAST POLL  GENERATION  STARTED    ERROR
+SERVES   RUNNING  POLLING  LAST POLL  GENERATION  STARTED      ERROR
 default  yes      yes      3s ago     2           3m12s ago
-shop     no       no       never      1           never      namespace\nnot found
+shop     no       no       never      1           not started  namespace\nnot found
 
 live workers of all servers
 SERVER      LAST BEAT  TAKES RUNS  PROJECTS  TEMPORAL        NAMESPACE

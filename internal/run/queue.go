@@ -93,7 +93,7 @@ func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, 
 			retry = f.RetryAfter
 		}
 		return Run{}, false, fault.New(fault.Exhausted, fault.QueueFull,
-			"%v; the queue is full with %d runs (runs.queue_when_unavailable.max_runs), so nothing was queued; try again later",
+			"%v; the queue is full (runs.queue_when_unavailable.max_runs is %d), so nothing was queued; try again later",
 			refusal, s.opts.Queue.MaxRuns).WithRetry(retry).WithCause(refusal)
 	case err != nil:
 		return Run{}, false, err

@@ -217,7 +217,7 @@ func TestFullQueueRefuses(t *testing.T) {
 				continue
 			}
 			full++
-			requireFault(t, err, fault.Exhausted, fault.QueueFull, "7 runs")
+			requireFault(t, err, fault.Exhausted, fault.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
 			f, _ := fault.From(err)
 			require.Positive(t, f.RetryAfter)
 		}

@@ -86,7 +86,7 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 	list := s.CLI(t, "run", "list", "--problem", "no_poller")
 	require.Contains(t, list.Stdout, noPoller)
 	require.Contains(t, list.Stdout, r.GetId())
-	require.Contains(t, s.CLI(t, "run", "list", "--problem", "backlog").Stderr, "no runs")
+	require.Contains(t, s.CLI(t, "run", "list", "--problem", "backlog").Stderr, "no runs match")
 	require.Contains(t, s.CLI(t, "run", "show", r.GetId()).Stdout, v.GetAdvice())
 	_, metrics, err := s.Get(t.Context(), "/metrics")
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Batch]{
-		Things:  "batches",
+		Thing:   "batch",
 		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
 		Row: func(b *signalboxv1.Batch) []string {
 			return []string{
@@ -118,7 +118,7 @@ func listItems(ctx context.Context, s *session.Session, id, status string, limit
 		return err
 	}
 	return session.Listing[*signalboxv1.BatchItem]{
-		Things:  "runs",
+		Thing:   "run",
 		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "BECAUSE"),
 		Row: func(item *signalboxv1.BatchItem) []string {
 			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}

@@ -136,7 +136,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	}
 	b := response.Msg.GetBatch()
 	if request.GetDryRun() {
-		s.Note("nothing was started: to %s would be %s", b.GetAction(), output.Count(b.GetTotal(), "run"))
+		s.Note("dry run: would %s %s", b.GetAction(), output.Count(b.GetTotal(), "run"))
 		if s.Format().Structured() {
 			return output.Message(s.Out, s.Format(), b)
 		}

@@ -87,7 +87,7 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 		rows[i] = []string{
 			d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
 			d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
-			d.GetExecution().GetRunId(), number(d.GetExecution() != nil, d.GetExecution().GetHistoryLength()), d.GetDetail(),
+			d.GetExecution().GetRunId(), historyLength(d), d.GetDetail(),
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
@@ -101,7 +101,7 @@ func noteErrors(s *session.Session, found []*signalboxv1.Dispatcher) {
 		for _, line := range d.GetErrors() {
 			if !told[line] {
 				told[line] = true
-				s.Note("not all is known: %s", output.Visible(line))
+				s.Note("partial result: %s", output.Visible(line))
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func leaseLine(d *signalboxv1.Dispatcher) string {
 	l := d.GetLease()
 	if l == nil {
 		if unasked(d, "leases") {
-			return "unknown"
+			return unknown
 		}
 		return "none"
 	}
@@ -148,16 +148,31 @@ func unasked(d *signalboxv1.Dispatcher, side string) bool {
 	return slices.ContainsFunc(d.GetErrors(), func(line string) bool { return strings.HasPrefix(line, side+":") })
 }
 
+// unknown stands for what could not be read.
+const unknown = "unknown"
+
+// number is a number that may not be known.
 func number(known bool, n int64) string {
 	if !known {
-		return ""
+		return unknown
 	}
 	return fmt.Sprint(n)
 }
 
+// historyLength is that of the dispatcher's execution, where it has one.
+func historyLength(d *signalboxv1.Dispatcher) string {
+	if d.GetExecution() == nil {
+		return ""
+	}
+	if d.GetExecution().GetHistoryLength() == 0 { // every execution has a history
+		return unknown
+	}
+	return output.Count(d.GetExecution().GetHistoryLength(), "event")
+}
+
 func lag(p *signalboxv1.DispatcherProgress) string {
 	if p == nil {
-		return ""
+		return unknown
 	}
 	return output.Span(p.GetLag().AsDuration())
 }

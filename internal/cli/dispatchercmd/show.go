@@ -64,6 +64,8 @@ func fields(d *signalboxv1.Dispatcher, wide bool) []output.Field {
 			output.Field{Name: "pending", Value: output.Count(p.GetPending(), "delivery")},
 			output.Field{Name: "lag", Value: lag(p)},
 			output.Field{Name: "progress", Value: progressLine(p)})
+	} else {
+		all = append(all, output.Field{Name: "progress", Value: unknown})
 	}
 	if x := d.GetExecution(); x != nil {
 		all = append(all,
@@ -72,8 +74,8 @@ func fields(d *signalboxv1.Dispatcher, wide bool) []output.Field {
 		if wide {
 			all = append(all,
 				output.Field{Name: "started", Value: output.Moment(x.GetStartTime())},
-				output.Field{Name: "history", Value: output.Count(x.GetHistoryLength(), "event")},
-				output.Field{Name: "interpreter", Value: fmt.Sprint(x.GetInterpreter())})
+				output.Field{Name: "history", Value: historyLength(d)},
+				output.Field{Name: "interpreter", Value: number(x.GetInterpreter() > 0, int64(x.GetInterpreter()))})
 		}
 	}
 	if wide {

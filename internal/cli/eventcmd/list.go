@@ -68,7 +68,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Event]{
-		Things:  "events",
+		Thing: "event", None: "no events match in project " + s.Project(),
 		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "BECAUSE"),
 		Row: func(e *signalboxv1.Event) []string {
 			return []string{

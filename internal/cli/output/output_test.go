@@ -87,3 +87,12 @@ func TestTimes(t *testing.T) {
 		require.Equal(t, want, output.Span(d))
 	}
 }
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"1 run": output.Count(1, "run"), "0 runs": output.Count(0, "run"), "2 entries": output.Count(2, "entry"), "3 batches": output.Count(3, "batch"),
+	} {
+		require.Equal(t, want, got)
+	}
+}

@@ -240,13 +240,21 @@ func Moment(t *timestamppb.Timestamp) string {
 	return t.AsTime().Format(time.RFC3339)
 }
 
-// Count writes a number of things: "1 run", "2 runs", "3 deliveries".
+// Count writes a number of things: "1 run", "2 runs", "3 deliveries", "4 batches".
 func Count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	return fmt.Sprintf("%d %s", n, Plural(noun))
+}
+
+// Plural is the plural of a noun.
+func Plural(noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, stem)
+		return stem + "ies"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	if strings.HasSuffix(noun, "ch") {
+		return noun + "es"
+	}
+	return noun + "s"
 }

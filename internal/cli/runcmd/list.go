@@ -63,7 +63,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Run]{
-		Things:  "runs",
+		Thing: "run", None: "no runs match in project " + s.Project(),
 		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "ERROR", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{

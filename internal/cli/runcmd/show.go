@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -126,7 +127,7 @@ func statusDetail(run *signalboxv1.Run) string {
 			parts = append(parts, kind)
 		}
 		if quota := run.GetQuota(); quota != nil {
-			parts = append(parts, fmt.Sprintf("%d of %d steps used, until %s", quota.GetUsed(), quota.GetLimit(), output.Moment(quota.GetResetTime())))
+			parts = append(parts, fmt.Sprintf("%d of %d steps used, until %s", quota.GetUsed(), quota.GetLimit(), cmp.Or(output.Moment(quota.GetResetTime()), unknown)))
 		}
 	}
 	if run.GetCancelRequested() {
@@ -140,6 +141,9 @@ func statusDetail(run *signalboxv1.Run) string {
 }
 
 func steps(run *signalboxv1.Run) string {
+	if run.GetStepsTotal() == 0 {
+		return "none entered yet"
+	}
 	text := fmt.Sprintf("%d of %d done", run.GetStepsDone(), run.GetStepsTotal())
 	if summary := run.GetStepSummary(); summary != nil {
 		text += "; " + summaryLine(summary)

@@ -109,23 +109,26 @@ func Started(ctx context.Context, s *session.Session, run *signalboxv1.Run, crea
 	return outcome(finished.GetStatus())
 }
 
+// position says where a run is in its queue, where that is known.
+func position(run *signalboxv1.Run) string {
+	if run.GetQueuePosition() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" at position %d", run.GetQueuePosition())
+}
+
 // noteQueued tells whoever asked for a run that Temporal does not have it yet.
 func noteQueued(s *session.Session, run *signalboxv1.Run) {
 	switch {
 	case run.GetStatus() != statusQueued:
 	case run.GetQueuedReason() == queuedEngine:
-		line := fmt.Sprintf("Temporal is away: run %s is queued", run.GetId())
-		if place := run.GetQueuePosition(); place > 0 {
-			line += fmt.Sprintf(" at position %d", place)
-		}
-		line += ", and is started when Temporal is back"
+		line := fmt.Sprintf("Temporal is away: run %s is queued%s, and is started when Temporal is back", run.GetId(), position(run))
 		if expires := run.GetQueueExpireTime(); expires != nil {
 			line += "; unless that is before " + output.Moment(expires) + ", it fails"
 		}
 		s.Note("%s", line)
 	case run.GetQueuedReason() == queuedAdmission:
-		s.Note("the project has as many open runs as it may have: run %s is queued at position %d, and is started when a place is free",
-			run.GetId(), run.GetQueuePosition())
+		s.Note("the project has as many open runs as it may have: run %s is queued%s, and is started when a place is free", run.GetId(), position(run))
 	case run.GetQueuedReason() == queuedStarting:
 		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, by itself", run.GetId())
 	}

@@ -66,7 +66,7 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 		items = append(items, step)
 	}
 	err = session.Listing[proto.Message]{
-		Things: "steps", None: " yet",
+		Thing: "step", None: "no step has been entered yet",
 		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "TRIES", "TOOK", "PATH", "DETAIL", "+STARTED", "+ERROR"),
 		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
@@ -87,7 +87,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 	step, ok := item.(*signalboxv1.Step)
 	if !ok {
 		summary, _ := item.(*signalboxv1.StepSummary)
-		return []string{"…", fmt.Sprintf("%d steps of %d to %d are summarized", summary.GetSteps(), summary.GetFrom(), summary.GetTo()), "", "", "", "", "", "", "", ""}
+		return []string{"…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps()), "", "", "", "", "", "", "", ""}
 	}
 	problem := ""
 	if step.GetError() != nil {
@@ -95,7 +95,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(),
-		fmt.Sprint(max(1, len(step.GetAttempts()))), stepTook(step), step.GetPath(), stepDetail(step, now), output.Moment(step.GetStartTime()),
+		tries(step), stepTook(step), step.GetPath(), stepDetail(step, now), output.Moment(step.GetStartTime()),
 		problem,
 	}
 }

@@ -125,7 +125,7 @@ func (s *screen) draw() {
 		for _, n := range s.counts {
 			earlier += n
 		}
-		rows = append(rows, fmt.Sprintf("… %d earlier steps", earlier))
+		rows = append(rows, "… "+output.Count(earlier, "earlier step"))
 		shown = shown[hidden:]
 	}
 	for _, step := range shown {
@@ -177,8 +177,8 @@ func stepLine(step *signalboxv1.Step, style output.Style) string {
 	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
 		line += " (" + step.GetWaitingKind() + until(step) + ")"
 	}
-	if tries := len(step.GetAttempts()); tries > 1 {
-		line += fmt.Sprintf(" try %d", tries)
+	if n := lastAttempt(step); n > 1 {
+		line += fmt.Sprintf(" try %d", n)
 	}
 	if took := stepTook(step); took != "" {
 		line += " " + took
@@ -191,7 +191,24 @@ func stepLine(step *signalboxv1.Step, style output.Style) string {
 
 // stepStatus is everything about a step that is worth a new line.
 func stepStatus(step *signalboxv1.Step) string {
-	return fmt.Sprint(step.GetStatus(), step.GetWaitingKind(), len(step.GetAttempts()))
+	return fmt.Sprint(step.GetStatus(), step.GetWaitingKind(), lastAttempt(step))
+}
+
+// lastAttempt is the number of the newest attempt; 0 where none is recorded. Only the newest 50 are.
+func lastAttempt(step *signalboxv1.Step) int {
+	attempts := step.GetAttempts()
+	if len(attempts) == 0 {
+		return 0
+	}
+	return max(len(attempts), int(attempts[len(attempts)-1].GetNumber()))
+}
+
+// tries is how often a step was tried: not at all where it was skipped, once where no attempts are recorded for its kind of task.
+func tries(step *signalboxv1.Step) string {
+	if step.GetStatus() == "skipped" {
+		return ""
+	}
+	return fmt.Sprint(max(1, lastAttempt(step)))
 }
 
 func until(step *signalboxv1.Step) string {

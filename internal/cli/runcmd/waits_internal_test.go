@@ -48,3 +48,21 @@ func TestErrorTitle(t *testing.T) {
 	require.Equal(t, "https://x", errorTitle(&signalboxv1.Problem{Type: "https://x"}))
 	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.Problem{Title: strings.Repeat("é", 100)}))
 }
+
+func TestTriesOfAStep(t *testing.T) {
+	t.Parallel()
+	for want, step := range map[string]*signalboxv1.Step{
+		"":   {Status: "skipped"},
+		"1":  {Status: "completed"},
+		"2":  {Status: "running", Attempts: []*signalboxv1.Attempt{{Number: 1}, {Number: 2}}},
+		"70": {Status: "failed", Attempts: []*signalboxv1.Attempt{{Number: 69}, {Number: 70}}}, // the newest ones alone are recorded
+	} {
+		require.Equal(t, want, tries(step))
+	}
+}
+
+func TestStepsOfARunThatEnteredNone(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "none entered yet", steps(&signalboxv1.Run{Status: statusQueued}))
+	require.Equal(t, "1 of 2 done", steps(&signalboxv1.Run{StepsDone: 1, StepsTotal: 2}))
+}

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -8,9 +10,9 @@ import (
 
 // Listing is how a list is printed.
 type Listing[M proto.Message] struct {
-	// Things is what is listed, in the plural.
-	Things string
-	// None follows "no THINGS" where there are none; may be empty.
+	// Thing is what is listed, in the singular.
+	Thing string
+	// None is said where there are none; empty: "no THINGS".
 	None    string
 	Columns []output.Column
 	Row     func(M) []string
@@ -22,11 +24,11 @@ func (l Listing[M]) Print(s *Session, items []M, more bool) error {
 		return output.List(s.Out, s.Format(), items)
 	}
 	if len(items) == 0 {
-		s.Note("no %s%s", l.Things, l.None)
+		s.Note("%s", cmp.Or(l.None, "no "+output.Plural(l.Thing)))
 		return nil
 	}
 	if more {
-		s.Note("%d %s; there are more, --limit 0 lists all", len(items), l.Things)
+		s.Note("%s shown; there are more: --limit 0 lists all", output.Count(int64(len(items)), l.Thing))
 	}
 	rows := make([][]string, len(items))
 	for i, item := range items {

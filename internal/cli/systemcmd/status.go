@@ -1,6 +1,7 @@
 package systemcmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		{Name: "outages", Value: outages(c)},
 		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},
 	}
-	if usable(c) {
+	if usable(c) && c.GetLatency().AsDuration() > 0 {
 		fields = append(fields, output.Field{Name: "check", Value: "answered in " + output.Took(c.GetLatency().AsDuration())})
 	}
 	if c.GetLastError() != "" && usable(c) { // while it is down, the verdict has it
@@ -174,7 +175,7 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 	for i, set := range sets {
 		rows[i] = []string{
 			set.GetName(), yes(set.GetRunning()), yes(set.GetPolling()), ago(set.GetLastPollTime(), now),
-			fmt.Sprint(set.GetGeneration()), ago(set.GetStartTime(), now), fmt.Sprint(set.GetFailures()),
+			fmt.Sprint(set.GetGeneration()), cmp.Or(past(set.GetStartTime(), now), "not started"), fmt.Sprint(set.GetFailures()),
 			strings.Join(set.GetTaskQueues(), ","), set.GetError(),
 		}
 	}
@@ -199,8 +200,8 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 			projects = strings.Join(w.GetProjects(), ",")
 		}
 		rows[i] = []string{
-			w.GetServerId(), ago(w.GetLastBeatTime(), now), yes(w.GetTakesRuns()), projects, w.GetAddress(), w.GetNamespace(),
-			ago(w.GetStartTime(), now), w.GetNamespaceId(), w.GetContract(),
+			w.GetServerId(), cmp.Or(past(w.GetLastBeatTime(), now), "unknown"), yes(w.GetTakesRuns()), projects, w.GetAddress(), w.GetNamespace(),
+			cmp.Or(past(w.GetStartTime(), now), "unknown"), w.GetNamespaceId(), w.GetContract(),
 		}
 	}
 	if err := write(s.Out, "\nlive workers of all servers\n"); err != nil {
@@ -211,8 +212,13 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 }
 
 func ago(t *timestamppb.Timestamp, now time.Time) string {
+	return cmp.Or(past(t, now), "never")
+}
+
+// past is how long ago something was, where that is known.
+func past(t *timestamppb.Timestamp, now time.Time) string {
 	if t == nil {
-		return "never"
+		return ""
 	}
 	return output.Span(now.Sub(t.AsTime())) + " ago"
 }

@@ -6,6 +6,7 @@
 package tokencmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -60,12 +61,12 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 		return err
 	}
 	return session.Listing[*signalboxv1.Token]{
-		Things:  "tokens",
+		Thing:   "token",
 		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
 		Row: func(t *signalboxv1.Token) []string {
 			return []string{
 				t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
-				output.Moment(t.GetExpireTime()), output.Moment(t.GetLastUsedTime()),
+				expiry(t), cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
 			}
 		},
 	}.Print(s, found, more)

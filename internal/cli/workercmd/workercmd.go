@@ -76,25 +76,36 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	for _, line := range problems {
-		s.Note("not all is known: %s", output.Visible(line))
+		s.Note("partial result: %s", output.Visible(line))
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
-		Things:  "workers",
+		Thing:   "worker",
 		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
 				w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
-				fmt.Sprint(w.GetInterpreter()), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
+				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
 			}
 		},
 	}.Print(s, found, false)
 }
 
+// unknown stands for what the heartbeat of a worker would say.
+const unknown = "unknown"
+
+// interpreter is the version of a worker's interpreter.
+func interpreter(w *signalboxv1.WorkerProcess) string {
+	if w.GetInterpreter() == 0 {
+		return unknown
+	}
+	return fmt.Sprint(w.GetInterpreter())
+}
+
 // projects that it says it works for.
 func projects(w *signalboxv1.WorkerProcess) string {
 	switch {
-	case w.GetLastBeatTime() == nil:
-		return ""
+	case w.GetLastBeatTime() == nil: // heartbeats say it
+		return unknown
 	case len(w.GetProjects()) == 0:
 		return "all"
 	default:
@@ -106,9 +117,9 @@ func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
 	switch {
 	case w.GetLastBeatTime() != nil:
 	case w.GetState() == "unknown": // the heartbeats cannot be asked for
-		return "unknown"
+		return unknown
 	default:
-		return "never"
+		return "none" // it may have had heartbeats that have run out
 	}
 	return s.Age(w.GetLastBeatTime().AsTime()) + " ago"
 }

@@ -164,7 +164,7 @@ func wrongDocument(what string, doc document, findings []finding) error {
 		return exit.Errorf(exit.Failed, "%s %s", what, findings[0].line(doc.name, output.Style{}))
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s: %s", what, doc.name, count(len(findings), "problem"))
+	fmt.Fprintf(&text, "%s %s: %s", what, doc.name, output.Count(int64(len(findings)), "problem"))
 	for _, f := range findings {
 		text.WriteString("\n" + f.line(doc.name, output.Style{}))
 	}

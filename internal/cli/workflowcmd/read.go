@@ -53,7 +53,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 		return err
 	}
 	return session.Listing[*signalboxv1.Workflow]{
-		Things: "workflows", None: "; publish one: signalbox workflow publish FILE",
+		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: signalbox workflow publish FILE",
 		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSED BECAUSE"),
 		Row: func(workflow *signalboxv1.Workflow) []string {
 			draft := ""

@@ -75,7 +75,7 @@ func validate(s *session.Session, args []string, strict bool) error {
 	} else if err := printFindings(s, results); err != nil {
 		return err
 	}
-	s.Note("%s, %s", count(len(files), "file"), count(problems, "problem"))
+	s.Note("%s, %s", output.Count(int64(len(files)), "file"), output.Count(int64(problems), "problem"))
 	for _, result := range results {
 		if !result.Valid || strict && len(result.Findings) > 0 {
 			return exit.Silently(exit.Failed)
@@ -121,11 +121,4 @@ func (f finding) line(file string, style output.Style) string {
 		line += " (" + output.Visible(f.Suggestion) + ")"
 	}
 	return line
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

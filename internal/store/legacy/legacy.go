@@ -116,7 +116,7 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
 		i.total += byStatus[status]
 		if _, known := statusOf(status); !known {
-			problems = append(problems, fmt.Sprintf("%d runs have the status %q, which is none of %s", byStatus[status], status,
+			problems = append(problems, fmt.Sprintf("the status %q (rows: %d) is none of %s", status, byStatus[status],
 				strings.Join(slices.Sorted(maps.Keys(statuses())), ", ")))
 		}
 	}

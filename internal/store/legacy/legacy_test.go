@@ -323,7 +323,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('a', 'My Shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
-		require.ErrorContains(t, err, `1 runs have the status "ODD", which is none of CANCELED, CANCELLED`)
+		require.ErrorContains(t, err, `the status "ODD" (rows: 1) is none of CANCELED, CANCELLED`)
 		require.ErrorContains(t, err, `"My Shop" is not a project's name`)
 
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED'`)
