@@ -13,7 +13,7 @@ import (
 // Explainer says what runs wait for, and why errors were not caught.
 type Explainer interface {
 	Waits(ctx context.Context, r run.Run) (list []explain.Wait, more bool, err error)
-	Uncaught(ctx context.Context, r run.Run, steps []run.Step) (map[int64]string, error)
+	Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string
 }
 
 // addWaits adds what the run waits for to its message.
@@ -56,11 +56,7 @@ func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run
 		}
 	}
 	if failed {
-		reasons, err := h.opts.Explainer.Uncaught(ctx, r, steps)
-		if err != nil {
-			return err
-		}
-		for number, why := range reasons {
+		for number, why := range h.opts.Explainer.Uncaught(ctx, r, steps) {
 			byNumber[number].Uncaught = why
 		}
 	}

@@ -2,7 +2,7 @@
 //
 //	service := explain.New(explain.Options{Store: store.Waits(), Redactor: vault, Documents: documents, Key: interp.EntryKey})
 //	list, err := service.Waits(ctx, r)         // for one run
-//	reasons, err := service.Uncaught(ctx, r, steps)
+//	reasons := service.Uncaught(ctx, r, steps)
 //
 // Both follow from what is stored anyway: the run's row, its open steps, listeners and awaited children, and the document. Nothing is
 // written for it, so that it costs a run nothing and works for runs of earlier releases. The decisions are the functions [Waits] and
@@ -11,12 +11,11 @@ package explain
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -81,19 +80,15 @@ func (s *Service) Waits(ctx context.Context, r run.Run) (list []Wait, more bool,
 			return nil, false, err
 		}
 		if len(state.Rows.Listeners) > 0 {
-			if state.Rows.Listeners, err = s.opts.Redactor.Listeners(ctx, r.ID, state.Rows.Listeners); err != nil {
-				return nil, false, err
-			}
+			state.Rows.Listeners = s.listeners(ctx, r, state.Rows.Listeners)
 		}
-		if state.Document, err = s.document(ctx, r); err != nil {
-			return nil, false, err
-		}
+		state.Document = s.document(ctx, r)
 	}
 	return Waits(state), state.Rows.More, nil
 }
 
 // Uncaught returns, by number, why the catch of those of the steps that are failed tries did not handle the error.
-func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) (map[int64]string, error) {
+func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string {
 	var tasks map[string]*dsl.Task
 	found := map[int64]string{}
 	for i := range steps {
@@ -102,9 +97,9 @@ func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) (ma
 			continue
 		}
 		if tasks == nil {
-			doc, err := s.document(ctx, r)
-			if err != nil || doc == nil {
-				return nil, err
+			doc := s.document(ctx, r)
+			if doc == nil {
+				return nil
 			}
 			tasks = taskindex.Of(doc)
 		}
@@ -112,20 +107,29 @@ func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) (ma
 			found[t.Number] = why
 		}
 	}
-	return found, nil
+	return found
 }
 
-// document returns the document of a run; nil where it is not there any more, as for runs that were imported.
-func (s *Service) document(ctx context.Context, r run.Run) (*dsl.Document, error) {
+// document returns the document of a run; nil where there is none, as for runs that were imported, or it cannot be read: a run is shown
+// in any case.
+func (s *Service) document(ctx context.Context, r run.Run) *dsl.Document {
 	if r.DocumentHash == "" {
-		return nil, nil //nolint:nilnil // that there is none is an answer here
+		return nil
 	}
 	doc, err := s.opts.Documents.Document(ctx, r.DocumentHash)
-	if f, ok := fault.From(err); ok && f.Class == fault.NotFound {
-		return nil, nil //nolint:nilnil // as above
-	}
 	if err != nil {
-		return nil, fmt.Errorf("read the document of run %s: %w", r.ID, err)
+		logger.FromContext(ctx).DebugContext(ctx, "Document of a run could not be read to explain the run", "run_id", r.ID, "error", err)
+		return nil
 	}
-	return doc, nil
+	return doc
+}
+
+// listeners returns listeners as they may be shown; none where that cannot be found out.
+func (s *Service) listeners(ctx context.Context, r run.Run, list []event.Listener) []event.Listener {
+	shown, err := s.opts.Redactor.Listeners(ctx, r.ID, list)
+	if err != nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Listeners of a run could not be redacted to explain the run", "run_id", r.ID, "error", err)
+		return nil
+	}
+	return shown
 }

@@ -3,6 +3,7 @@ package explain_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -289,9 +290,9 @@ func TestUncaught(t *testing.T) {
 			require.Equal(t, tt.why, explain.Uncaught(doc.Do[0], &step))
 
 			service := explain.New(explain.Options{Documents: documents{"h": doc}})
-			found, err := service.Uncaught(t.Context(), run.Run{DocumentHash: "h"}, []run.Step{{Number: 6, Kind: "try", Status: "completed"}, step})
-			require.NoError(t, err)
-			require.Equal(t, map[int64]string{7: tt.why}, found)
+			steps := []run.Step{{Number: 6, Kind: "try", Status: "completed"}, step}
+			require.Equal(t, map[int64]string{7: tt.why}, service.Uncaught(t.Context(), run.Run{DocumentHash: "h"}, steps))
+			require.Empty(t, service.Uncaught(t.Context(), run.Run{DocumentHash: "gone"}, steps))
 		})
 	}
 	step := run.Step{Pointer: pointer, Kind: "try", Status: "failed", Error: &communication, Attempts: []run.Attempt{{}}}
@@ -307,4 +308,50 @@ func (d documents) Document(_ context.Context, hash string) (*dsl.Document, erro
 		return doc, nil
 	}
 	return nil, fault.New(fault.NotFound, fault.WorkflowNotFound, "no document")
+}
+
+// stored is what a store has of a run.
+type stored explain.Rows
+
+func (s stored) Pending(context.Context, string, string, int) (explain.Rows, error) {
+	return explain.Rows(s), nil
+}
+
+// redactor shows listeners as they are, or fails.
+type redactor struct{ err error }
+
+func (r redactor) Listeners(_ context.Context, _ string, list []event.Listener) ([]event.Listener, error) {
+	return list, r.err
+}
+
+func TestRunIsExplainedWhateverCannotBeRead(t *testing.T) {
+	t.Parallel()
+	rows := stored{
+		Steps:     []run.Step{open(1, "/do/0/t", dsl.KindListen, run.WaitingEvent)},
+		Listeners: []event.Listener{listener("/do/0/t", map[string]event.Key{"orderId": {Expect: json.RawMessage(`4711`)}, "region": {}})},
+	}
+	known := documents{"h": parse(t, paid)}
+	for name, tt := range map[string]struct {
+		documents documents
+		redactor  redactor
+		what      string
+	}{
+		"all can be read": {known, redactor{}, `event com.example.paid (source "/shop") with orderId = 4711, region = the value of the first event`},
+		"no listeners": {
+			known, redactor{errors.New("no key")}, `event com.example.paid (source "/shop") with orderId = unknown, region = the value of the first event`,
+		},
+		"no document": {documents{}, redactor{}, "event, which is unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service := explain.New(explain.Options{Store: rows, Redactor: tt.redactor, Documents: tt.documents, Key: key})
+			r := running(run.Waiting, run.WaitingEvent)
+			r.DocumentHash = "h"
+			waits, more, err := service.Waits(t.Context(), r)
+			require.NoError(t, err)
+			require.False(t, more)
+			require.Len(t, waits, 1)
+			require.Equal(t, tt.what, waits[0].What)
+		})
+	}
 }
