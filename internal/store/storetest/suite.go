@@ -45,8 +45,7 @@ type Store interface {
 	worker.Store
 	Events() *Events
 	Tokens() *tokens.Store
-	Awaited() *awaited.Store
-	Waits() *waits.Store
+	waited
 	sealedValues
 	Batches() *Batches
 	retention.Store
@@ -54,6 +53,12 @@ type Store interface {
 	Verdicts() *Verdicts
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
+
+// waited are parts of the store that keep and read what runs wait for.
+type waited interface {
+	Awaited() *awaited.Store
+	Waits() *waits.Store
 }
 
 // sealedValues are parts of the store that keep what is sealed.
