@@ -385,6 +385,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Awaited":  "Due DueFor Key Told",
+	"Waits":    "Pending",
 	// What Put is given was sealed by the codec of payloads.
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",
