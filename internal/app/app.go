@@ -47,6 +47,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/run/vault"
@@ -174,10 +175,11 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
 	workflows.LookFor(secrets(cfg.Secrets))
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
+	placed := a.placing(fingerprint)
 	repairs := a.repairing(rows, tap, writer, written, tel)
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
-		Queue: queueOptions(cfg), Workers: worker.NewRegistry(a.store, fingerprint), Interpreter: interp.Version,
+		Queue: queueOptions(cfg), Workers: placed, Interpreter: interp.Version,
 		Now: now, Metrics: tel.Runs, Originals: safe.Vault, Redact: safe.Text, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
 		Changed: written.Changed,
 	}
@@ -202,15 +204,16 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	manager.OnConnect("queue and reconciler", wake(runs.Service, waiting, compare))
 	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
-		Fingerprint: fingerprint,
+		Fingerprint: fingerprint, Mismatch: placed.Mismatch,
 		QueueMode: system.QueueMode{
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
-	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts, Memory: a.memory.Used}); err != nil {
+	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts,
+		Mismatch: func() bool { return placed.Mismatch() != "" }, Memory: a.memory.Used}); err != nil {
 		return err
 	}
-	dependencies := a.dependencies(link{manager})
+	dependencies := a.dependencies(link{manager}, placed)
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{
@@ -231,20 +234,21 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.keeper(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
+	a.then(step{a.api, false}, step{placed, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.keeper(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
 	a.migration(tel)
 	if workers != nil {
-		heartbeat := worker.NewHeartbeat(a.store, serverID, cfg.Projects, fingerprint)
+		heartbeat := a.heartbeat(serverID, manager, fingerprint)
 		a.then(step{workers, false}, step{heartbeat, false}, step{repairs, false}, step{compare, false}, step{events.dispatchers, false})
 	}
 	return nil
 }
 
 // dependencies are what every process needs, whatever its roles.
-func (a *App) dependencies(temporal link) []health.Dependency {
+func (a *App) dependencies(temporal link, placed *placement.Monitor) []health.Dependency {
 	return []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "temporal", Condition: temporal.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+		{Name: "placement", Checker: health.CheckFunc(placed.Healthy), Used: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "memory", Checker: a.memory, Used: []string{config.RoleAPI, config.RoleWorker}},
 	}
 }

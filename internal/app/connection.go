@@ -7,12 +7,14 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/run/queue"
 	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -65,6 +67,29 @@ func (a *App) fingerprint(m *conn.Manager) worker.Fingerprint {
 		Contract: contract.Fingerprint(), Address: a.cfg.Temporal.Address, Namespace: a.cfg.Temporal.Namespace,
 		NamespaceID: m.Status().NamespaceID,
 	}
+}
+
+// placing compares the Temporal of this process with the one where the runs are and those of the live workers.
+func (a *App) placing(own func() worker.Fingerprint) *placement.Monitor {
+	return placement.New(placement.Options{
+		Store: a.store, Registry: worker.NewRegistry(a.store, own), Here: func() run.Place { return placeOf(own()) },
+		Works: a.cfg.HasRole(config.RoleWorker),
+	})
+}
+
+// heartbeat gives the signs of life of a worker process, one of them as soon as it has reached Temporal.
+func (a *App) heartbeat(serverID string, m *conn.Manager, own func() worker.Fingerprint) *worker.Heartbeat {
+	h := worker.NewHeartbeat(a.store, serverID, a.cfg.Projects, own)
+	m.OnConnect("signs of life", func(context.Context, client.Client) error {
+		h.Wake()
+		return nil
+	})
+	return h
+}
+
+// placeOf is where a process with the fingerprint is connected.
+func placeOf(f worker.Fingerprint) run.Place {
+	return run.Place{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
 }
 
 // link shows the connection as the platform tells of it.

@@ -70,7 +70,8 @@ func (l *fakeLink) ListWorkers(context.Context, time.Duration, int) ([]worker.Wo
 // service is the real one over the real store.
 func (l *fakeLink) service(st *storetest.Plain) *system.Service {
 	return system.NewService(l, st, l, l, st, system.Options{
-		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
+		Mismatch: func() string { return "another Temporal" },
+		Version:  "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} },
 	})
@@ -107,7 +108,8 @@ func TestSystemStatus(t *testing.T) {
 		"workers": [{
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
-		}]
+		}],
+		"temporalMismatch": "another Temporal"
 	}`, body.body)
 
 	p.link.unknown = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))

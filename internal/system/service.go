@@ -61,6 +61,8 @@ type Options struct {
 	QueueMode QueueMode
 	// Fingerprint is what the process starts runs with.
 	Fingerprint func() worker.Fingerprint
+	// Mismatch returns how the process's Temporal differs from that of the runs or of live workers; empty while it does not.
+	Mismatch func() string
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -87,6 +89,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
 		Connection: s.link.Connection(), QueueMode: s.opts.QueueMode, Reconciliation: s.reconciler.Last(),
+		Mismatch: s.opts.Mismatch(),
 	}
 	var err error
 	if _, status.QueueMode.Runs, err = s.queue.CountQueued(ctx); err != nil {

@@ -88,6 +88,7 @@ func newService() (*system.Service, *surroundings) {
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
+		Mismatch:    func() string { return "another Temporal" },
 	}), s
 }
 
@@ -99,6 +100,7 @@ func TestStatusTellsEverything(t *testing.T) {
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: stranger}},
+		Mismatch:       "another Temporal",
 	}, service.Status(t.Context()))
 }
 

@@ -147,4 +147,6 @@ type Status struct {
 	Workers           []LiveWorker
 	// WorkersError is why Workers are not known.
 	WorkersError string
+	// Mismatch says which other Temporal the runs are in, or live workers are connected to, and what to do; empty while there is none.
+	Mismatch string
 }

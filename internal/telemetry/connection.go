@@ -22,6 +22,8 @@ type Observed struct {
 	QueuedRuns func(ctx context.Context) (int64, error)
 	// StuckRuns counts the runs that are stuck, by code; false in a process that leaves that to another one.
 	StuckRuns func() (map[string]int64, bool)
+	// Mismatch reports whether the runs, or live workers, are in another Temporal than this process.
+	Mismatch func() bool
 	// Memory returns the memory in use and its limit, in bytes; false for a process without a limit.
 	Memory func() (used, limit int64, ok bool)
 }
@@ -32,7 +34,7 @@ const queueTimeout = time.Second
 // gauges are the instruments of the connection and of what depends on it.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
-	degraded                                         metric.Int64ObservableGauge
+	degraded, mismatch                               metric.Int64ObservableGauge
 	memoryUsed, memoryLimit                          metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
 	lasting, pollAge                                 metric.Float64ObservableGauge
@@ -41,7 +43,7 @@ type gauges struct {
 // Observe begins to show the connection (temporal_connection_status, temporal_connection_degraded, temporal_reconnection_attempts_total,
 // temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
 // (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs), the runs that are
-// stuck (signalbox_runs_stuck), and the memory in use and its limit (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
+// stuck (signalbox_runs_stuck), whether processes use different Temporals (signalbox_temporal_mismatch), and the memory in use and its limit (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
 func (t *Telemetry) Observe(seen Observed) error {
@@ -62,12 +64,17 @@ func (t *Telemetry) Observe(seen Observed) error {
 				o.ObserveInt64(g.stuck, runs, metric.WithAttributes(attribute.String("code", code)))
 			}
 		}
+		var mismatch int64
+		if seen.Mismatch() {
+			mismatch = 1
+		}
+		o.ObserveInt64(g.mismatch, mismatch)
 		if used, limit, ok := seen.Memory(); ok {
 			o.ObserveInt64(g.memoryUsed, used)
 			o.ObserveInt64(g.memoryLimit, limit)
 		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.status, g.degraded, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
+	}, g.memoryUsed, g.memoryLimit, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
 	return err
 }
 
@@ -85,6 +92,7 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	}
 	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
 	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used and something is wrong, by kind: 1 or 0.")
+	g.mismatch = gauge("signalbox.temporal.mismatch", "Whether the runs, or live workers, are in another Temporal than this process: 1 or 0.")
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")

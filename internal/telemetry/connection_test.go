@@ -64,9 +64,9 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	var away error
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection }, CallWorkers: "handed-over calls",
-		QueuedRuns: func(context.Context) (int64, error) { return queued, away },
-		StuckRuns:  func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
-		Memory:     func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
+		QueuedRuns: func(context.Context) (int64, error) { return queued, away }, Mismatch: func() bool { return away != nil },
+		StuckRuns: func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
+		Memory:    func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
 	}))
 	page := scrape(t, tel)
 	require.Equal(t, []string{
@@ -83,6 +83,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		"temporal_reconnection_attempts_total" + place + " 4",
 		"temporal_workers_running" + place + " 1",
 	}, lines(page, "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	require.Zero(t, value(t, page, "signalbox_temporal_mismatch"))
 	require.InDelta(t, 3600, value(t, page, "temporal_connection_uptime_seconds"+place), 30)
 	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default",serves="project"}`), 30)
 	require.Len(t, lines(page, "signalbox_queue_last_poll_age_seconds"), 1, "a project that was never polled has no age")
@@ -102,6 +103,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	away = errors.New("the database is away")
 	page = scrape(t, tel)
 	require.Zero(t, value(t, page, "temporal_connection_status"+place))
+	require.InDelta(t, 1, value(t, page, "signalbox_temporal_mismatch"), 0)
 	require.Zero(t, value(t, page, "temporal_connection_uptime_seconds"+place))
 	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
 	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
@@ -144,9 +146,9 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	connection := system.Connection{Address: "127.0.0.1:7233", Namespace: "default"}
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection },
-		QueuedRuns: func(context.Context) (int64, error) { return 0, nil },
-		StuckRuns:  func() (map[string]int64, bool) { return nil, false },
-		Memory:     func() (int64, int64, bool) { return 0, 0, false },
+		QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, Mismatch: func() bool { return false },
+		StuckRuns: func() (map[string]int64, bool) { return nil, false },
+		Memory:    func() (int64, int64, bool) { return 0, 0, false },
 	}))
 	count := 0
 	for i := range 20 {

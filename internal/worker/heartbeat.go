@@ -13,6 +13,7 @@ type Heartbeat struct {
 	store       Store
 	self        Worker
 	fingerprint func() Fingerprint
+	wake        chan struct{}
 
 	cancel context.CancelFunc
 	joined sync.WaitGroup
@@ -21,7 +22,7 @@ type Heartbeat struct {
 // NewHeartbeat returns the heartbeat of a process that works for the projects, for all when there are none. fingerprint is asked
 // at every beat: the namespace's ID is not known before Temporal was reached.
 func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint) *Heartbeat {
-	return &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint}
+	return &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint, wake: make(chan struct{}, 1)}
 }
 
 // Start begins to beat. It does not wait for the store.
@@ -30,6 +31,14 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.joined.Go(func() { h.loop(ctx) })
 	return nil
+}
+
+// Wake has a sign of life written now, because the fingerprint may have changed. It does not block.
+func (h *Heartbeat) Wake() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Stop ends the beating and takes the worker off the list.
@@ -54,6 +63,7 @@ func (h *Heartbeat) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-h.wake:
 		case <-ticker.C:
 		}
 	}

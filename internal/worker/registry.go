@@ -43,7 +43,7 @@ func NewRegistry(store Store, own func() Fingerprint) *Registry {
 // old at most. A store that does not answer is no reason to refuse.
 func (r *Registry) Check(ctx context.Context, project string) error {
 	own := r.own()
-	live := r.live(ctx)
+	live, _ := r.Live(ctx)
 	var agreeing []Worker
 	for _, w := range live {
 		if own.Differs(w.Fingerprint) {
@@ -64,13 +64,13 @@ func (r *Registry) Check(ctx context.Context, project string) error {
 	}
 }
 
-// live returns who was alive when the store was last asked. One caller at a time asks again, and the others take what is
-// known meanwhile.
-func (r *Registry) live(ctx context.Context) []Worker {
+// Live returns the workers that were alive when the store was last asked, a second ago at most, and whether it answered. One caller at
+// a time asks again, and the others take what is known meanwhile.
+func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
 	r.mu.Lock()
 	if r.asking || (!r.asked.IsZero() && time.Since(r.asked) < checkEvery) {
 		defer r.mu.Unlock()
-		return r.known
+		return r.known, !r.asked.IsZero() && !r.unknown
 	}
 	r.asking = true
 	r.mu.Unlock()
@@ -88,10 +88,10 @@ func (r *Registry) live(ctx context.Context) []Worker {
 			logger.FromContext(ctx).WarnContext(ctx, "Live workers are not known; runs are started without comparing", "error", err)
 		}
 		r.unknown, r.known = true, nil
-		return nil
+		return nil, false
 	}
 	r.unknown, r.known = false, found
-	return found
+	return found, true
 }
 
 func mismatch(own Fingerprint, live []Worker) error {

@@ -235,6 +235,12 @@ func TestHeartbeat(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, b.beats)
 		require.Equal(t, []any{"n1", time.Now()}, []any{b.workers["host-1"].Fingerprint.NamespaceID, b.workers["host-1"].BeatAt})
+		b.mu.Lock()
+		id = "n2"
+		b.mu.Unlock()
+		h.Wake()
+		synctest.Wait()
+		require.Equal(t, "n2", b.workers["host-1"].Fingerprint.NamespaceID, "what has changed is written at once")
 		require.NoError(t, h.Stop(t.Context()))
 		require.Empty(t, b.workers)
 	})

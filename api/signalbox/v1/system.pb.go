@@ -919,9 +919,12 @@ type GetStatusResponse struct {
 	// Why they are not known.
 	WorkersError string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
 	// The server's clock, to tell how long ago things were.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
+	// Which other Temporal the runs are in, or live workers are connected to, and what to do about it. Empty while all are in one. While
+	// the runs are in another one and workers live there, starts on this server are refused with CONTRACT_MISMATCH.
+	TemporalMismatch string `protobuf:"bytes,11,opt,name=temporal_mismatch,json=temporalMismatch,proto3" json:"temporal_mismatch,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -1022,6 +1025,13 @@ func (x *GetStatusResponse) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetTemporalMismatch() string {
+	if x != nil {
+		return x.TemporalMismatch
+	}
+	return ""
 }
 
 type ResetBreakerRequest struct {
@@ -1433,7 +1443,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
 	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\xcc\x03\n" +
+	"\x10GetStatusRequest\"\xf9\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1451,7 +1461,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\aworkers\x18\b \x03(\v2\x14.signalbox.v1.WorkerR\aworkers\x12#\n" +
 	"\rworkers_error\x18\t \x01(\tR\fworkersError\x12.\n" +
 	"\x04time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x15\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
+	"\x11temporal_mismatch\x18\v \x01(\tR\x10temporalMismatch\"\x15\n" +
 	"\x13ResetBreakerRequest\"P\n" +
 	"\x14ResetBreakerResponse\x128\n" +
 	"\n" +

@@ -99,6 +99,9 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	if c.GetDraining() > 0 {
 		fields = append(fields, output.Field{Name: "draining", Value: output.Count(c.GetDraining(), "replaced generation")})
 	}
+	if text := status.GetTemporalMismatch(); text != "" {
+		fields = append(fields, output.Field{Name: "mismatch", Value: text})
+	}
 	return append(fields,
 		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})

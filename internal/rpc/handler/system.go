@@ -66,7 +66,7 @@ func (h *System) GetStatus(
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
 			Corrections: int64(s.Reconciliation.Corrections), Failed: int64(s.Reconciliation.Failed), Error: s.Reconciliation.Error,
 		},
-		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
+		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), TemporalMismatch: s.Mismatch,
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{

@@ -1,0 +1,190 @@
+package placement_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/placement"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func at(address, id string) run.Place {
+	return run.Place{Address: address, Namespace: "default", NamespaceID: id}
+}
+
+func home(p run.Place) run.Home {
+	return run.Home{Place: p, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+func live(id string, p run.Place) worker.Worker {
+	return worker.Worker{ServerID: id, Fingerprint: worker.Fingerprint{Contract: "c", Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID}}
+}
+
+func TestCompareAndRefuse(t *testing.T) {
+	t.Parallel()
+	a, b := at("a:7233", "1"), at("b:7233", "2")
+	tests := map[string]struct {
+		facts    placement.Facts
+		mismatch []string // parts of its detail; none: there is no mismatch
+		there    bool
+		refused  bool
+	}{
+		"nothing is known":                 {placement.Facts{Here: a}, nil, false, false},
+		"all in one":                       {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"another address of the same":      {placement.Facts{Here: at("c:7233", "1"), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"not connected yet":                {placement.Facts{Here: at("b:7233", ""), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"this Temporal has lost its data":  {placement.Facts{Here: at("a:7233", "9"), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"a worker is not connected yet":    {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false, false},
+		"a worker is in another":           {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
+		"workers in another, home unknown": {placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
+		"runs and workers are in another":  {placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
+		"runs are in another, no worker":   {placement.Facts{Here: b, Home: home(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
+		"runs are in another, all workers here": {
+			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, false,
+		},
+		"runs are in another, this process works": {
+			placement.Facts{Here: b, Home: home(a), Works: true}, []string{"a:7233"}, true, false,
+		},
+		"runs and workers are in another, this process works": {
+			placement.Facts{Here: b, Home: home(a), Works: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
+		},
+		"runs are in another, a worker connects there": {
+			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
+		},
+		"runs are in another, a worker connects": {
+			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := placement.Compare(tt.facts)
+			require.Equal(t, len(tt.mismatch) > 0, found != placement.Mismatch{})
+			require.Equal(t, tt.there, found.RunsThere)
+			for _, part := range tt.mismatch {
+				require.Contains(t, found.Detail, part)
+			}
+			err := placement.Refusal(tt.facts)
+			require.Equal(t, tt.refused, err != nil)
+			if tt.refused {
+				f, ok := fault.From(err)
+				require.True(t, ok)
+				require.Equal(t, []any{fault.Refused, fault.ContractMismatch}, []any{f.Class, f.Reason})
+				require.Contains(t, f.Message, found.Detail)
+			}
+		})
+	}
+}
+
+func TestManyWorkersAreCounted(t *testing.T) {
+	t.Parallel()
+	b := at("b:7233", "2")
+	found := placement.Compare(placement.Facts{Here: at("a:7233", "1"), Workers: []worker.Worker{live("w1", b), live("w2", b), live("w3", b), live("w4", b), live("w5", b)}})
+	require.Contains(t, found.Detail, ": w1, w2, w3, 2 more; ")
+}
+
+// world is a store and a registry of a test.
+type world struct {
+	mu      sync.Mutex
+	home    run.Home
+	workers []worker.Worker
+	away    error
+	log     bytes.Buffer
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *world) RunsHome(context.Context) (run.Home, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.home, w.away
+}
+
+func (w *world) Live(context.Context) ([]worker.Worker, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.workers, w.away == nil
+}
+
+func (w *world) Check(_ context.Context, project string) error {
+	if project == "shop" {
+		return errors.New("nobody serves it")
+	}
+	return nil
+}
+
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (w *world) lines(message string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Count(w.log.String(), message)
+}
+
+func TestMonitor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := at("a:7233", "1"), at("b:7233", "2")
+		w := &world{home: home(a), workers: []worker.Worker{live("w2", b)}}
+		ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(w, nil)))
+		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.Place { return b }})
+		require.NoError(t, m.Check(ctx, "default"), "all workers are here: the move may be meant")
+		require.EqualError(t, m.Check(ctx, "shop"), "nobody serves it")
+		w.set(func() { w.workers = append(w.workers, live("w1", a)) })
+		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
+		w.set(func() { w.away = errors.New("away") })
+		require.NoError(t, m.Check(ctx, "default"), "what is not known is no reason to refuse")
+		w.set(func() { w.away = nil })
+
+		require.NoError(t, m.Start(ctx))
+		const different, again = "Processes on this database use different Temporals", "All processes on this database use one Temporal again"
+		pass := func() {
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+		}
+		synctest.Wait()
+		require.Empty(t, m.Mismatch(), "once may be by chance")
+		pass()
+		require.Contains(t, m.Mismatch(), "w1")
+		require.ErrorContains(t, m.Healthy(ctx), "a:7233")
+		require.Equal(t, 1, w.lines(different))
+		w.set(func() { w.workers = append(w.workers, live("w3", a)) })
+		pass()
+		require.Contains(t, m.Mismatch(), "w3")
+		require.Equal(t, 1, w.lines(different), "another worker is no news")
+		w.set(func() { w.away = errors.New("away") })
+		pass()
+		require.Contains(t, m.Mismatch(), "w3")
+		w.set(func() { w.away, w.home, w.workers = nil, home(b), nil })
+		pass()
+		require.Zero(t, w.lines(again))
+		pass()
+		require.Empty(t, m.Mismatch())
+		require.NoError(t, m.Healthy(ctx))
+		require.Equal(t, []int{1, 1}, []int{w.lines(different), w.lines(again)})
+		require.NoError(t, m.Stop(ctx))
+	})
+}
