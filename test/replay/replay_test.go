@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,8 +25,11 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/replay/scenario"
 )
 
@@ -92,7 +97,8 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 func replay(t *testing.T, docs library, folder, status string) {
 	t.Helper()
 	records := &ledger{steps: map[int64]interp.StepRecord{}}
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	run, options := referring(t, folder)
+	replayer, err := worker.NewWorkflowReplayerWithOptions(options)
 	require.NoError(t, err)
 	w := flow.New(t.Context(), docs, records, flow.DefaultLimits())
 	replayer.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
@@ -106,10 +112,13 @@ func replay(t *testing.T, docs library, folder, status string) {
 		require.NoError(t, err)
 		history, err := client.HistoryFromJSON(strings.NewReader(string(data)), client.HistoryJSONOptions{})
 		require.NoError(t, err)
-		require.NoError(t, replayer.ReplayWorkflowHistory(nil, history), path)
+		first := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+		require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: workflow.Execution{ID: run, RunID: first.GetOriginalExecutionRunId()}, // payloads are sealed for it
+		}), path)
 		executions++
 	}
-	if filepath.Base(folder) == "continued" {
+	if name := filepath.Base(folder); name == "continued" || name == "references" {
 		require.Greater(t, executions, 1, "this scenario is about continuing as new")
 	}
 	data, err := os.ReadFile(filepath.Join(folder, "run.json"))
@@ -131,6 +140,43 @@ func replay(t *testing.T, docs library, folder, status string) {
 		got := records.steps[want.Number]
 		require.Equal(t, want, step{Number: got.Number, Path: got.Path, Status: string(got.Status), Output: string(got.Output)})
 	}
+}
+
+// recordedPayloads are the values to which a recorded history refers.
+type recordedPayloads map[string][]byte
+
+func (p recordedPayloads) Get(_ context.Context, runID, digest string) (value []byte, found bool, err error) {
+	value, found = p[runID+digest]
+	return value, found, nil
+}
+
+func (recordedPayloads) Put(context.Context, string, string, []byte) error {
+	return errors.New("a replay keeps no payload")
+}
+
+func (recordedPayloads) Writable(context.Context) error { return nil }
+
+// referring returns the ID of the run to whose values a history refers, and the options that give them to a replay. Other recordings have
+// their values in the history.
+func referring(t *testing.T, folder string) (run string, options worker.WorkflowReplayerOptions) {
+	t.Helper()
+	options = worker.WorkflowReplayerOptions{DisableDeadlockDetection: true}
+	data, err := os.ReadFile(filepath.Join(folder, scenario.PayloadsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", options
+	}
+	require.NoError(t, err)
+	var recorded []scenario.Payload
+	require.NoError(t, json.Unmarshal(data, &recorded))
+	require.NotEmpty(t, recorded)
+	values := recordedPayloads{}
+	for _, p := range recorded {
+		run = p.Run
+		values[p.Run+p.Digest] = p.Value
+	}
+	options.DataConverter = payload.Converter(platform.Keys(t))
+	options.ExternalStorage = claimcheck.New(values, claimcheck.Options{}).External()
+	return run, options
 }
 
 func steps(t *testing.T, path string) []step {

@@ -3,10 +3,13 @@
 //
 //	make build && SIGNALBOX_BIN=$PWD/bin/signalbox SIGNALBOX_SERVER_BIN=$PWD/bin/signalbox-server \
 //	  go run -C test ./replay/record
+//
+// A scenario that is added later is recorded alone, with -only NAME.
 package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -20,6 +23,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	_ "modernc.org/sqlite" // the database of the recorded platform
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
@@ -30,14 +34,15 @@ import (
 
 func main() {
 	folder := flag.String("out", filepath.Join("replay", "testdata"), "folder of the recordings")
+	only := flag.String("only", "", "name of the one scenario to record; empty: all")
 	flag.Parse()
-	if err := record(context.Background(), filepath.Join(*folder, strconv.Itoa(interp.Version))); err != nil {
+	if err := record(context.Background(), filepath.Join(*folder, strconv.Itoa(interp.Version)), *only); err != nil {
 		fmt.Fprintf(os.Stderr, "record: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func record(ctx context.Context, folder string) (err error) {
+func record(ctx context.Context, folder, only string) (err error) {
 	scope := platform.NewScope(ctx, "record")
 	defer scope.Close()
 	defer func() {
@@ -54,10 +59,14 @@ func record(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	temporal := platform.StartTemporal(scope)
-	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(scope)})
+	store := platform.SQLite(scope)
+	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: store})
 	c := platform.DialTemporal(scope, temporal.Address)
 	for _, s := range scenarios {
-		r := recorder{t: scope, server: server, temporal: c, folder: filepath.Join(folder, s.Name)}
+		if only != "" && s.Name != only {
+			continue
+		}
+		r := recorder{t: scope, server: server, temporal: c, store: store, folder: filepath.Join(folder, s.Name)}
 		if err := r.run(s); err != nil {
 			return fmt.Errorf("scenario %q: %w", s.Name, err)
 		}
@@ -69,12 +78,14 @@ type recorder struct {
 	t        platform.T
 	server   *platform.Server
 	temporal client.Client
+	store    platform.Store
 	folder   string
 }
 
 func (r recorder) run(s scenario.Scenario) error {
 	o := origin.New(r.t)
 	o.Answer("GET /item", 200, `{"id":7}`)
+	o.Answer("GET /large", 200, `{"text":"`+scenario.Large()+`"}`)
 	o.Answer("POST /item", 201, `{"id":8}`)
 	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503}, origin.Answer{Status: 200, Body: `{}`})
 	id := r.server.Start(r.t, r.server.Publish(r.t, s.Source), `{"base":"`+o.URL+`"}`).GetId()
@@ -107,6 +118,11 @@ func (r recorder) run(s scenario.Scenario) error {
 	if err := r.write("run.json", &signalboxv1.Run{Status: run.GetStatus(), Output: run.GetOutput(), Error: run.GetError()}); err != nil {
 		return err
 	}
+	if s.References {
+		if err := r.payloads(id); err != nil {
+			return err
+		}
+	}
 	var steps strings.Builder
 	for _, s := range r.server.Steps(r.t, id) {
 		data, err := json.Marshal(step{
@@ -118,6 +134,36 @@ func (r recorder) run(s scenario.Scenario) error {
 		steps.Write(append(data, '\n'))
 	}
 	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644)
+}
+
+// payloads records the large values of a run.
+func (r recorder) payloads(id string) error {
+	db, err := sql.Open("sqlite", "file:"+r.store.DSN+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(r.t.Context(), `SELECT run_id, digest, value FROM payloads WHERE run_id = $1 ORDER BY digest`, id)
+	if err != nil {
+		return fmt.Errorf("read the payloads: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []scenario.Payload
+	for rows.Next() {
+		var p scenario.Payload
+		if err := rows.Scan(&p.Run, &p.Digest, &p.Value); err != nil {
+			return fmt.Errorf("read a payload: %w", err)
+		}
+		all = append(all, p)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the payloads: %w", err)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("encode the payloads: %w", err)
+	}
+	return os.WriteFile(filepath.Join(r.folder, scenario.PayloadsFile), append(data, '\n'), 0o644)
 }
 
 // pause pauses a run until its first step has ended.

@@ -6,10 +6,13 @@
 package scenario
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,7 +27,29 @@ type Scenario struct {
 	Cancel bool   // whether it is canceled while it waits
 	Pause  bool   // whether it is paused while it waits, until what it waited for is over
 	Since  int    // the first interpreter that runs it
+	// References reports whether the history refers to large values, which are recorded beside it.
+	References bool
 }
+
+// Large returns a text whose payload, compressed or not, is kept by reference.
+func Large() string {
+	var text strings.Builder
+	for i := 0; text.Len() < 22_500; i++ {
+		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
+		text.WriteString(base64.RawURLEncoding.EncodeToString(sum[:]))
+	}
+	return text.String()
+}
+
+// Payload is a value to which a recorded history refers, sealed as the database has it.
+type Payload struct {
+	Run    string `json:"run"`
+	Digest string `json:"digest"`
+	Value  []byte `json:"value"`
+}
+
+// PayloadsFile is the name of the file with the payloads of a recording.
+const PayloadsFile = "payloads.json"
 
 // All returns the scenarios by name.
 func All() ([]Scenario, error) {
@@ -48,6 +73,8 @@ func All() ([]Scenario, error) {
 			s.Since = 3
 		case "paused":
 			s.Since, s.Pause = 3, true
+		case "references":
+			s.Since, s.References = 4, true
 		case "failed":
 			s.Status = "failed"
 		case "timed-out":
