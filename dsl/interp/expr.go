@@ -79,17 +79,21 @@ func (f *frame) setOutput(vars map[string]any, raw any) {
 // fuel is the budget of the next expression. Since version BoundedSince all expressions of one turn share a budget, as a turn
 // cannot be interrupted: a task may have any number of them.
 func (m *Machine) fuel() *jq.Fuel {
-	if m.start.Interpreter < BoundedSince {
-		fuel := jq.NewFuel(m.limits.ExpressionFuel)
-		fuel.Prices = jq.ByInstruction
-		return fuel
-	}
 	share := m.limits.ExpressionFuel
-	if m.handling {
-		share += share / handlerShare
+	if m.start.Interpreter >= BoundedSince {
+		if m.handling {
+			share += share / handlerShare
+		}
+		share = max(share-m.turn, 0)
 	}
-	return jq.NewFuel(max(share-m.turn, 0))
+	fuel := jq.NewFuel(share)
+	fuel.Prices, fuel.Watch = m.prices(), m.watch
+	return fuel
 }
+
+// Watch has f called again and again while the machine evaluates expressions. It is for those who must stop an evaluation that takes longer
+// than its prices say: f may panic, after which the machine must not be used. What f does is no part of the interpretation.
+func (m *Machine) Watch(f func()) { m.watch = f }
 
 // prices are those that the run began with.
 func (m *Machine) prices() jq.Prices {

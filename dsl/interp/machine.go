@@ -63,6 +63,7 @@ type Machine struct {
 	turn         int64 // spent in this turn: one move of one frame, or what one event outside leads to
 	handling     bool  // an error was raised in this turn
 	yielded      bool
+	watch        func() // called while expressions are evaluated; may be nil
 	effects      []Effect
 	outcome      *Outcome
 

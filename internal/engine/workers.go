@@ -25,6 +25,8 @@ const (
 	refreshEvery = 3 * time.Second
 	// maxAttached is how many handed over calls a process waits for at once: more than it can have.
 	maxAttached = 10_000
+	// longestCompute is how long a run may compute without a pause: a little less than the second of the SDK's deadlock detector.
+	longestCompute = 950 * time.Millisecond
 	// heartbeatsWithin is how soon the cancellation of an activity is noticed: by the answer to a heartbeat.
 	heartbeatsWithin = time.Second
 	// projectPage is how many projects are read at a time.
@@ -267,7 +269,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: heartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
 	})
-	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares)
+	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})

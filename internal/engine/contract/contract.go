@@ -53,6 +53,10 @@ const (
 	PayloadsUnkept = PayloadsAway + ": keep"
 )
 
+// ComputesTooLong is the text with which a workflow task fails whose expressions take longer than their prices say. Like a deadlock that the SDK
+// detects, it lies in the run.
+const ComputesTooLong = "an expression computes for longer than a workflow may"
+
 // Fingerprint names the contract in twelve hexadecimal digits: processes with another one do not find each other's runs.
 // The signals are no part of it: a process that does not know one never gets a run that heeds it, as such a run asks for a
 // newer interpreter.

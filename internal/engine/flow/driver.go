@@ -60,6 +60,8 @@ type driver struct {
 	fuelMark               int64
 
 	encodedBytes int // since the scheduler had its turn
+
+	computing time.Time // by the clock: when the piece of compute in progress began
 }
 
 // effectKind is what an effect is.
@@ -138,6 +140,7 @@ func (d *driver) compute() []interp.Effect {
 		d.breathe()
 	}
 	defer d.turns.Release(d.in.Project)
+	d.computing = time.Now()
 	effects := d.machine.Advance(workflow.Now(d.ctx))
 	d.look() // before the effects: what leaves the run is sent with what is sensitive in it
 	return effects
@@ -183,6 +186,7 @@ func (d *driver) stirred() bool {
 // settle tells the machine what has happened: signals first, then the effects in the order in which they were started.
 func (d *driver) settle() {
 	d.behind = false
+	d.computing = time.Now()
 	mark := d.machine.Spent()
 	d.obey()
 	d.reunite()

@@ -26,6 +26,8 @@ type Workflow struct {
 	sink   Sink
 	turns  Turns
 	limits Limits
+	// longest is how long a run may compute without a pause; 0: as long as its fuel lasts.
+	longest time.Duration
 
 	policies policies
 }
@@ -38,6 +40,13 @@ func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflo
 // Share has runs compute in turns only, instead of whenever they can. It is called before the workflow is registered.
 func (w *Workflow) Share(turns Turns) *Workflow {
 	w.turns = turns
+	return w
+}
+
+// StopAfter fails the workflow task of a run whose expressions compute for longer than d without a pause, in addition to the bound by fuel. It
+// is called before the workflow is registered.
+func (w *Workflow) StopAfter(d time.Duration) *Workflow {
+	w.longest = d
 	return w
 }
 
@@ -60,6 +69,9 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), lookout: w.lookout(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
+	}
+	if w.longest > 0 {
+		d.watch(w.longest)
 	}
 	if in.Interpreter >= ControlsSince {
 		d.controls = workflow.GetSignalChannel(detached, contract.ControlSignal)

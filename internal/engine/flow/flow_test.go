@@ -84,6 +84,7 @@ type bench struct {
 	attached func(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error)
 	barriers int
 	turns    turns
+	longest  time.Duration // that a run may compute without a pause; 0: as long as its fuel lasts
 	listens  []flow.ListenRequest
 	left     []string
 	emits    []flow.EmitRequest
@@ -139,7 +140,7 @@ func (b *bench) start() {
 	// The race detector on a busy machine is slower than a worker's limit of a second allows for.
 	b.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits).Share(&b.turns)
+	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits).Share(&b.turns).StopAfter(b.longest)
 	b.env.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: workflowName})
 	b.env.RegisterActivityWithOptions(b.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	b.env.RegisterActivityWithOptions(b.attach, activity.RegisterOptions{Name: flow.AttachActivity})

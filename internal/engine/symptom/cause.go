@@ -31,6 +31,7 @@ func Cause(cause enumspb.WorkflowTaskFailedCause, f *failurepb.Failure, text str
 		{"load document", problem.DocumentUnavailable},
 		{contract.PayloadsAway, problem.DocumentUnavailable},
 		{"[TMPRL1101]", problem.Deadlock},
+		{contract.ComputesTooLong, problem.Deadlock},
 		{"[TMPRL1100]", problem.NonDeterminism},
 		{"unable to find workflow type", problem.UnknownType},
 		{"exceeds size limit", problem.PayloadTooLarge},

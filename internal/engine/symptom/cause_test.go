@@ -28,6 +28,7 @@ func TestFailuresAreClassified(t *testing.T) {
 		{enumspb.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR, panicked, "lookup failed", problem.NonDeterminism},
 		{unhandled, panicked, "[TMPRL1100] nondeterministic workflow", problem.NonDeterminism},
 		{unhandled, panicked, `[TMPRL1101] Potential deadlock detected: workflow goroutine "root" didn't yield for over 1s`, problem.Deadlock},
+		{unhandled, panicked, contract.ComputesTooLong + " (800ms)", problem.Deadlock},
 		{unhandled, panicked, `run "r" needs interpreter 9, this worker has 4: it is for a newer worker`, problem.NewerInterpreter},
 		{unhandled, panicked, `load document "sha256:aa" of run "r": the store is away`, problem.DocumentUnavailable},
 		{unhandled, nil, contract.PayloadsAway + `: read payload aa of run "r": the store is away`, problem.DocumentUnavailable},

@@ -11,6 +11,9 @@ import (
 // DefaultFuel is the budget of one evaluation when the caller gives none: a few tenths of a second of work.
 const DefaultFuel int64 = 5_000_000
 
+// WatchEvery is how many units are spent between two calls of a Fuel's Watch: a fifth of a millisecond, by the prices.
+const WatchEvery = 4096
+
 // Err is an error that is the same everywhere, so that errors.Is finds it and nobody can replace it.
 type Err string
 
@@ -26,6 +29,9 @@ const ErrFuel = Err("expression used up its compute budget")
 type Fuel struct {
 	Limits Limits // caps on values; set before use
 	Prices Prices // what is charged for; set before use
+	// Watch, where set, is called about every [WatchEvery] units. It is for those who must stop an evaluation that takes longer than its
+	// prices say: it may panic. It must not decide what an evaluation gives.
+	Watch func()
 
 	limit, used int64
 	closed      chan struct{}
@@ -35,6 +41,7 @@ type Fuel struct {
 	widest   int                         // keys of the largest object that is known
 	longest  int64                       // bytes of the longest text that is known
 	deepest  int64                       // what an instruction costs more because of the depth of calls
+	watchAt  int64                       // units at which Watch is called next
 }
 
 // NewFuel returns a budget of limit units.
@@ -63,10 +70,14 @@ func (f *Fuel) Err() error {
 	return fmt.Errorf("%w of %d units", ErrFuel, f.limit)
 }
 
-// charge spends n units and tells whether they were there.
+// charge spends n units and reports whether they were there.
 func (f *Fuel) charge(n int64) error {
 	if f.used <= f.limit {
 		f.used += n
+	}
+	if f.Watch != nil && f.used >= f.watchAt {
+		f.watchAt = f.used + WatchEvery
+		f.Watch()
 	}
 	return f.Err()
 }
