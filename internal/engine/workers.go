@@ -27,8 +27,6 @@ const (
 	maxAttached = 10_000
 	// longestCompute is how long a run may compute without a pause: a little less than the second of the SDK's deadlock detector.
 	longestCompute = 950 * time.Millisecond
-	// heartbeatsWithin is how soon the cancellation of an activity is noticed: by the answer to a heartbeat.
-	heartbeatsWithin = time.Second
 	// projectPage is how many projects are read at a time.
 	projectPage = 500
 )
@@ -231,7 +229,7 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	fresh := worker.New(c, w.calls.Queue(), worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: maxAttached,
-		MaxHeartbeatThrottleInterval:       heartbeatsWithin,
+		MaxHeartbeatThrottleInterval:       flow.HeartbeatsWithin,
 		WorkerStopTimeout:                  w.opts.StopTimeout,
 	})
 	fresh.RegisterActivityWithOptions(w.calls.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
@@ -267,7 +265,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		return nil, err
 	}
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
-		Tuner: tuner, MaxHeartbeatThrottleInterval: heartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
+		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})

@@ -118,6 +118,9 @@ const (
 	oldSnapshotBytes = 1_900_000
 )
 
+// HeartbeatsWithin is how long a worker may hold heartbeats of an activity back. Temporal reports a cancellation with its answer to one.
+const HeartbeatsWithin = time.Second
+
 // DefaultLimits are the limits of interp.Version.
 func DefaultLimits() Limits {
 	return Limits{
