@@ -9,26 +9,58 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
+// MaxBytes is the longest result. No server takes a URI of that length.
+const MaxBytes = 1 << 20
+
+// errTooLong is the error of a result over MaxBytes.
+var errTooLong = fmt.Errorf("expand the URI template: the result is longer than %d bytes", MaxBytes)
+
 // Expand expands a URI template with the top-level members of input. Names without a value expand to nothing.
-// Strings, numbers and booleans expand to their text, arrays to their items; objects are refused.
+// Strings, numbers and booleans expand to their text, arrays to their items; objects are refused, and so is a result over [MaxBytes].
+//
+// Each item of an array and each expression counts as a byte, also where it expands to nothing, so that the work is bounded as the result is.
 func Expand(template string, input any) (string, error) {
 	values, _ := input.(map[string]any)
-	var b strings.Builder
+	e := &expansion{left: MaxBytes}
 	for {
 		literal, rest, found := strings.Cut(template, "{")
-		b.WriteString(literal)
+		if err := e.write(literal); err != nil {
+			return "", err
+		}
 		if !found {
-			return b.String(), nil
+			return e.b.String(), nil
 		}
 		expression, after, found := strings.Cut(rest, "}")
 		if !found {
 			return "", fmt.Errorf("expand the URI template: %q is not closed", "{"+rest)
 		}
-		if err := expandOne(&b, expression, values); err != nil {
+		if err := e.expand(expression, values); err != nil {
 			return "", err
 		}
 		template = after
 	}
+}
+
+// expansion is a result in the making.
+type expansion struct {
+	b    strings.Builder
+	left int // bytes that may follow
+}
+
+// spend counts n bytes.
+func (e *expansion) spend(n int) error {
+	if e.left -= n; e.left < 0 {
+		return errTooLong
+	}
+	return nil
+}
+
+func (e *expansion) write(s string) error {
+	if err := e.spend(len(s)); err != nil {
+		return err
+	}
+	e.b.WriteString(s)
+	return nil
 }
 
 // uriOperator is how one operator of RFC 6570 joins and escapes values.
@@ -57,7 +89,7 @@ func operatorOf(c byte) (uriOperator, bool) {
 	return uriOperator{separator: ","}, false
 }
 
-func expandOne(b *strings.Builder, expression string, values map[string]any) error {
+func (e *expansion) expand(expression string, values map[string]any) error {
 	if expression == "" {
 		return nil
 	}
@@ -68,41 +100,51 @@ func expandOne(b *strings.Builder, expression string, values map[string]any) err
 	lead := op.first
 	for name := range strings.SplitSeq(expression, ",") {
 		name, explode := strings.CutSuffix(name, "*")
-		items, err := uriItems(name, values[name])
+		items, err := e.items(name, values[name])
 		if err != nil {
 			return err
 		}
 		for i, item := range items {
-			if i > 0 && !explode {
-				b.WriteString("," + op.escape(item))
-				continue
+			before := lead
+			switch {
+			case i > 0 && !explode:
+				before = ","
+			default:
+				lead = op.separator
+				if op.named {
+					before += name + "="
+				}
 			}
-			b.WriteString(lead)
-			lead = op.separator
-			if op.named {
-				b.WriteString(name + "=")
+			if err := e.write(before); err != nil {
+				return err
 			}
-			b.WriteString(op.escape(item))
+			if err := e.escape(item, op.reserved); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func uriItems(name string, v any) ([]string, error) {
+// items returns the texts of a value.
+func (e *expansion) items(name string, v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok && v != nil {
 		list = []any{v}
 	}
+	if err := e.spend(1 + len(list)); err != nil {
+		return nil, err
+	}
 	out := make([]string, 0, len(list))
-	for _, e := range list {
-		switch e := e.(type) {
+	for _, item := range list {
+		switch item := item.(type) {
 		case nil:
 		case string:
-			out = append(out, e)
+			out = append(out, item)
 		case []any, map[string]any:
-			return nil, fmt.Errorf("expand the URI template: %q is %s, which has no text", name, value.TypeName(e))
+			return nil, fmt.Errorf("expand the URI template: %q is %s, which has no text", name, value.TypeName(item))
 		default:
-			text, err := value.Encode(e)
+			text, err := value.Encode(item)
 			if err != nil {
 				return nil, fmt.Errorf("expand the URI template: %q: %w", name, err)
 			}
@@ -112,19 +154,24 @@ func uriItems(name string, v any) ([]string, error) {
 	return out, nil
 }
 
-func (op uriOperator) escape(s string) string {
-	const unreserved = "-._~"
-	const reserved = ":/?#[]@!$&'()*+,;="
-	var b strings.Builder
+// escape writes a text with its bytes escaped, but for unreserved characters, and reserved ones where they may stay.
+func (e *expansion) escape(s string, keepReserved bool) error {
+	const unreserved, reserved, digits = "-._~", ":/?#[]@!$&'()*+,;=", "0123456789ABCDEF"
+	if err := e.spend(len(s)); err != nil {
+		return err
+	}
 	for _, c := range []byte(s) {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(unreserved, c) >= 0
-		if plain || op.reserved && strings.IndexByte(reserved, c) >= 0 {
-			b.WriteByte(c)
+		if plain || keepReserved && strings.IndexByte(reserved, c) >= 0 {
+			e.b.WriteByte(c)
 			continue
 		}
-		fmt.Fprintf(&b, "%%%02X", c)
+		if err := e.spend(2); err != nil {
+			return err
+		}
+		e.b.Write([]byte{'%', digits[c>>4], digits[c&15]})
 	}
-	return b.String()
+	return nil
 }
 
 // Check checks a template: no space, closed braces around names. It gives the scheme, empty where there is none or where a
