@@ -345,10 +345,41 @@ func (d *driver) barrier() {
 
 // breathe gives the scheduler its turn, so that the deadlock detector sees a workflow that is busy, not stuck. It
 // leaves no event.
-func (d *driver) breathe() {
-	turn, settable := workflow.NewFuture(d.detached)
-	workflow.Go(d.detached, func(workflow.Context) { settable.SetValue(true) })
-	_ = turn.Get(d.detached, nil)
+func (d *driver) breathe() { breathe(d.detached) }
+
+func breathe(ctx workflow.Context) {
+	turn, settable := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(workflow.Context) { settable.SetValue(true) })
+	_ = turn.Get(ctx, nil)
+}
+
+// apart calls f in a goroutine of its own and waits for it as a workflow may: packing and unpacking the largest state takes seconds, and
+// neither can be interrupted. f is a function of values; nothing else uses them meanwhile.
+func apart[T any](ctx workflow.Context, f func() (T, error)) (T, error) {
+	var (
+		result   T
+		err      error
+		panicked any
+	)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		result, err = f()
+	}()
+	for {
+		wait := time.NewTimer(turnWait)
+		select {
+		case <-done:
+			wait.Stop()
+			if panicked != nil {
+				panic(panicked)
+			}
+			return result, err
+		case <-wait.C:
+			breathe(ctx)
+		}
+	}
 }
 
 // moveOn tells whether to continue as new here and now: it is due, nothing is in flight and the state is not too
@@ -379,7 +410,7 @@ func (d *driver) moveOn() []byte {
 	if _, done := d.machine.Done(); done {
 		return nil
 	}
-	snapshot, err := d.machine.Snapshot()
+	snapshot, err := apart(d.detached, d.machine.Snapshot)
 	if err != nil {
 		panic(fmt.Sprintf("continue run %q as new: %v", d.in.RunID, err))
 	}

@@ -62,9 +62,9 @@ func Barrier(context.Context) error { return nil }
 // Run interprets a run to its end, over as many executions as it takes. Its result is the run's output. A failed run
 // gives the error Failed describes, a canceled one Temporal's CanceledError.
 func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) {
-	machine := w.machine(ctx, in)
 	info := workflow.GetInfo(ctx)
 	detached, _ := workflow.NewDisconnectedContext(ctx)
+	machine := w.machine(detached, in)
 	d := &driver{
 		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), lookout: w.lookout(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
@@ -97,7 +97,7 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
 	}
 	if in.Snapshot != nil {
-		machine, err := interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine)
+		machine, err := apart(ctx, func() (*interp.Machine, error) { return interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine) })
 		if err != nil {
 			panic(fmt.Sprintf("continue run %q: %v", in.RunID, err))
 		}
