@@ -47,6 +47,9 @@ type Dispatchers struct {
 	rings      singleflight.Group
 	born       time.Time
 
+	// changed has room for one notice that served has changed.
+	changed chan struct{}
+
 	mu     sync.Mutex
 	served map[Name]*service
 	ctx    context.Context //nolint:containedctx // of everything that runs between Start and Stop; nil outside
@@ -74,13 +77,13 @@ func New(o Options) (*Dispatchers, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{})}
+	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{}), changed: make(chan struct{}, 1)}
 	d.temporal = &remote.Temporal{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
 	d.roll = roll.New(registrar{d}, o.ServerID, o.Build, o.Log)
 	d.roster = heart.NewRoster(o.Leases, listEvery*o.Timing.Heartbeat)
 	d.heart = &heart.Heart{
-		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Log: o.Log,
+		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Changed: d.changed, Log: o.Log,
 		Returned: func() { d.roll.Add(d.names()...) },
 	}
 	d.activities = &flow.Activities{
@@ -172,10 +175,19 @@ func (d *Dispatchers) Serve(name Name) error {
 	d.record.Begin(name.Project)
 	s := &service{loop: owner.New(d.process, name)}
 	d.served[name] = s
+	d.announce()
 	if d.ctx != nil && d.ctx.Err() == nil {
 		d.run(d.ctx, name, s)
 	}
 	return nil
+}
+
+// announce has the heartbeat say at once what is served now. Until then, lists would show projects without a worker that have one.
+func (d *Dispatchers) announce() {
+	select {
+	case d.changed <- struct{}{}:
+	default: // the notice before has not been read yet
+	}
 }
 
 // Begin makes the counters of a project's dispatchers, at 0. Serve does so for what this process works for; a process that serves other
@@ -199,6 +211,7 @@ func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
 	d.mu.Lock()
 	s := d.served[name]
 	delete(d.served, name)
+	d.announce()
 	d.roll.Remove(name)
 	d.mu.Unlock()
 	if s == nil || s.cancel == nil {

@@ -25,8 +25,9 @@ type Heart struct {
 	// Every is the pace, Terms are those of each beat.
 	Every time.Duration
 	Terms lease.Terms
-	// Beat returns what to say.
-	Beat func() contract.Beat
+	// Beat returns what to say. Each receipt from Changed means that it returns something else now, which is said at once.
+	Beat    func() contract.Beat
+	Changed <-chan struct{}
 	// Returned is called when the heartbeat was lost and is back: others may have taken this process for gone.
 	Returned func()
 	Log      *slog.Logger
@@ -47,6 +48,7 @@ func (h *Heart) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
+		case <-h.Changed:
 		}
 		timer.Stop()
 	}

@@ -103,6 +103,21 @@ func entry(t *testing.T, s *shaky) lease.Entry {
 	return e
 }
 
+// TestChangeIsSaidAtOnce: lists show a project without a worker until its heartbeat names it.
+func TestChangeIsSaidAtOnce(t *testing.T) {
+	story(t, func(t *testing.T, h *heart.Heart, s *shaky, start func() func()) {
+		changed := make(chan struct{}, 1)
+		h.Changed = changed
+		start()
+		synctest.Wait()
+		before := entry(t, s)
+		changed <- struct{}{}
+		synctest.Wait()
+		require.NotEqual(t, string(before.Value), string(entry(t, s).Value))
+		require.Equal(t, before.Token, entry(t, s).Token)
+	})
+}
+
 func TestItBeats(t *testing.T) {
 	story(t, func(t *testing.T, h *heart.Heart, s *shaky, start func() func()) {
 		stop := start()

@@ -362,6 +362,9 @@ func (d *Dispatcher) settle(workers living) {
 	case !without(PartLeases) && !workers.serve(d.Name.Project) && (d.Class != plan.Stale || len(workers.beats) == 0):
 		d.Status = NoWorkers
 		d.Why = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
+		if len(workers.beats) == 0 {
+			d.Why = "no worker is alive"
+		}
 	case d.Execution == nil:
 		d.Status = Missing
 	case d.Class == plan.Stale || d.superseded:
