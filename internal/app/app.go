@@ -204,7 +204,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	manager.OnConnect("queue and reconciler", wake(runs.Service, waiting, compare))
 	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
-		Fingerprint: fingerprint, Mismatch: placed.Mismatch,
+		Fingerprint: fingerprint, Mismatch: placed.Mismatch, Dependencies: a.dependenciesNow,
 		QueueMode: system.QueueMode{
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
@@ -213,15 +213,14 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		Mismatch: func() bool { return placed.Mismatch() != "" }, Memory: a.memory.Used}); err != nil {
 		return err
 	}
-	dependencies := a.dependencies(link{manager}, placed)
+	dependencies := append(a.dependencies(link{manager}, placed), events.dependency())
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{
 			AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets), Repeated: repeated.Has, Writable: a.payloads.Writable,
 		})
 		workers = engine.NewWorkers(a.engine, a.store, caller, workerOptions(cfg, events, kids, quotas))
-		dependencies = append(dependencies, events.dependency(),
-			health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
+		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
 		a.then(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
@@ -251,6 +250,19 @@ func (a *App) dependencies(temporal link, placed *placement.Monitor) []health.De
 		{Name: "placement", Checker: health.CheckFunc(placed.Healthy), Used: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "memory", Checker: a.memory, Used: []string{config.RoleAPI, config.RoleWorker}},
 	}
+}
+
+// dependenciesNow returns the states that /readyz shows.
+func (a *App) dependenciesNow(ctx context.Context) []system.Dependency {
+	var list []system.Dependency
+	for _, d := range a.health.Report(ctx).Dependencies {
+		shown := system.Dependency{Name: d.Name, State: d.State, Since: d.Since}
+		if d.State != health.Up {
+			shown.Error = d.LastError
+		}
+		list = append(list, shown)
+	}
+	return list
 }
 
 // services are what the API is a face of.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -133,11 +134,12 @@ func (e *eventing) serve(project string) {
 	_ = e.dispatchers.Serve(crew.NameOf(project)) // names of projects are names of dispatchers
 }
 
-// dependency is the store of leases in the process's health. Without it nothing is delivered late or lost, but ownership rests.
+// dependency is the store of leases in the process's health. Without it nothing is delivered late or lost, but ownership rests, and the API
+// does not know which worker lives.
 func (e *eventing) dependency() health.Dependency {
-	return health.Dependency{Name: "leases", Used: []string{config.RoleWorker}, Checker: health.CheckFunc(func(ctx context.Context) error {
-		if _, err := e.leases.Get(ctx, "health"); !errors.Is(err, lease.ErrNotFound) {
-			return err
+	return health.Dependency{Name: "leases", Used: []string{config.RoleAPI, config.RoleWorker}, Checker: health.CheckFunc(func(ctx context.Context) error {
+		if _, err := e.leases.Get(ctx, "health"); err != nil && !errors.Is(err, lease.ErrNotFound) {
+			return fmt.Errorf("redis does not answer: %w", err)
 		}
 		return nil
 	})}

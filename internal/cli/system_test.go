@@ -130,7 +130,7 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 			c.Statistics.LastOutage, c.Statistics.LongestOutage = durationpb.New(68*time.Second), durationpb.New(80*time.Second)
 			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
 		}, []string{
-			"outages     1; up 1h59m, down 8s; this one so far 1m8s, longest 1m20s",
+			"outages     1; up 1h59m, down 8s; no answer for 1m8s, longest 1m20s",
 			`Temporal 127.0.0.1:7233 (default): down for 12s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
 			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
 			"queue       on, 12 of 1000 places taken, each for 1h0m at most",
@@ -153,6 +153,12 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
 		}, []string{"queue       off, 3 of 1000 places taken", "reconciler  has not run here", "\nno live workers\n"}},
 		"another Temporal":  {func(s *signalboxv1.GetStatusResponse) { s.TemporalMismatch = "the runs are elsewhere" }, []string{"mismatch    the runs are elsewhere\n"}},
+		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
+			s.Dependencies = []*signalboxv1.Dependency{
+				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
+				{Name: "memory", State: "impaired", Since: before(time.Minute), Error: "near the limit"},
+			}
+		}, []string{"leases      down for 12s: redis does not answer\n", "memory      impaired for 1m0s: near the limit\n"}},
 		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
 	}
 	for name, test := range tests {

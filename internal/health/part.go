@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -36,7 +37,11 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	// The result is kept for later askers, so it must not be the first asker's impatience that decides it.
 	checkCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
-	p.note(p.dependency.Checker.Check(checkCtx), now())
+	err := p.dependency.Checker.Check(checkCtx)
+	if err != nil && checkCtx.Err() != nil {
+		err = fmt.Errorf("it did not answer within %s", checkTimeout)
+	}
+	p.note(err, now())
 	return p.last
 }
 

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -63,6 +64,8 @@ type Options struct {
 	Fingerprint func() worker.Fingerprint
 	// Mismatch returns how the process's Temporal differs from that of the runs or of live workers; empty while it does not.
 	Mismatch func() string
+	// Dependencies returns the states of what the process needs. It may take as long as its checks do.
+	Dependencies func(context.Context) []Dependency
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -86,6 +89,9 @@ func NewService(link Link, queue Queue, reconciler Reconciler, registry Registry
 func (s *Service) Status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
+	var asking sync.WaitGroup
+	var dependencies []Dependency
+	asking.Go(func() { dependencies = s.opts.Dependencies(ctx) })
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
 		Connection: s.link.Connection(), QueueMode: s.opts.QueueMode, Reconciliation: s.reconciler.Last(),
@@ -103,6 +109,8 @@ func (s *Service) Status(ctx context.Context) Status {
 	for _, w := range live {
 		status.Workers = append(status.Workers, LiveWorker{Worker: w, TakesRuns: !own.Differs(w.Fingerprint)})
 	}
+	asking.Wait()
+	status.Dependencies = dependencies
 	return status
 }
 

@@ -75,6 +75,9 @@ func (s *surroundings) WriteAudit(_ context.Context, e audit.Entry) error {
 	return s.auditError
 }
 
+// leases is a dependency that is down.
+var leases = system.Dependency{Name: "leases", State: "down", Since: noon, Error: "redis does not answer"}
+
 func newService() (*system.Service, *surroundings) {
 	s := &surroundings{
 		connection: system.Connection{
@@ -87,8 +90,9 @@ func newService() (*system.Service, *surroundings) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
-		Mismatch:    func() string { return "another Temporal" },
+		Mismatch:     func() string { return "another Temporal" },
+		Fingerprint:  func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
+		Dependencies: func(context.Context) []system.Dependency { return []system.Dependency{leases} },
 	}), s
 }
 
@@ -101,6 +105,7 @@ func TestStatusTellsEverything(t *testing.T) {
 		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: stranger}},
 		Mismatch:       "another Temporal",
+		Dependencies:   []system.Dependency{leases},
 	}, service.Status(t.Context()))
 }
 

@@ -149,4 +149,15 @@ type Status struct {
 	WorkersError string
 	// Mismatch says which other Temporal the runs are in, or live workers are connected to, and what to do; empty while there is none.
 	Mismatch string
+	// Dependencies are what the process needs.
+	Dependencies []Dependency
+}
+
+// Dependency is something that the process needs.
+type Dependency struct {
+	// Name and State are words of the API.
+	Name, State string
+	Since       time.Time
+	// Error is empty while it is up.
+	Error string
 }

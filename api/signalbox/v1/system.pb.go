@@ -923,8 +923,10 @@ type GetStatusResponse struct {
 	// Which other Temporal the runs are in, or live workers are connected to, and what to do about it. Empty while all are in one. While
 	// the runs are in another one and workers live there, starts on this server are refused with CONTRACT_MISMATCH.
 	TemporalMismatch string `protobuf:"bytes,11,opt,name=temporal_mismatch,json=temporalMismatch,proto3" json:"temporal_mismatch,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What this process needs, as its readiness at /readyz has it.
+	Dependencies  []*Dependency `protobuf:"bytes,12,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -1034,6 +1036,86 @@ func (x *GetStatusResponse) GetTemporalMismatch() string {
 	return ""
 }
 
+func (x *GetStatusResponse) GetDependencies() []*Dependency {
+	if x != nil {
+		return x.Dependencies
+	}
+	return nil
+}
+
+// Dependency is something that a server needs.
+type Dependency struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// store (the database), temporal, placement (whether all processes use one Temporal), leases (Redis), memory or pollers.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// up, impaired (it can be used, and something is wrong with it) or down.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Since when it is in this state.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Why it is impaired or down; empty while it is up.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dependency) Reset() {
+	*x = Dependency{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dependency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dependency) ProtoMessage() {}
+
+func (x *Dependency) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
+func (*Dependency) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Dependency) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Dependency) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Dependency) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Dependency) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type ResetBreakerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1042,7 +1124,7 @@ type ResetBreakerRequest struct {
 
 func (x *ResetBreakerRequest) Reset() {
 	*x = ResetBreakerRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1136,7 @@ func (x *ResetBreakerRequest) String() string {
 func (*ResetBreakerRequest) ProtoMessage() {}
 
 func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1149,7 @@ func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
 func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
 }
 
 type ResetBreakerResponse struct {
@@ -1080,7 +1162,7 @@ type ResetBreakerResponse struct {
 
 func (x *ResetBreakerResponse) Reset() {
 	*x = ResetBreakerResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1174,7 @@ func (x *ResetBreakerResponse) String() string {
 func (*ResetBreakerResponse) ProtoMessage() {}
 
 func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1187,7 @@ func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
 func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResetBreakerResponse) GetConnection() *Connection {
@@ -1125,7 +1207,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1219,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1232,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReconcileRequest) GetDryRun() bool {
@@ -1183,7 +1265,7 @@ type ReconcileResponse struct {
 
 func (x *ReconcileResponse) Reset() {
 	*x = ReconcileResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1277,7 @@ func (x *ReconcileResponse) String() string {
 func (*ReconcileResponse) ProtoMessage() {}
 
 func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1290,7 @@ func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
 func (*ReconcileResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReconcileResponse) GetChecked() int64 {
@@ -1292,7 +1374,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1386,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1399,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Correction) GetKind() string {
@@ -1443,7 +1525,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
 	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\xf9\x03\n" +
+	"\x10GetStatusRequest\"\xb7\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1462,7 +1544,14 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\rworkers_error\x18\t \x01(\tR\fworkersError\x12.\n" +
 	"\x04time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
-	"\x11temporal_mismatch\x18\v \x01(\tR\x10temporalMismatch\"\x15\n" +
+	"\x11temporal_mismatch\x18\v \x01(\tR\x10temporalMismatch\x12<\n" +
+	"\fdependencies\x18\f \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\"~\n" +
+	"\n" +
+	"Dependency\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\x15\n" +
 	"\x13ResetBreakerRequest\"P\n" +
 	"\x14ResetBreakerResponse\x128\n" +
 	"\n" +
@@ -1506,7 +1595,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),    // 1: signalbox.v1.GetVersionResponse
@@ -1519,57 +1608,60 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*Worker)(nil),                // 8: signalbox.v1.Worker
 	(*GetStatusRequest)(nil),      // 9: signalbox.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 10: signalbox.v1.GetStatusResponse
-	(*ResetBreakerRequest)(nil),   // 11: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),  // 12: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),      // 13: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),     // 14: signalbox.v1.ReconcileResponse
-	(*Correction)(nil),            // 15: signalbox.v1.Correction
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*Dependency)(nil),            // 11: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),   // 12: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),  // 13: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),      // 14: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),     // 15: signalbox.v1.ReconcileResponse
+	(*Correction)(nil),            // 16: signalbox.v1.Correction
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	16, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	16, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	17, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	16, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	17, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	17, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	18, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	17, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	3,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	4,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	5,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	16, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	16, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	17, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	17, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	17, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	17, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	16, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	16, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	16, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	17, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	16, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	16, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	16, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	16, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	17, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	17, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	18, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	18, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	18, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	18, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	17, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	17, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	17, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	18, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	17, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	17, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	17, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	17, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 21: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	6,  // 22: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	7,  // 23: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	8,  // 24: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	16, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 26: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	15, // 27: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	17, // 28: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	0,  // 29: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 30: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	11, // 31: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	13, // 32: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	1,  // 33: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 34: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	12, // 35: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	14, // 36: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	33, // [33:37] is the sub-list for method output_type
-	29, // [29:33] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	17, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	11, // 26: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	17, // 27: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 28: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	16, // 29: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	18, // 30: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	0,  // 31: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 32: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	12, // 33: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	14, // 34: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	1,  // 35: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 36: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	13, // 37: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	15, // 38: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -1583,7 +1675,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

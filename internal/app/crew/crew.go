@@ -173,7 +173,7 @@ func reasons(ctx context.Context, failed []dispatch.PartError) []string {
 func unanswered(p dispatch.Part) string {
 	switch p {
 	case dispatch.PartLeases:
-		return "the store of leases does not answer; check redis, or the database where there is none"
+		return "Redis, which has the leases, does not answer; check redis in the configuration"
 	case dispatch.PartInbox:
 		return "the database does not answer; check store.dsn"
 	case dispatch.PartTemporal:

@@ -21,6 +21,7 @@ const (
 	stateDown       = "down"
 	breakerClosed   = "closed"
 	breakerHalfOpen = "half_open"
+	dependencyUp    = "up"
 )
 
 func usable(c *signalboxv1.Connection) bool {
@@ -102,6 +103,16 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	if text := status.GetTemporalMismatch(); text != "" {
 		fields = append(fields, output.Field{Name: "mismatch", Value: text})
 	}
+	for _, d := range status.GetDependencies() {
+		if d.GetState() == dependencyUp || d.GetName() == "temporal" || d.GetName() == "placement" {
+			continue // the verdict has Temporal, and the mismatch its placement
+		}
+		text := words(d.GetState())
+		if d.GetSince() != nil {
+			text += " for " + output.Span(now.Sub(d.GetSince().AsTime()))
+		}
+		fields = append(fields, output.Field{Name: words(d.GetName()), Value: text + ": " + d.GetError()})
+	}
 	return append(fields,
 		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
@@ -133,7 +144,7 @@ func outages(c *signalboxv1.Connection) string {
 	if s.GetOutages() > 0 {
 		last := "last one"
 		if c.GetState() == stateDown {
-			last = "this one so far"
+			last = "no answer for"
 		}
 		text += fmt.Sprintf("; %s %s, longest %s", last,
 			output.Span(s.GetLastOutage().AsDuration()), output.Span(s.GetLongestOutage().AsDuration()))

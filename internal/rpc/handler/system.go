@@ -75,6 +75,9 @@ func (h *System) GetStatus(
 			TakesRuns: w.TakesRuns,
 		})
 	}
+	for _, d := range s.Dependencies {
+		res.Dependencies = append(res.Dependencies, &signalboxv1.Dependency{Name: d.Name, State: d.State, Since: message.Timestamp(d.Since), Error: d.Error})
+	}
 	return connect.NewResponse(res), nil
 }
 
