@@ -14,6 +14,12 @@ type answer []string
 // fields is how many fields an entry has, in the order that shared.lua gives them.
 const fields = 9
 
+// fieldNames are the names of the fields, in the same order.
+var fieldNames = []string{"holder", "token", "revision", "acquired", "renewed", "expires", "retention", "resigned", "value"}
+
+// mostNumber is the largest number that the scripts take: beyond 2^52, adding one may change nothing.
+const mostNumber = 1 << 52
+
 func (a answer) is(word string) bool { return len(a) > 0 && a[0] == word }
 
 // absence is the error for a key under which nothing can be read.
@@ -73,6 +79,29 @@ func parse(key, now string, f []string) (lease.Entry, error) {
 	}
 	e.State = lease.StateAt(e.ReadAt, e.ExpiresAt, numbers[5] != 0)
 	return e, nil
+}
+
+// plain is the entry from the fields of a hash, in their order, as of a time of the server's clock from before they were read. It takes only what
+// the scripts take as well, and no entry that was written after that time: false for any other.
+func plain(key string, now time.Time, found []any) (lease.Entry, bool) {
+	texts := make([]string, len(found))
+	for i, value := range found {
+		text, ok := value.(string)
+		if !ok {
+			return lease.Entry{}, false
+		}
+		texts[i] = text
+	}
+	if len(texts) != fields || texts[0] == "" || texts[1] == "" || lease.CheckKey(key) != nil {
+		return lease.Entry{}, false
+	}
+	for _, text := range texts[2:8] {
+		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > mostNumber {
+			return lease.Entry{}, false
+		}
+	}
+	e, err := parse(key, strconv.FormatInt(now.UnixMicro(), 10), texts)
+	return e, err == nil && e.Revision <= now.UnixMicro() && !e.RenewedAt.After(now)
 }
 
 func instant(microseconds int64) time.Time { return time.UnixMicro(microseconds).UTC() }

@@ -16,7 +16,8 @@ import (
 // batch is how many keys one SCAN goes through, and how many entries at most are read by one round trip.
 const batch = 1000
 
-// List is [lease.Store.List]: SCAN on each master, and the entries of each answer read together.
+// List is [lease.Store.List]: SCAN on each master, and the entries of each answer read together, each by one command. What those cannot say is
+// read by scripts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		nodes, err := s.masters(ctx)
@@ -72,8 +73,54 @@ func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string,
 	}
 }
 
-// listKeys yields the entries of some keys. The first script goes as text, so that the server knows it for the others.
+// listKeys yields the entries of some keys, in one round trip if all of them can be read and none is being written.
 func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
+	if len(keys) == 0 {
+		return true, nil
+	}
+	entries, others, err := s.readPlain(ctx, node, keys)
+	if err != nil {
+		return false, err
+	}
+	for i := range entries {
+		if !yield(entries[i], nil) {
+			return false, nil
+		}
+	}
+	return s.listByScript(ctx, node, others, yield)
+}
+
+// readPlain reads entries without a script: the time, and then the fields of each. An entry is what it was at that time unless it was written
+// since, which its revision shows. The keys that are returned beside the entries are to be read by the script: their entries were written
+// meanwhile, cannot be read, are gone, or are on another node by now.
+func (s *Store) readPlain(ctx context.Context, node redis.Cmdable, keys []string) (entries []lease.Entry, others []string, err error) {
+	pipe := node.Pipeline()
+	now := pipe.Time(ctx)
+	answers := make([]*redis.SliceCmd, len(keys))
+	for i, key := range keys {
+		answers[i] = pipe.HMGet(ctx, key, fieldNames...)
+	}
+	_, _ = pipe.Exec(ctx) // each answer has its own error
+	if err := now.Err(); err != nil {
+		return nil, nil, err
+	}
+	entries = make([]lease.Entry, 0, len(keys))
+	for i, full := range keys {
+		found, err := answers[i].Result()
+		if _, refused := errors.AsType[redis.Error](err); err != nil && !refused {
+			return nil, nil, err
+		}
+		if entry, ok := plain(strings.TrimPrefix(full, s.prefix), now.Val(), found); ok {
+			entries = append(entries, entry)
+		} else {
+			others = append(others, full)
+		}
+	}
+	return entries, others, nil
+}
+
+// listByScript yields the entries of some keys, which scripts read. The first script goes as text, so that the server knows it for the others.
+func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
 	if len(keys) == 0 {
 		return true, nil
 	}

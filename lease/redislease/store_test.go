@@ -2,6 +2,7 @@ package redislease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -163,8 +164,15 @@ func TestKeysThatMoveAreListed(t *testing.T) {
 	}
 	require.NoError(t, client.ScriptFlush(t.Context()).Err())
 	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
-		commands[0].SetErr(movedError{})
-		return next(ctx, commands[1:])
+		var rest []redis.Cmder
+		for i, command := range commands {
+			if command.Name() == "hmget" || i == 0 && command.Name() == "eval" {
+				command.SetErr(movedError{})
+			} else {
+				rest = append(rest, command)
+			}
+		}
+		return next(ctx, rest)
 	}})
 	listed := 0
 	for _, err := range store.List(t.Context(), "") {
@@ -172,6 +180,90 @@ func TestKeysThatMoveAreListed(t *testing.T) {
 		listed++
 	}
 	require.Equal(t, many, listed)
+}
+
+// TestListingAgreesWithReading: entries are listed without a script, and those that are odd, or written while they are listed, are listed as
+// the script reads them.
+func TestListingAgreesWithReading(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	client := server.client(t)
+	store, err := redislease.New(client, "signalbox:")
+	require.NoError(t, err)
+	short := lease.Terms{TTL: time.Millisecond, Retention: time.Hour}
+	for name, terms := range map[string]lease.Terms{"held": long, "renewed": long, "resigned": long, "expired": short, "ahead": long} {
+		got, _, err := store.Acquire(t.Context(), name, "a", []byte("value of "+name), terms)
+		require.NoError(t, err)
+		switch name {
+		case "renewed":
+			_, err = store.Renew(t.Context(), name, got.Token, nil, terms)
+		case "resigned":
+			err = store.Resign(t.Context(), name, got.Token)
+		case "ahead": // the clock was put back since
+			err = client.HSet(t.Context(), "signalbox:"+name, "revision", got.Revision+time.Hour.Microseconds()).Err()
+		}
+		require.NoError(t, err)
+	}
+	_, _, err = store.Acquire(t.Context(), "empty", "a", nil, long)
+	require.NoError(t, err)
+	for name, change := range map[string][2]string{
+		"no-holder": {"holder", ""}, "no-token": {"token", ""}, "signed": {"renewed", "+5"}, "word": {"expires", "soon"},
+		"large": {"acquired", "4503599627370497"}, "fraction": {"retention", "1.5"}, "negative": {"resigned", "-1"},
+	} {
+		_, _, err := store.Acquire(t.Context(), name, "a", nil, long)
+		require.NoError(t, err)
+		require.NoError(t, client.HSet(t.Context(), "signalbox:"+name, change[0], change[1]).Err())
+	}
+	require.NoError(t, client.HSet(t.Context(), "signalbox:foreign", "field", "value").Err())
+	require.NoError(t, client.Set(t.Context(), "signalbox:text", "value", 0).Err())
+	require.Eventually(t, func() bool {
+		e, err := store.Get(t.Context(), "expired")
+		return err == nil && e.State == lease.Expired
+	}, limit, tick)
+
+	compare := func() {
+		listed := 0
+		for e, err := range store.List(t.Context(), "") {
+			listed++
+			key := e.Key
+			if malformed, ok := errors.AsType[*lease.MalformedError](err); ok {
+				key = malformed.Key
+			}
+			read, readErr := store.Get(t.Context(), key)
+			require.Equal(t, readErr, err, key)
+			require.False(t, e.ReadAt.After(read.ReadAt), key)
+			e.ReadAt = read.ReadAt
+			require.Equal(t, read, e, key)
+		}
+		require.Equal(t, 15, listed)
+	}
+	compare()
+
+	// Every entry that can be renewed is renewed between the reading of the clock and that of the entries.
+	var once sync.Once
+	renew := func() {
+		for _, name := range []string{"held", "renewed", "empty"} {
+			e, err := store.Get(t.Context(), name)
+			require.NoError(t, err)
+			_, err = store.Renew(t.Context(), name, e.Token, []byte("new"), long)
+			require.NoError(t, err)
+		}
+	}
+	scripts := 0
+	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+		if commands[0].Name() != "time" {
+			scripts += len(commands)
+			return next(ctx, commands)
+		}
+		if err := next(ctx, commands[:1]); err != nil {
+			return err
+		}
+		once.Do(renew)
+		_ = next(ctx, commands[1:]) // what is no hash is refused
+		return nil
+	}})
+	compare()
+	require.Equal(t, 9+1+3, scripts, "those that cannot be read, the one that is ahead, and those that were renewed")
 }
 
 func TestAServerThatIsAwayIsNamed(t *testing.T) {

@@ -1,0 +1,283 @@
+package dispatch_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/overview"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/internal/freeport"
+	"github.com/signalbox-dev/signalbox/lease"
+	"github.com/signalbox-dev/signalbox/lease/redislease"
+)
+
+// deadWorkers is how many heartbeats ran out in a crowd, aliveWorkers how many did not.
+const (
+	deadWorkers  = 10_000
+	aliveWorkers = 4
+)
+
+// crowd is a Redis of its own with the heartbeats of many workers that died and a few that live, and the parts that read it. The
+// dispatchers are open and known to the inbox, each with an owner.
+type crowd struct {
+	admin       *redis.Client
+	store       *redislease.Store
+	roster      *heart.Roster
+	supervisor  *supervise.Supervisor
+	sources     overview.Sources
+	dispatchers []inbox.Name
+	heartbeats  []lease.Entry // of the workers that live
+}
+
+// Progress implements the inbox of a supervisor and of an overview.
+func (c *crowd) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progress, error) {
+	if len(names) == 0 {
+		names = c.dispatchers
+	}
+	rows := make([]inbox.Progress, len(names))
+	for i, name := range names {
+		rows[i] = inbox.Progress{Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "alive-0"}, SinceProgress: time.Hour, Parked: true}
+	}
+	return rows, nil
+}
+
+func (c *crowd) List(context.Context) ([]supervise.Listed, error) {
+	open := make([]supervise.Listed, len(c.dispatchers))
+	for i, name := range c.dispatchers {
+		open[i].Execution = contract.Execution{
+			WorkflowID: name.DispatcherID(), RunID: name.DispatcherID(), Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
+			Memo: &contract.Memo{Name: name, Owner: "alive-0", Epoch: 1, Interpreter: 1},
+		}
+	}
+	return open, nil
+}
+
+func (c *crowd) Describe(context.Context, string, string) (*supervise.Listed, error) { return nil, nil }
+
+func (c *crowd) State(_ context.Context, _, _ string) (contract.State, error) {
+	return contract.State{Workers: []contract.Worker{{ServerID: "alive-0"}, {ServerID: "alive-1"}}}, nil
+}
+
+func (c *crowd) Ask(context.Context, string, string) plan.Answer { return plan.Answered }
+
+func (c *crowd) Terminate(context.Context, string, string, string) error { return nil }
+
+func (c *crowd) Wait(ctx context.Context) bool { return ctx.Err() == nil }
+
+func (c *crowd) Terminated(terms.Termination, error) {}
+
+func (c *crowd) Cleaned(inbox.Name, time.Duration) {}
+
+func (c *crowd) CleanupFailed(inbox.Name) {}
+
+func (c *crowd) Cycled(supervise.Cycle) {}
+
+// newCrowd starts a Redis that ends with the test and fills it.
+func newCrowd(t testing.TB, dispatchers int) *crowd {
+	t.Helper()
+	url := startRedis(t)
+	options, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	c := &crowd{admin: redis.NewClient(options)}
+	t.Cleanup(func() { require.NoError(t, c.admin.Close()) })
+	c.store, err = redislease.Open(redislease.Options{URL: url, Timeout: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.store.Close()) })
+
+	timing := terms.Timing{}.WithDefaults()
+	long := lease.Terms{TTL: time.Hour, Retention: time.Hour}
+	for i := range dispatchers {
+		name := inbox.Name{Project: fmt.Sprintf("p%d", i), TaskQueue: "q"}
+		c.dispatchers = append(c.dispatchers, name)
+		claim, err := json.Marshal(contract.Claim{ServerID: "alive-0", Epoch: 1})
+		require.NoError(t, err)
+		_, _, err = c.store.Acquire(t.Context(), contract.OwnerKey(name), "alive-0", claim, long)
+		require.NoError(t, err)
+	}
+	for i := range aliveWorkers {
+		server := fmt.Sprintf("alive-%d", i)
+		got, _, err := c.store.Acquire(t.Context(), contract.WorkerKey(server), server, c.beat(t, server), long)
+		require.NoError(t, err)
+		c.heartbeats = append(c.heartbeats, got)
+	}
+	c.plant(t)
+
+	rules := plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20}
+	c.roster = heart.NewRoster(c.store, time.Minute)
+	c.supervisor = supervise.New(supervise.Options{
+		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Beats: c.roster.Entries, Listed: c.roster.Listed,
+		Ready: func() error { return nil }, Rules: supervise.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
+		Guard: timing.Owner(), Pace: c, Record: c, Log: slog.New(slog.DiscardHandler),
+	})
+	c.sources = overview.Sources{Leases: c.store, Inbox: c, Temporal: c, Rules: rules}
+	return c
+}
+
+func (c *crowd) beat(t testing.TB, server string) []byte {
+	t.Helper()
+	beat := contract.Beat{ServerID: server, Build: "1.2.3", Interpreter: contract.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
+	for _, name := range c.dispatchers {
+		beat.Projects = append(beat.Projects, name.Project)
+	}
+	text, err := beat.Encode()
+	require.NoError(t, err)
+	return text
+}
+
+// plant writes the heartbeats that ran out five minutes ago, in the layout that package redislease documents.
+func (c *crowd) plant(t testing.TB) {
+	t.Helper()
+	renewed := time.Now().Add(-5 * time.Minute)
+	pipe := c.admin.Pipeline()
+	for i := range deadWorkers {
+		server := fmt.Sprintf("dead-%d", i)
+		key := redislease.DefaultPrefix + contract.WorkerKey(server)
+		pipe.HSet(t.Context(), key, "holder", server, "token", lease.NewToken(), "value", c.beat(t, server), "revision", renewed.UnixMicro(),
+			"acquired", renewed.Add(-time.Minute).UnixMicro(), "renewed", renewed.UnixMicro(), "expires", renewed.Add(20*time.Second).UnixMicro(),
+			"retention", time.Hour.Milliseconds(), "resigned", 0)
+		pipe.Expire(t.Context(), key, time.Hour)
+	}
+	_, err := pipe.Exec(t.Context())
+	require.NoError(t, err)
+}
+
+// cost is what something took: the commands that Redis carried out, those of scripts included, and among them the scripts.
+type cost struct {
+	commands, scripts int
+	took              time.Duration
+}
+
+func (c *crowd) measure(t testing.TB, do func()) cost {
+	t.Helper()
+	require.NoError(t, c.admin.ConfigResetStat(t.Context()).Err())
+	began := time.Now()
+	do()
+	found := cost{took: time.Since(began)}
+	stats, err := c.admin.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	for line := range strings.Lines(stats) {
+		name, figures, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
+		if !ok || strings.HasPrefix(name, "cmdstat_config") || name == "cmdstat_info" {
+			continue
+		}
+		calls, _, _ := strings.Cut(figures, ",")
+		n, err := strconv.Atoi(calls)
+		require.NoError(t, err)
+		found.commands += n
+		if name == "cmdstat_eval" || name == "cmdstat_evalsha" {
+			found.scripts += n
+		}
+	}
+	return found
+}
+
+// duties are what reads heartbeats, by name.
+func (c *crowd) duties(t testing.TB) map[string]func() {
+	return map[string]func(){
+		"supervisor cycle": func() {
+			report, err := c.supervisor.Reconcile(t.Context(), false)
+			require.NoError(t, err)
+			require.Equal(t, len(c.dispatchers), report.Healthy)
+		},
+		"list of dispatchers": func() {
+			list, err := c.sources.List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, len(c.dispatchers))
+			for i := range list {
+				require.Equal(t, overview.Parked, list[i].Status, list[i].Why)
+			}
+		},
+		"list of workers": func() {
+			workers, errs, err := c.sources.Workers(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, errs)
+			require.Len(t, workers, deadWorkers+aliveWorkers)
+		},
+		// A cycle of the supervisor and twelve heartbeats, after each of which the process reads those of the others.
+		"minute of a process": func() {
+			_, err := c.supervisor.Reconcile(t.Context(), false)
+			require.NoError(t, err)
+			for range 12 {
+				_, err := c.store.Renew(t.Context(), c.heartbeats[0].Key, c.heartbeats[0].Token, nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+				require.NoError(t, err)
+				lives, err := c.roster.Lives(t.Context())
+				require.NoError(t, err)
+				require.Len(t, lives, deadWorkers+aliveWorkers)
+			}
+		},
+	}
+}
+
+// TestCostOfDeadWorkers: a list, a cycle of the supervisor and a minute of a process read each heartbeat once, in pages, however many
+// dispatchers there are.
+func TestCostOfDeadWorkers(t *testing.T) {
+	t.Parallel()
+	const dispatchers = 26
+	c := newCrowd(t, dispatchers)
+	keys := deadWorkers + aliveWorkers + dispatchers
+	for name, do := range c.duties(t) {
+		got := c.measure(t, do)
+		t.Logf("%s: %d commands, %d of them scripts, in %s", name, got.commands, got.scripts, got.took.Round(time.Millisecond))
+		require.Less(t, got.commands, keys+keys/10, name)
+		require.Less(t, got.scripts, 20*(dispatchers+aliveWorkers), name)
+	}
+}
+
+// BenchmarkDeadWorkers measures the same.
+func BenchmarkDeadWorkers(b *testing.B) {
+	for _, dispatchers := range []int{1, 26, 260} {
+		c := newCrowd(b, dispatchers)
+		for name, do := range c.duties(b) {
+			b.Run(fmt.Sprintf("%s/dispatchers=%d", name, dispatchers), func(b *testing.B) {
+				var commands, scripts int
+				for b.Loop() {
+					got := c.measure(b, do)
+					commands, scripts = commands+got.commands, scripts+got.scripts
+				}
+				b.ReportMetric(float64(commands)/float64(b.N), "commands/op")
+				b.ReportMetric(float64(scripts)/float64(b.N), "scripts/op")
+			})
+		}
+	}
+}
+
+// startRedis starts a Redis that only this test uses, and returns its URL.
+func startRedis(t testing.TB) string {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("there is no redis-server to start; scripts/services.sh install installs it")
+	}
+	port, release, err := freeport.Claim(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(release)
+	server := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", t.TempDir(), "--save", "", "--appendonly", "no")
+	output, err := server.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		require.NoError(t, server.Process.Kill())
+		_ = server.Wait()
+	})
+	lines := bufio.NewScanner(output)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Ready to accept connections") {
+	}
+	require.NoError(t, lines.Err())
+	return "redis://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
