@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -242,9 +244,11 @@ func TestCostOfDeadWorkers(t *testing.T) {
 
 // BenchmarkDeadWorkers measures the same.
 func BenchmarkDeadWorkers(b *testing.B) {
-	for _, dispatchers := range []int{1, 26, 260} {
+	for _, dispatchers := range []int{1, 26, 200} {
 		c := newCrowd(b, dispatchers)
-		for name, do := range c.duties(b) {
+		duties := c.duties(b)
+		for _, name := range slices.Sorted(maps.Keys(duties)) {
+			do := duties[name]
 			b.Run(fmt.Sprintf("%s/dispatchers=%d", name, dispatchers), func(b *testing.B) {
 				var commands, scripts int
 				for b.Loop() {

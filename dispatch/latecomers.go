@@ -140,25 +140,24 @@ func (d *Dispatchers) remaining(ctx context.Context, name Name, t *telling) ([]s
 // latecomers are the workers of a dispatcher that seem to be gone and are not known to, in order. Those whom nobody speaks of any more are
 // forgotten: each start of a process has a name of its own.
 func latecomers(lives map[string]heart.Life, o owner.Ownership, known map[string]bool) []string {
-	mentioned := map[string]bool{}
-	for id, life := range lives {
-		if life.Serves(o.Name.Project) {
-			mentioned[id] = true
-		}
-	}
+	listed := map[string]bool{}
 	for _, w := range o.Workers {
-		if _, there := lives[w.ServerID]; !there {
-			mentioned[w.ServerID] = true
-		}
+		listed[w.ServerID] = true
 	}
 	for id := range known {
-		if !mentioned[id] || lives[id].Alive {
+		if life, there := lives[id]; life.Alive || !there && !listed[id] {
 			delete(known, id)
 		}
 	}
 	var late []string
-	for id := range mentioned {
-		if !lives[id].Alive && !known[id] {
+	for id, life := range lives {
+		// What it serves comes last: there may be thousands that are known, with hundreds of projects each.
+		if !life.Alive && !known[id] && life.Serves(o.Name.Project) {
+			late = append(late, id)
+		}
+	}
+	for id := range listed {
+		if _, there := lives[id]; !there && !known[id] {
 			late = append(late, id)
 		}
 	}

@@ -3,7 +3,7 @@
 //	store, err := redislease.Open(redislease.Options{URL: "redis://127.0.0.1:6379"})
 //	defer store.Close()
 //
-// Each call is one Lua script on one key, judged by the server's own clock. Redis 5 or newer is needed. A user with these
+// Each call but List is one Lua script on one key, judged by the server's own clock. Redis 5 or newer is needed. A user with these
 // rights is enough, towards a cluster with +cluster|slots and +cluster|shards besides:
 //
 //	ACL SETUSER leases on >PASSWORD ~signalbox:* resetchannels &signalbox:changes -@all +eval +evalsha +time +type +hmget +hget +hset +hdel +del +pexpire +scan +publish +subscribe +ping +hello
@@ -21,7 +21,8 @@
 //
 // The TTL of a lease is in the entry; the TTL of the hash is the retention, so that what ran out stays readable. The name of each key that was
 // acquired, resigned or deleted is published on the channel signalbox:changes. Listing goes through all keys of the database by
-// SCAN, which takes no server's breath away but is slow beside millions of others' keys.
+// SCAN, which takes no server's breath away but is slow beside millions of others' keys. It reads entries by TIME and HMGET, 1,000 in a
+// round trip, and by the script only those that were written after that time or cannot be read: an entry is what it was at its ReadAt.
 //
 // What stands under the prefix and is no such hash is reported as [lease.MalformedError], and replaced when it is acquired.
 //

@@ -3,7 +3,6 @@ package heart
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -127,14 +126,4 @@ type Life struct {
 // Serves tells whether it works for a project. One that serves more than its heartbeat can name is taken to.
 func (l Life) Serves(project string) bool {
 	return l.Beat.Serves > len(l.Beat.Projects) || slices.Contains(l.Beat.Projects, project)
-}
-
-// lifeOf is the process behind a heartbeat.
-func lifeOf(e *lease.Entry) (Life, bool) {
-	id, ok := contract.ServerOf(e.Key)
-	life := Life{ServerID: id, Alive: e.State == lease.Held, Gone: e.State == lease.Resigned}
-	if err := json.Unmarshal(e.Value, &life.Beat); err != nil {
-		life.Beat = contract.Beat{ServerID: id} // it beats all the same
-	}
-	return life, ok
 }

@@ -1,7 +1,9 @@
 package heart
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,12 +27,19 @@ type Roster struct {
 	mu      sync.Mutex
 	entries map[string]lease.Entry // by key
 	hinted  map[string]bool        // keys
+	beats   map[string]beat        // by key, as they were decoded last
 	listed  time.Time              // zero: everything is to be listed
+}
+
+// beat is a value of a heartbeat and what it says.
+type beat struct {
+	value []byte
+	says  contract.Beat
 }
 
 // NewRoster returns a roster that lists everything once in that time.
 func NewRoster(leases lease.Store, every time.Duration) *Roster {
-	return &Roster{leases: leases, every: every, hinted: map[string]bool{}}
+	return &Roster{leases: leases, every: every, hinted: map[string]bool{}, beats: map[string]beat{}}
 }
 
 // Hint notes that an entry may have changed.
@@ -66,6 +75,7 @@ func (r *Roster) replace(entries []lease.Entry) {
 			r.entries[entries[i].Key] = entries[i]
 		}
 	}
+	maps.DeleteFunc(r.beats, func(key string, _ beat) bool { _, there := r.entries[key]; return !there })
 }
 
 // Entries returns the heartbeats, in no order. Those that are held are as of now, and so is whether one has run out; the age of one that ran
@@ -107,17 +117,33 @@ func (r *Roster) Entries(ctx context.Context) ([]lease.Entry, error) {
 	return slices.Collect(maps.Values(r.entries)), nil
 }
 
-// Lives returns the processes behind the heartbeats, of the living and of those who were lately, by server ID.
+// Lives returns the processes behind the heartbeats, of the living and of those who were lately, by server ID. What they say must not be changed.
 func (r *Roster) Lives(ctx context.Context) (map[string]Life, error) {
 	entries, err := r.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	lives := make(map[string]Life, len(entries))
 	for i := range entries {
-		if life, ok := lifeOf(&entries[i]); ok {
-			lives[life.ServerID] = life
+		if id, ok := contract.ServerOf(entries[i].Key); ok {
+			lives[id] = r.life(id, &entries[i])
 		}
 	}
 	return lives, nil
+}
+
+// life is the process behind a heartbeat. A value is decoded once: those that ran out stay the same, and may be thousands that name hundreds
+// of projects each. It is called with the lock held.
+func (r *Roster) life(id string, e *lease.Entry) Life {
+	known, ok := r.beats[e.Key]
+	if !ok || !bytes.Equal(known.value, e.Value) {
+		known = beat{value: e.Value}
+		if err := json.Unmarshal(e.Value, &known.says); err != nil {
+			known.says = contract.Beat{ServerID: id} // it beats all the same
+		}
+		r.beats[e.Key] = known
+	}
+	return Life{ServerID: id, Alive: e.State == lease.Held, Gone: e.State == lease.Resigned, Beat: known.says}
 }
