@@ -65,10 +65,12 @@ func (r *Registry) Check(ctx context.Context, project string) error {
 }
 
 // Live returns the workers that were alive when the store was last asked, a second ago at most, and whether it answered. One caller at
-// a time asks again, and the others take what is known meanwhile.
+// a time asks again, and the others take what is known meanwhile. That there are none is asked again each time: where none lives, any run is
+// accepted, and the first worker may have come just now.
 func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
 	r.mu.Lock()
-	if r.asking || (!r.asked.IsZero() && time.Since(r.asked) < checkEvery) {
+	fresh := !r.asked.IsZero() && time.Since(r.asked) < checkEvery && (len(r.known) > 0 || r.unknown)
+	if r.asking || fresh {
 		defer r.mu.Unlock()
 		return r.known, !r.asked.IsZero() && !r.unknown
 	}

@@ -109,8 +109,6 @@ func TestCheck(t *testing.T) {
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
 		require.NoError(t, r.Check(t.Context(), "shop"), "nobody is alive: somebody may come")
 		b.put(t, "old", made("b", "10.0.0.2:7233", "n2"))
-		require.NoError(t, r.Check(t.Context(), "shop"), "what it knows is a second old at most")
-		<-time.After(time.Second)
 		err := r.Check(t.Context(), "shop")
 		f, ok := fault.From(err)
 		require.True(t, ok)
@@ -167,6 +165,7 @@ func TestCheckAsksOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
+		b.put(t, "one", made("a", "", ""))
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		for range 50 {
 			require.NoError(t, r.Check(t.Context(), "shop"))
@@ -177,6 +176,18 @@ func TestCheckAsksOnceASecond(t *testing.T) {
 }
 
 // TestStoreInTrouble refuses nothing because the store is away or slow, and lets nobody wait but who asks.
+// TestFirstWorkerCountsAtOnce: while no worker lives, any run is accepted. Once one does, a run that it does not serve is refused.
+func TestFirstWorkerCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, own := newBook(), made("c1", "t:7233", "n1")
+		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
+		require.NoError(t, r.Check(t.Context(), "side"))
+		require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: "w", Projects: []string{"main"}, Fingerprint: own}, time.Hour))
+		require.True(t, fault.Is(r.Check(t.Context(), "side"), fault.NoWorkerForProject))
+	})
+}
+
 func TestStoreInTrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
