@@ -17,6 +17,8 @@ const (
 	// doubtsAtOnce is how many are asked between two readings of the heartbeats, doubtMost the longest pause until one is asked again.
 	doubtsAtOnce = 100
 	doubtMost    = 10 * time.Minute
+	// lateAtOnce is how many a dispatcher is told of without asking first which of them it has on its list: what it is told stays in its history.
+	lateAtOnce = 100
 )
 
 // telling is what a dispatcher was told of its workers under one ownership.
@@ -24,11 +26,25 @@ type telling struct {
 	epoch int64
 	// known are those it was told of.
 	known map[string]bool
-	// doubt are those of them that it may still have on its list; it is asked at due, and then after twice the pause.
+	// doubt are those of them that it may still have on its list; it is asked about them when again is due.
 	doubt []string
+	again retry
+	// listing is when it is asked for its list after it did not answer.
+	listing retry
+}
+
+// retry is when something is done again, and after twice the pause each time.
+type retry struct {
 	due   time.Time
 	pause time.Duration
 }
+
+func (r *retry) later(first time.Duration) {
+	r.pause = min(max(2*r.pause, first), max(first, doubtMost))
+	r.due = time.Now().Add(r.pause)
+}
+
+func (r *retry) isDue() bool { return !time.Now().Before(r.due) }
 
 // watchWorkers reads the heartbeats, and reports to the dispatchers that this process owns which of their workers seem to be gone:
 // one that is parked looks after them only when it is told. What it could not do about them, it is told of again.
@@ -78,8 +94,18 @@ func (d *Dispatchers) tell(ctx context.Context, lives map[string]heart.Life, own
 		}
 		late := latecomers(lives, o, t.known)
 		switch {
+		case len(late) > lateAtOnce:
+			if asked >= doubtsAtOnce || !t.listing.isDue() {
+				continue
+			}
+			asked++
+			var err error
+			if late, err = d.listed(ctx, o.Name, t, late); err != nil {
+				asked = doubtsAtOnce
+			}
+			t.again.pause = 0
 		case len(late) > 0:
-			t.pause = 0
+			t.again.pause = 0
 		case asked < doubtsAtOnce && t.doubtful(lives):
 			asked++
 			var err error
@@ -109,18 +135,34 @@ func (t *telling) heard(late []string, checkEvery time.Duration) {
 			t.doubt = append(t.doubt, id)
 		}
 	}
-	t.later(checkEvery)
-}
-
-func (t *telling) later(first time.Duration) {
-	t.pause = min(max(2*t.pause, first), max(first, doubtMost))
-	t.due = time.Now().Add(t.pause)
+	t.again.later(checkEvery)
 }
 
 // doubtful tells whether the dispatcher is to be asked now. Nobody doubts who is back.
 func (t *telling) doubtful(lives map[string]heart.Life) bool {
 	t.doubt = slices.DeleteFunc(t.doubt, func(id string) bool { return lives[id].Alive })
-	return len(t.doubt) > 0 && !time.Now().Before(t.due)
+	return len(t.doubt) > 0 && t.again.isDue()
+}
+
+// listed asks the dispatcher for its list and returns those of the latecomers that are on it. The others count as told of: after many restarts
+// there are thousands that ran out, of which it knows none.
+func (d *Dispatchers) listed(ctx context.Context, name Name, t *telling, late []string) ([]string, error) {
+	state, err := d.temporal.State(ctx, name)
+	if err != nil {
+		t.listing.later(d.o.Timing.CheckEvery)
+		return nil, err
+	}
+	t.listing = retry{}
+	workers := map[string]bool{}
+	for _, w := range state.Workers {
+		workers[w.ServerID] = true
+	}
+	return slices.DeleteFunc(late, func(id string) bool {
+		if !workers[id] {
+			t.known[id] = true
+		}
+		return !workers[id]
+	}), nil
 }
 
 // remaining asks the dispatcher which of those it was told of are still on its list. To ask leaves nothing in its history, so it is told
@@ -128,7 +170,7 @@ func (t *telling) doubtful(lives map[string]heart.Life) bool {
 func (d *Dispatchers) remaining(ctx context.Context, name Name, t *telling) ([]string, error) {
 	state, err := d.temporal.State(ctx, name)
 	if err != nil || state.Phase != contract.Parked {
-		t.later(d.o.Timing.CheckEvery)
+		t.again.later(d.o.Timing.CheckEvery)
 		return nil, err
 	}
 	t.doubt = slices.DeleteFunc(t.doubt, func(id string) bool {

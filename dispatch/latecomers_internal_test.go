@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,55 @@ func TestADispatcherIsToldAgainOfWhomItStillHas(t *testing.T) {
 		w.watch(t, 3*24*time.Hour)
 		require.Len(t, w.told, told, "of nobody whom it has struck off")
 		require.Equal(t, asked, w.asked)
+	})
+}
+
+// TestADispatcherIsToldOfThoseOnItsListAlone where many ran out: thousands of names in the history of each dispatcher would serve nothing.
+func TestADispatcherIsToldOfThoseOnItsListAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ids []string
+		for i := range 1000 {
+			ids = append(ids, fmt.Sprintf("dead-%03d", i))
+		}
+		w := newWatcher(t, ids...)
+		w.knows("dead-007", "dead-700", "me")
+		w.mute = errors.New("nobody polls")
+		w.watch(t, time.Hour)
+		require.Empty(t, w.told)
+		require.Less(t, w.asked, 30, "the pauses grow")
+		w.mute = nil
+		w.watch(t, 11*time.Minute)
+		require.Equal(t, []string{"dead-007", "dead-700"}, w.told[0])
+		w.knows("me")
+		w.watch(t, time.Hour)
+		told, asked := len(w.told), w.asked
+		w.watch(t, time.Hour)
+		require.Equal(t, []int{told, asked}, []int{len(w.told), w.asked}, "it has struck them off")
+
+		w.knows("late", "me")
+		w.lives["late"] = heart.Life{Beat: contract.Beat{Projects: []string{"shop"}, Serves: 1}}
+		w.watch(t, 10*time.Second)
+		require.Equal(t, []string{"late"}, w.told[len(w.told)-1])
+		require.Equal(t, asked, w.asked, "few are told at once")
+		for _, late := range w.told {
+			require.LessOrEqual(t, len(late), 2)
+		}
+	})
+}
+
+// TestADispatcherIsAskedOnceForManyThatItDoesNotHave and is told of nobody.
+func TestADispatcherIsAskedOnceForManyThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher(t)
+		for i := range 1000 {
+			w.lives[fmt.Sprint("dead-", i)] = heart.Life{Beat: contract.Beat{Projects: []string{"shop"}, Serves: 1}}
+		}
+		w.knows("me")
+		w.watch(t, time.Hour)
+		require.Empty(t, w.told)
+		require.Equal(t, 1, w.asked)
 	})
 }
 
