@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
 // TestEveryStopWaits has a hook that keeps the manager from its end: whoever calls Stop, first, beside another or after one that
@@ -84,4 +87,72 @@ func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
 			require.Less(t, time.Since(began), tt.most)
 		})
 	}
+}
+
+// reporting is a worker that has the result of an activity to report when it is stopped, over the client of the worker, as the SDK does.
+type reporting struct {
+	worker.Worker
+
+	client  client.Client
+	stopped chan struct{} // closed when the stop begins
+	outcome chan error
+}
+
+func (w reporting) Stop() {
+	close(w.stopped)
+	w.outcome <- w.client.CompleteActivity(context.Background(), []byte("task"), "result", nil)
+	w.Worker.Stop()
+}
+
+// TestStopGivesUpResultsWithoutAServer stops a worker that has a result to report while nothing listens at Temporal's address. The SDK alone
+// would try for 10 s.
+func TestStopGivesUpResultsWithoutAServer(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		t.Run(map[bool]string{false: "away", true: "back in time"}[back], func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, conntest.Options{})
+			stopped, outcome := make(chan struct{}), make(chan error, 1)
+			require.NoError(t, r.Register("orders", func(c client.Client) (worker.Worker, error) {
+				w, err := idle("orders")(c)
+				return reporting{w, c, stopped, outcome}, err
+			}))
+			r.connect(t)
+			r.until(t, polling)
+			r.frontend.Stop()
+			watch := stopwatch.Start(t)
+			removed := make(chan error, 1)
+			ctx := soon(t)
+			go func() { removed <- r.Unregister(ctx, "orders") }()
+			<-stopped
+			if back {
+				require.NoError(t, r.frontend.Restart())
+				require.NoError(t, r.frontend.AwaitCalls(soon(t), "RespondActivityTaskCompleted", 1))
+			} else {
+				var canceled *serviceerror.Canceled
+				require.ErrorAs(t, <-outcome, &canceled)
+			}
+			require.NoError(t, <-removed)
+			require.Less(t, watch.Elapsed(), 8*time.Second)
+		})
+	}
+}
+
+// TestSecondWorkerStopsSoonerOverAFrozenServer stops workers one after another while the freeze is not known to the manager.
+func TestSecondWorkerStopsSoonerOverAFrozenServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.CheckEvery, o.ProbeEvery, o.CheckTimeout = time.Hour, time.Hour, time.Minute })
+	for _, name := range []string{"orders", "refunds"} {
+		require.NoError(t, r.Register(name, idle(name)))
+	}
+	r.connect(t)
+	r.until(t, polling)
+	r.frontend.Freeze()
+	first := stopwatch.Start(t)
+	require.NoError(t, r.Unregister(soon(t), "orders"))
+	took := first.Elapsed()
+	second := stopwatch.Start(t)
+	require.NoError(t, r.Unregister(soon(t), "refunds"))
+	require.Less(t, second.Elapsed(), took)
+	require.Equal(t, conn.Connected, r.Status().State)
 }

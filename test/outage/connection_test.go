@@ -343,9 +343,9 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			code, ended := x.WaitFor(promise.Limit(30 * time.Second))
 			require.True(t, ended, "the server did not stop")
 			require.Equal(t, platform.ExitOK, code, x.Output())
-			promise.Record(t, promise.Figure{Promise: "C7", What: "server stopped with 100 open watches, Temporal " + away, Aim: "15 s", Trials: 1,
+			promise.Record(t, promise.Figure{Promise: "C7", What: "server stopped with 100 open watches, Temporal " + away, Aim: "8 s", Trials: 1,
 				Figure: promise.Times{time.Since(began)}.String()})
-			promise.Within(t, "a stop", time.Since(began), 15*time.Second)
+			promise.Within(t, "a stop", time.Since(began), 8*time.Second)
 		})
 	}
 }

@@ -43,6 +43,8 @@ const (
 	keepAliveTimeout = 5 * time.Second
 	// shutdownTimeout bounds the request that a worker stops; the SDK would wait for 10 s.
 	shutdownTimeout = 3 * time.Second
+	// shutdownAgain bounds it after one that was not answered in time, until one is: a process may stop its workers one after another.
+	shutdownAgain = time.Second
 	// frontendTries is over how many connections a check is made before a frontend that says to be unavailable is believed. Requests
 	// of others take turns in between, so it is more than two.
 	frontendTries = 4
@@ -79,6 +81,7 @@ type Link struct {
 	hooks     Hooks
 	polls     *poll.Tracker
 	patience  *patience
+	results   *results
 	conn      atomic.Pointer[grpc.ClientConn]
 	uses      atomic.Int64
 	plugin    *plugin
@@ -86,6 +89,7 @@ type Link struct {
 	watching  sync.WaitGroup
 	closing   sync.Once
 	down      atomic.Bool
+	silent    atomic.Bool // the request that a worker stops was not answered in time, and none was since
 
 	// readies counts how often the connection became ready; asked is the count at which the capabilities were last read.
 	readies atomic.Int64
@@ -107,6 +111,7 @@ var errGrabbed = errors.New("the connection was looked at")
 // workers that have no WorkerStopTimeout of their own.
 func New(ctx context.Context, options client.Options, stopTimeout time.Duration, hooks Hooks) (*Link, error) {
 	l := &Link{namespace: options.Namespace, hooks: hooks, polls: poll.NewTracker(time.Now), patience: newPatience(), plugin: &plugin{stopTimeout: stopTimeout}}
+	l.results = newResults(l.Connected, func() bool { return l.down.Load() || l.silent.Load() })
 	options.Plugins = append(slices.Clip(options.Plugins), l.plugin)
 	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
 	params.Backoff.BaseDelay, params.Backoff.MaxDelay = redialFirst, redialMost
@@ -272,7 +277,11 @@ func (l *Link) intercept(
 		return errGrabbed
 	}
 	if ctx.Value(ownKey{}) != nil {
-		return invoke(ctx, method, req, reply, cc, opts...)
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if err == nil {
+			l.silent.Store(false)
+		}
+		return err
 	}
 	if shutdown, ok := req.(*workflowservice.ShutdownWorkerRequest); ok {
 		return l.shutdown(ctx, shutdown.GetTaskQueue(), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
@@ -282,6 +291,11 @@ func (l *Link) intercept(
 	}
 	l.Acquire()
 	defer l.Release()
+	if isResult(req) {
+		return l.results.report(ctx, func(ctx context.Context, more ...grpc.CallOption) error {
+			return l.suspect(ctx, l.count(ctx, method, req, reply, cc, invoke, append(slices.Clip(opts), more...)))
+		})
+	}
 	return l.suspect(ctx, l.count(ctx, method, req, reply, cc, invoke, opts))
 }
 
@@ -292,7 +306,11 @@ func (l *Link) count(
 	var header, trailer metadata.MD
 	ended := l.hooks.Begin(method)
 	err := invoke(ctx, method, req, reply, cc, append(slices.Clip(opts), grpc.Header(&header), grpc.Trailer(&trailer))...)
-	ended(err, len(header)+len(trailer) > 0)
+	answered := len(header)+len(trailer) > 0
+	if answered {
+		l.silent.Store(false)
+	}
+	ended(err, answered)
 	return err
 }
 
@@ -326,9 +344,14 @@ func (l *Link) shutdown(ctx context.Context, queue string, send func(context.Con
 	}
 	l.Acquire()
 	defer l.Release()
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	limit := shutdownTimeout
+	if l.silent.Load() {
+		limit = shutdownAgain
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := l.suspect(ctx, send(ctx))
+	l.silent.Store(errors.Is(ctx.Err(), context.DeadlineExceeded))
 	if classify.Suspicious(err) {
 		l.patience.abandon(queue)
 	}
@@ -338,9 +361,14 @@ func (l *Link) shutdown(ctx context.Context, queue string, send func(context.Con
 // Down notes whether the server can be used, as far as the link's owner knows. A connection to one that hangs looks ready for a while.
 func (l *Link) Down(down bool) { l.down.Store(down) }
 
-// Leave keeps polls of the queues from waiting for the connection until back is called: their worker is being stopped.
+// Leave keeps polls of the queues from waiting for the connection until back is called, and results of tasks from waiting for long: their
+// worker is being stopped.
 func (l *Link) Leave(queues []string) (back func()) {
-	return l.patience.leave(queues, l.Connected() && !l.down.Load())
+	polls, results := l.patience.leave(queues, l.Connected() && !l.down.Load()), l.results.leave()
+	return func() {
+		results()
+		polls()
+	}
 }
 
 func (l *Link) suspect(ctx context.Context, err error) error {
