@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Commands finds commands and flags in shell examples of the pages below root that the reference of the command line
-// does not have.
+// Commands finds commands and flags in the pages below root that the reference of the command line does not have: in blocks of shell
+// commands, in blocks without a language, which may show a session with output, and in code within a line.
 func Commands(root, reference string) ([]hygiene.Finding, error) {
 	sections, err := referenceSections(reference)
 	if err != nil {
@@ -21,9 +21,11 @@ func Commands(root, reference string) ([]hygiene.Finding, error) {
 		if page == filepath.Clean(reference) {
 			return
 		}
-		for i, line := range shell(text) {
-			if problem := unknownCommand(line, sections); problem != "" {
-				find(i+1, problem)
+		for i, commands := range typed(text) {
+			for _, command := range commands {
+				if problem := unknownCommand(command, sections); problem != "" {
+					find(i+1, problem)
+				}
 			}
 		}
 	})
@@ -35,6 +37,10 @@ func referenceSections(reference string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the reference of the command line: %w", err)
 	}
+	configuration, err := os.ReadFile(filepath.Join(filepath.Dir(reference), "configuration.md"))
+	if err != nil {
+		return nil, fmt.Errorf("read the reference of the configuration: %w", err)
+	}
 	sections := map[string]string{}
 	command := ""
 	for line := range strings.Lines(string(text)) {
@@ -44,25 +50,34 @@ func referenceSections(reference string) (map[string]string, error) {
 		if command != "" {
 			sections[command] += line
 		}
+		if strings.HasPrefix(line, "And a flag for each key of the [configuration]") {
+			sections[command] += string(configuration)
+		}
 	}
 	return sections, nil
 }
 
-// shell is a page's lines with everything blanked out but its blocks of shell commands.
-func shell(text string) []string {
+// typed returns what each line of a page may have people type: a line of a block, or the code within a line.
+func typed(text string) [][]string {
+	span := regexp.MustCompile("`([^`]+)`")
 	lines := strings.Split(text, "\n")
-	inside := false
+	out := make([][]string, len(lines))
+	fence := "" // of the block that the line is in
 	for i, line := range lines {
-		if strings.HasPrefix(line, "```") {
-			inside = strings.TrimSpace(line) == "```sh"
-			line = ""
+		switch trimmed := strings.TrimSpace(line); {
+		case strings.HasPrefix(trimmed, "```") && fence == "":
+			fence = trimmed
+		case strings.HasPrefix(trimmed, "```"):
+			fence = ""
+		case fence == "```sh" || fence == "```":
+			out[i] = []string{strings.TrimPrefix(line, "$ ")}
+		case fence == "":
+			for _, code := range span.FindAllStringSubmatch(line, -1) {
+				out[i] = append(out[i], code[1])
+			}
 		}
-		if !inside {
-			line = ""
-		}
-		lines[i] = line
 	}
-	return lines
+	return out
 }
 
 func unknownCommand(line string, sections map[string]string) string {
@@ -75,6 +90,9 @@ func unknownCommand(line string, sections map[string]string) string {
 	if !ok && !group(call[1], sections) {
 		name = call[1]
 		section, ok = sections[name]
+	}
+	if !ok && call[2] == "" && group(call[1], sections) {
+		return "" // named as a whole
 	}
 	if !ok {
 		return fmt.Sprintf("runs %q, which the reference does not have", strings.TrimSpace(call[0]))

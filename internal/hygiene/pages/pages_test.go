@@ -1,14 +1,21 @@
 package pages_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
 )
@@ -53,7 +60,8 @@ README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	folder := plant(t, "-- cli.md --\n"+
-		"## signalbox dev\n| `--data-dir folder` | x |\n### signalbox dev temporal\n## signalbox run\n### signalbox run start\n| `--input file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
+		"## signalbox server\nAnd a flag for each key of the [configuration](configuration.md).\n## signalbox dev\n| `--data-dir folder` | x |\n### signalbox dev temporal\n## signalbox run\n### signalbox run start\n| `--input file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
+		"-- configuration.md --\n| `roles` | `--roles` |\n"+
 		"-- page.md --\n"+
 		"signalbox prose is no command\n"+
 		"```sh\n"+
@@ -63,12 +71,16 @@ func TestCommands(t *testing.T) {
 		"signalbox-server run stop\n"+
 		"./bin/signalbox walk\n"+
 		"signalbox run start --inp x\n"+
-		"```\n```yaml\nsignalbox walk\n```\n")
+		"```\n```yaml\nsignalbox walk\n```\n"+
+		"```\n$ signalbox run start --gone\n```\n"+
+		"`signalbox run halt ID`, `signalbox run`, `signalbox server --roles api`\n")
 	findings, err := pages.Commands(folder, filepath.Join(folder, "cli.md"))
 	require.NoError(t, err)
 	require.Equal(t, `page.md:6: runs "signalbox-server run stop", which the reference does not have
 page.md:7: runs "./bin/signalbox walk", which the reference does not have
 page.md:8: gives --inp to "run start", which the reference does not have
+page.md:14: gives --gone to "run start", which the reference does not have
+page.md:16: runs "signalbox run halt", which the reference does not have
 `, render(findings))
 }
 
@@ -120,4 +132,78 @@ func TestCommandsInPagesExist(t *testing.T) {
 	findings, err := pages.Commands(root, filepath.Join(root, "docs/reference/cli.md"))
 	require.NoError(t, err)
 	require.Empty(t, render(findings))
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Columns(\"ID\", \"LAST BEAT\", \"+HASH\", \"AGE\")\n"+
+		"-- page.md --\nID NAME AGE\n```\nID   LAST BEAT  AGE\n1\n  ID  LAST BEAT  HASH  AGE\nID  BEAT  AGE\n```\nID  BEAT  AGE\n")
+	columns, err := pages.Columns(filepath.Join(folder, "cli"))
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"ID", "LAST BEAT", "+HASH", "AGE"}}, columns)
+	findings, err := pages.Tables(folder, columns)
+	require.NoError(t, err)
+	require.Equal(t, "page.md:6: shows a table that no command prints: \"ID  BEAT  AGE\"\n", render(findings))
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	folder := plant(t, "-- ref/configuration.md --\n| `listen` | x |\n| `temporal.tls.ca_file` | x |\n"+
+		"-- page.md --\n`temporal.tls` and `temporal.tls.ca_file: x`, `temporal.gone`, `temporal.open`, `run.start`\n"+
+		"```yaml\nlisten: 1\ntemporal: {}\n```\n```yaml\nlisten: 1\nother: 1\n```\n")
+	reference := filepath.Join(folder, "ref/configuration.md")
+	findings, err := pages.Settings(folder, reference, "temporal.open")
+	require.NoError(t, err)
+	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n", render(findings))
+	findings, err = pages.Configurations(folder, reference, func(source string) []string { return []string{source} })
+	require.NoError(t, err)
+	require.Equal(t, "page.md:2: shows a configuration with a problem: listen: 1\ntemporal: {}\n\n", render(findings))
+}
+
+func TestTablesInPagesAreThoseOfCommands(t *testing.T) {
+	t.Parallel()
+	columns, err := pages.Columns(filepath.Join(root, "internal/cli"))
+	require.NoError(t, err)
+	require.Greater(t, len(columns), 15, "they are found")
+	findings, err := pages.Tables(root, columns)
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+}
+
+func TestSettingsInPagesExist(t *testing.T) {
+	t.Parallel()
+	findings, err := pages.Settings(root, filepath.Join(root, "docs/reference/configuration.md"),
+		"worker.evict", "retention.delete") // actions of the audit log
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+}
+
+// TestConfigurationsInPagesAreValid loads what pages show of configuration files. A block with `listen` or `auth` is a whole file; others
+// are shown without the keys that a server seals with. Files below /etc/signalbox need not exist.
+func TestConfigurationsInPagesAreValid(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	findings, err := pages.Configurations(root, filepath.Join(root, "docs/reference/configuration.md"), func(source string) (wrong []string) {
+		seen++
+		if top := "\n" + source; !strings.Contains(top, "\nlisten:") && !strings.Contains(top, "\nauth:") && !strings.Contains(top, "\nencryption:") {
+			source += "encryption: {keys: {first: /etc/signalbox/first.key}}\n"
+		}
+		file := filepath.Join(t.TempDir(), "signalbox.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+		_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
+			Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
+		var problems config.Problems
+		if !errors.As(err, &problems) {
+			return nil
+		}
+		for _, p := range problems {
+			if !strings.Contains(p.Message, "cannot be read: open /etc/signalbox/") {
+				wrong = append(wrong, p.String())
+			}
+		}
+		return wrong
+	})
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+	require.GreaterOrEqual(t, seen, 5, "they are found")
 }

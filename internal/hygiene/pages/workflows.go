@@ -13,23 +13,27 @@ const head = "document: {dsl: '1.0.3', namespace: example, name: example, versio
 // `document` or `do` at its top; check is given a whole document and returns what is wrong with it.
 func Workflows(root string, check func(source string) []string) ([]hygiene.Finding, error) {
 	return each(root, func(_, text string, find func(line int, problem string)) {
-		for _, example := range examples(text) {
-			for _, problem := range check(example.source) {
-				find(example.line, "shows a workflow with a problem: "+problem)
+		for _, block := range blocks(text) {
+			source, is := workflow(block.source)
+			if !is {
+				continue
+			}
+			for _, problem := range check(source) {
+				find(block.line, "shows a workflow with a problem: "+problem)
 			}
 		}
 	})
 }
 
-// example is a workflow in a page, from a line on.
-type example struct {
+// block is a block of YAML in a page, from a line on.
+type block struct {
 	line   int
 	source string
 }
 
-// examples are those of a page. Blocks may be indented, as in lists.
-func examples(text string) (found []example) {
-	var block strings.Builder
+// blocks are those of a page. They may be indented, as in lists.
+func blocks(text string) (found []block) {
+	var source strings.Builder
 	begun, indent := 0, ""
 	for i, line := range strings.Split(text, "\n") {
 		fence := strings.TrimSpace(line)
@@ -37,14 +41,12 @@ func examples(text string) (found []example) {
 		case begun == 0 && (fence == "```yaml" || fence == "```yml"):
 			begun = i + 1
 			indent, _, _ = strings.Cut(line, "`")
-			block.Reset()
+			source.Reset()
 		case begun > 0 && strings.HasPrefix(fence, "```"):
-			if source, is := workflow(block.String()); is {
-				found = append(found, example{begun, source})
-			}
+			found = append(found, block{begun, source.String()})
 			begun = 0
 		case begun > 0:
-			block.WriteString(strings.TrimPrefix(line, indent) + "\n")
+			source.WriteString(strings.TrimPrefix(line, indent) + "\n")
 		}
 	}
 	return found

@@ -1,0 +1,69 @@
+package pages
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
+)
+
+// keys returns the keys of the reference of the configuration, and the sections that they are in.
+func keys(reference string) (keys, sections []string, err error) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the reference of the configuration: %w", err)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		keys = append(keys, row[1])
+		section, _, _ := strings.Cut(row[1], ".")
+		if !slices.Contains(sections, section) {
+			sections = append(sections, section)
+		}
+	}
+	return keys, sections, nil
+}
+
+// Settings finds settings that the pages below root name in their text and that the reference of the configuration does not have. A
+// setting is code within a line that begins with a section and a dot; others of that form are exempt.
+func Settings(root, reference string, others ...string) ([]hygiene.Finding, error) {
+	known, sections, err := keys(reference)
+	if err != nil {
+		return nil, err
+	}
+	sections = slices.DeleteFunc(sections, func(section string) bool { return slices.Contains(known, section) })
+	setting := regexp.MustCompile("`((?:" + strings.Join(sections, "|") + `)\.[a-z_]+(?:\.[a-z_]+)*)[:` + "`]")
+	return each(root, func(_, text string, find func(line int, problem string)) {
+		for i, line := range strings.Split(text, "\n") {
+			for _, match := range setting.FindAllStringSubmatch(line, -1) {
+				name := match[1]
+				if !slices.Contains(others, name) && !slices.ContainsFunc(known, func(key string) bool { return key == name || strings.HasPrefix(key, name+".") }) {
+					find(i+1, fmt.Sprintf("names the setting %q, which the reference does not have", name))
+				}
+			}
+		}
+	})
+}
+
+// Configurations finds blocks of YAML in the pages below root with which check finds something wrong. A block is one if each key at its top
+// is a section of the reference of the configuration, or a key.
+func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Finding, error) {
+	_, sections, err := keys(reference)
+	if err != nil {
+		return nil, err
+	}
+	top := regexp.MustCompile(`(?m)^([a-z_]+):`)
+	return each(root, func(_, text string, find func(line int, problem string)) {
+		for _, block := range blocks(text) {
+			names := top.FindAllStringSubmatch(block.source, -1)
+			if len(names) == 0 || slices.ContainsFunc(names, func(name []string) bool { return !slices.Contains(sections, name[1]) }) {
+				continue
+			}
+			for _, problem := range check(block.source) {
+				find(block.line, "shows a configuration with a problem: "+problem)
+			}
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/hygiene"
+)
+
+// Columns returns the columns of the tables that the Go code below root prints: the arguments of each call of output.Columns. Columns that
+// only the wide format has begin with a plus.
+func Columns(root string) ([][]string, error) {
+	var tables [][]string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if columns := columnsOf(n); len(columns) > 0 {
+				tables = append(tables, columns)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of %q: %w", root, err)
+	}
+	return tables, nil
+}
+
+// columnsOf returns the texts that a call of output.Columns is given.
+func columnsOf(n ast.Node) (columns []string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || function.Sel.Name != "Columns" {
+		return nil
+	}
+	for _, argument := range call.Args {
+		literal, ok := argument.(*ast.BasicLit)
+		if !ok {
+			return nil
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			return nil
+		}
+		columns = append(columns, text)
+	}
+	return columns
+}
+
+// Tables finds tables in blocks of the pages below root whose columns are not those of one of the tables, plain or wide. A table is known by
+// its head: three names in capitals or more.
+func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
+	known := map[string]bool{}
+	for _, columns := range tables {
+		var plain, wide []string
+		for _, column := range columns {
+			name, hidden := strings.CutPrefix(column, "+")
+			wide = append(wide, name)
+			if !hidden {
+				plain = append(plain, name)
+			}
+		}
+		known[strings.Join(plain, "  ")], known[strings.Join(wide, "  ")] = true, true
+	}
+	head := regexp.MustCompile(`^[A-Z]+(?: [A-Z]+)*(?:  [A-Z]+(?: [A-Z]+)*){2,}$`)
+	gap := regexp.MustCompile(` {2,}`)
+	return each(root, func(_, text string, find func(line int, problem string)) {
+		fenced := false
+		for i, line := range strings.Split(text, "\n") {
+			line = gap.ReplaceAllString(strings.TrimSpace(line), "  ")
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			}
+			if fenced && head.MatchString(line) && !known[line] {
+				find(i+1, fmt.Sprintf("shows a table that no command prints: %q", line))
+			}
+		}
+	})
+}
