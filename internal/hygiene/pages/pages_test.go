@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
+	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 const root = "../../.."
@@ -206,4 +210,57 @@ func TestConfigurationsInPagesAreValid(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, render(findings))
 	require.GreaterOrEqual(t, seen, 5, "they are found")
+}
+
+func TestCells(t *testing.T) {
+	t.Parallel()
+	folder := plant(t, "-- a.md --\n| state | kind |\n|---|---|\n| `up`, **low** | `a` |\n| up | |\n\n| other |\n| x |\n"+
+		"-- a.go --\npackage a\n\nconst (\n\tNone Kind = \"\"\n\tA Kind = \"a\"\n\tB Other = \"b\"\n\tC = \"c\"\n)\n")
+	states, err := pages.Cells(filepath.Join(folder, "a.md"), "| state |", 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"up", "low"}, states)
+	kinds, err := pages.Cells(filepath.Join(folder, "a.md"), "| state |", 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, kinds)
+	constants, err := pages.Constants(filepath.Join(folder, "a.go"), "Kind")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, constants)
+}
+
+// TestTablesOfPagesNameWhatThereIs compares states, kinds, causes and roles in the pages with those in the code.
+func TestTablesOfPagesNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	texts := func(file, typeName string) []string {
+		constants, err := pages.Constants(filepath.Join(root, file), typeName)
+		require.NoError(t, err)
+		return constants
+	}
+	var statuses []string
+	for _, s := range run.Statuses() {
+		statuses = append(statuses, string(s))
+	}
+	for _, tt := range []struct {
+		page, head string
+		column     int
+		want       []string
+	}{
+		{"concepts.md", "| status |", 0, statuses},
+		{"stuck.md", "| code |", 0, problem.Codes()},
+		{"stuck.md", "| cause |", 0, problem.Causes()},
+		{"runs.md", "| kind |", 0, slices.DeleteFunc(explain.Kinds(), func(kind string) bool { return kind == explain.KindUnknown })},
+		{"batches.md", "| item |", 0, texts("internal/batch/batch.go", "ItemStatus")},
+		{"events.md", "| status |", 0, texts("internal/event/event.go", "Status")},
+		{"access.md", "| Role |", 0, texts("internal/auth/auth.go", "Role")},
+		{"dispatchers.md", "| state |", 0, texts("internal/dispatcher/dispatcher.go", "State")},
+		{"dispatchers.md", "| outcome of a takeover |", 0, texts("dispatch/internal/terms/journal.go", "Outcome")},
+		{"connection.md", "| state |", 0, texts("conn/internal/machine/vocabulary.go", "State")},
+		{"connection.md", "| state |", 1, texts("conn/internal/machine/vocabulary.go", "Kind")},
+		{"connection.md", "| kind |", 0, texts("internal/run/reconcile.go", "CorrectionKind")},
+		{"retention.md", "| kind |", 0, texts("internal/retention/retention.go", "Kind")},
+	} {
+		require.NotEmpty(t, tt.want)
+		got, err := pages.Cells(filepath.Join(root, "docs", tt.page), tt.head, tt.column)
+		require.NoError(t, err)
+		require.ElementsMatch(t, tt.want, got, "%s, %s", tt.page, tt.head)
+	}
 }

@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +64,58 @@ func columnsOf(n ast.Node) (columns []string) {
 		columns = append(columns, text)
 	}
 	return columns
+}
+
+// Cells returns the words of a column, counted from 0, of the tables of a page whose head begins so: without backquotes, each word once.
+func Cells(page, head string, column int) ([]string, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, fmt.Errorf("read a page: %w", err)
+	}
+	var words []string
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, head):
+			inside = true
+		case !strings.HasPrefix(line, "|"):
+			inside = false
+		case inside && !strings.HasPrefix(line, "|-"):
+			cell := strings.Split(line, "|")[column+1]
+			for word := range strings.FieldsFuncSeq(cell, func(r rune) bool { return strings.ContainsRune(" `,*\n", r) }) {
+				if !slices.Contains(words, word) {
+					words = append(words, word)
+				}
+			}
+		}
+	}
+	return words, nil
+}
+
+// Constants returns the texts of the constants of a type in a Go file, but for the empty one.
+func Constants(file, typeName string) ([]string, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read constants: %w", err)
+	}
+	var texts []string
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		typed, ok := spec.Type.(*ast.Ident)
+		if !ok || typed.Name != typeName {
+			return true
+		}
+		if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+			if text, err := strconv.Unquote(literal.Value); err == nil && text != "" {
+				texts = append(texts, text)
+			}
+		}
+		return true
+	})
+	return texts, nil
 }
 
 // Tables finds tables in blocks of the pages below root whose columns are not those of one of the tables, plain or wide. A table is known by
