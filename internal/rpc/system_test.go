@@ -71,6 +71,9 @@ func (l *fakeLink) ListWorkers(context.Context, time.Duration, int) ([]worker.Wo
 func (l *fakeLink) service(st *storetest.Plain) *system.Service {
 	return system.NewService(l, st, l, l, st, system.Options{
 		Mismatch: func() string { return "another Temporal" },
+		Dependencies: func(context.Context) []system.Dependency {
+			return []system.Dependency{{Name: "leases", State: "down", Error: "redis does not answer"}}
+		},
 		Version:  "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} },
@@ -109,7 +112,8 @@ func TestSystemStatus(t *testing.T) {
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
 		}],
-		"temporalMismatch": "another Temporal"
+		"temporalMismatch": "another Temporal",
+		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}]
 	}`, body.body)
 
 	p.link.unknown = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
