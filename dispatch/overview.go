@@ -72,7 +72,7 @@ const (
 	PartState    = overview.PartState // the dispatcher itself
 )
 
-// OverviewOptions say where an overview reads. They are those of [Options] by the same names.
+// OverviewOptions say where an overview reads. They are those of [Options] by the same names, and Names.
 type OverviewOptions struct {
 	Client    func() (client.Client, error)
 	Namespace string
@@ -81,6 +81,9 @@ type OverviewOptions struct {
 	Inbox     inbox.Inbox
 	Timing    Timing
 	LegacyIDs []string
+	// Names returns the names that are listed even if no side knows a dispatcher of theirs, as one that has never been started; nil for none.
+	// Where it fails, dispatchers are shown as if the inbox could not be asked.
+	Names func(ctx context.Context) ([]Name, error)
 }
 
 // Overview tells of dispatchers and workers. It needs no [Dispatchers] in its process, and is safe for concurrent use.
@@ -103,12 +106,12 @@ func NewOverview(o OverviewOptions) (*Overview, error) {
 		o.Converter = converter.GetDefaultDataConverter()
 	}
 	return &Overview{overview.Sources{
-		Leases: o.Leases, Inbox: o.Inbox, Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
+		Leases: o.Leases, Inbox: o.Inbox, Names: o.Names, Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
 		Rules: plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, LegacyIDs: o.LegacyIDs},
 	}}, nil
 }
 
-// List returns all dispatchers that any side knows, in the order of their names. It fails only where no side can be asked;
+// List returns all dispatchers that any side knows, and those of the names in the options, in the order of their names. It fails only where no side can be asked;
 // of a side that cannot, each dispatcher says so.
 func (o *Overview) List(ctx context.Context) ([]Dispatcher, error) { return o.sources.List(ctx) }
 

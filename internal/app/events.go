@@ -86,7 +86,7 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	}
 	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
 		Client: manager.Client, Namespace: a.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(a.cfg),
-		LegacyIDs: a.cfg.Supervisor.LegacyIDs, Converter: payload.Converter(a.keys),
+		LegacyIDs: a.cfg.Supervisor.LegacyIDs, Converter: payload.Converter(a.keys), Names: a.dispatcherNames,
 	})
 	if err != nil {
 		return nil, err
@@ -97,6 +97,24 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: timers, Store: a.store, Now: time.Now})
 	a.then(step{e.events, false}, step{e.inbox, false})
 	return e, nil
+}
+
+// dispatcherNames returns the names of the dispatchers of all projects, those included whose dispatcher was never started.
+func (a *App) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
+	const page = 500
+	var names []dispatch.Name
+	for after := ""; ; {
+		projects, err := a.store.ListProjects(ctx, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range projects {
+			names, after = append(names, crew.NameOf(p.Name)), p.Name
+		}
+		if len(projects) < page {
+			return names, nil
+		}
+	}
 }
 
 // dispatching is what is shown of dispatchers on this process, whatever its roles.

@@ -106,7 +106,7 @@ adopted by  host-1-abc (epoch 7)
 	}
 	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "dispatcher", "show", "default", "-o", "json").out.String()), &shown))
 	require.Len(t, shown.Owners, 1)
-	requireRefusal(t, shell.run(t, "dispatcher", "show", "other"), exit.NotFound, `the dispatcher of project "other"`, "[DISPATCHER_NOT_FOUND]")
+	requireRefusal(t, shell.run(t, "dispatcher", "show", "other"), exit.NotFound, `the dispatcher of project "other"`, "[PROJECT_NOT_FOUND]")
 }
 
 func TestHandOverADispatcher(t *testing.T) {

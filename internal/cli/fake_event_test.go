@@ -113,7 +113,7 @@ func (d *dispatchers) GetDispatcher(_ context.Context, request *connect.Request[
 			return connect.NewResponse(&signalboxv1.GetDispatcherResponse{Dispatcher: known}), nil
 		}
 	}
-	return nil, refusal(connect.CodeNotFound, "DISPATCHER_NOT_FOUND", "project \""+request.Msg.GetProject()+"\" has no dispatcher yet")
+	return nil, refusal(connect.CodeNotFound, "PROJECT_NOT_FOUND", "there is no project \""+request.Msg.GetProject()+"\"")
 }
 
 func (d *dispatchers) HandOverDispatcher(_ context.Context, request *connect.Request[signalboxv1.HandOverDispatcherRequest]) (*connect.Response[signalboxv1.HandOverDispatcherResponse], error) {

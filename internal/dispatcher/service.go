@@ -20,9 +20,9 @@ const ownersShown = 20
 
 // Source reads leases, Temporal and the inbox, and acts on dispatchers. What it returns may come in any order.
 type Source interface {
-	// List returns all dispatchers that any of the three knows. It fails only where none of them can be asked.
+	// List returns all dispatchers that any of the three knows, and one of each project. It fails only where none of them can be asked.
 	List(ctx context.Context) ([]Dispatcher, error)
-	// Get returns a project's dispatcher with its workers, or [fault.DispatcherNotFound].
+	// Get returns a project's dispatcher with its workers: [Missing] where there is none.
 	Get(ctx context.Context, project string) (Dispatcher, error)
 	Workers(ctx context.Context) (Workers, error)
 	// HandOver asks the owner of a project's dispatcher to resign, and returns who that is. It returns

@@ -45,7 +45,7 @@ func (s *surroundings) Get(_ context.Context, project string) (dispatcher.Dispat
 			return d, nil
 		}
 	}
-	return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound, "none")
+	return dispatcher.Dispatcher{}, fault.New(fault.Unavailable, fault.StoreUnavailable, "none can be asked")
 }
 
 func (s *surroundings) Workers(context.Context) (dispatcher.Workers, error) {
@@ -133,7 +133,7 @@ func TestOneDispatcherWithItsHistory(t *testing.T) {
 	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Errors)
 
 	_, err = service.Get(t.Context(), "other")
-	require.True(t, fault.Is(err, fault.DispatcherNotFound))
+	require.True(t, fault.Is(err, fault.StoreUnavailable))
 }
 
 func TestHandOverIsAuditedUnlessRefused(t *testing.T) {

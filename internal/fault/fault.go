@@ -76,7 +76,6 @@ const (
 	EventInvalid         = "EVENT_INVALID"
 	EventTooLarge        = "EVENT_TOO_LARGE"
 	DeliveryNotFound     = "DELIVERY_NOT_FOUND"
-	DispatcherNotFound   = "DISPATCHER_NOT_FOUND"
 	DispatcherNotOwned   = "DISPATCHER_NOT_OWNED"
 	LeasesUnavailable    = "LEASES_UNAVAILABLE"
 	BatchNotFound        = "BATCH_NOT_FOUND"

@@ -34,7 +34,7 @@ func (f *fakeDispatchers) Get(_ context.Context, project string) (dispatcher.Dis
 			return d, f.refuse
 		}
 	}
-	return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound, "project %q has no dispatcher", project)
+	return named(project, dispatcher.Missing), f.refuse
 }
 
 func (f *fakeDispatchers) Workers(context.Context) (dispatcher.Workers, error) {
@@ -113,7 +113,7 @@ func TestADispatcherFromAllSides(t *testing.T) {
 	require.NotContains(t, got["progress"], "sinceProgress")
 
 	fake.all = nil
-	p.do("GET", "/v1/projects/default/dispatcher", "").fails(http.StatusNotFound, fault.DispatcherNotFound)
+	require.Equal(t, "missing", p.do("GET", "/v1/projects/default/dispatcher", "").ok()["dispatcher"].(map[string]any)["state"])
 	p.do("GET", "/v1/projects/nowhere/dispatcher", "").fails(http.StatusNotFound, fault.ProjectNotFound)
 }
 

@@ -50,6 +50,9 @@ type Sources struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Rules    plan.Rules
+	// Names returns the names that are listed even if no side knows a dispatcher of theirs; nil for none. They are rows beside the inbox: where
+	// they cannot be read, that part is missing.
+	Names func(ctx context.Context) ([]inbox.Name, error)
 }
 
 // Status is what a dispatcher is doing.
@@ -132,6 +135,7 @@ type Error struct {
 type seen struct {
 	reading plan.Reading
 	listed  map[string]supervise.Listed // by run ID
+	named   []inbox.Name                // those of [Sources.Names]
 	errors  []Error
 }
 
@@ -141,7 +145,8 @@ func (s *seen) failed(part Part, err error) {
 	}
 }
 
-// List returns all dispatchers that any side knows, in the order of their names. It fails only where no side can be asked.
+// List returns all dispatchers that any side knows and those of [Sources.Names], in the order of their names. It fails only where no side can
+// be asked.
 func (s Sources) List(ctx context.Context) ([]Dispatcher, error) {
 	all := s.readAll(ctx)
 	if len(all.errors) == 3 {
@@ -170,7 +175,11 @@ func (s Sources) readAll(ctx context.Context) seen {
 		}
 	})
 	var rows []inbox.Progress
-	reading.Go(func() { rows, progress = s.Inbox.Progress(ctx) })
+	reading.Go(func() {
+		if rows, progress = s.Inbox.Progress(ctx); progress == nil && s.Names != nil {
+			out.named, progress = s.Names(ctx)
+		}
+	})
 	reading.Go(func() { listed, temporal = s.Temporal.List(ctx) })
 	reading.Wait()
 	out.reading.Progress = rows
@@ -195,22 +204,17 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	}
 	unlisted := names(*all)
 	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool { return listed[name.DispatcherID()] })
-	held := map[inbox.Name]bool{}
+	// Those with an owner come first, and then those that had one: they are what is most likely open.
+	rank := map[inbox.Name]int{}
+	for i := range all.reading.Progress {
+		rank[all.reading.Progress[i].Name] = -1
+	}
 	for i := range all.reading.Entries {
-		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok {
-			held[name] = held[name] || all.reading.Entries[i].State == lease.Held
+		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok && all.reading.Entries[i].State == lease.Held {
+			rank[name] = -2
 		}
 	}
-	// Those with an owner come first: they are what is most likely open.
-	slices.SortStableFunc(unlisted, func(a, b inbox.Name) int {
-		switch {
-		case held[a] == held[b]:
-			return 0
-		case held[a]:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(unlisted, func(a, b inbox.Name) int { return rank[a] - rank[b] })
 	var mu sync.Mutex
 	var failure error
 	slots := make(chan struct{}, askAtOnce)
@@ -238,9 +242,9 @@ func (s *seen) add(l supervise.Listed) {
 	s.reading.Open = append(s.reading.Open, plan.Open{Execution: l.Execution})
 }
 
-// names are all that any side knows for certain, in order.
+// names are all that any side knows for certain, and those that are listed anyway, in order.
 func names(all seen) []inbox.Name {
-	var list []inbox.Name
+	list := slices.Clone(all.named)
 	for i := range all.reading.Entries {
 		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok {
 			list = append(list, name)

@@ -238,6 +238,42 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// TestNamesThatNoSideKnows are listed with the status that they have when they are asked for one by one.
+func TestNamesThatNoSideKnows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.healthy(t)
+		never, idle := inbox.Name{Project: "shop", TaskQueue: "never"}, inbox.Name{Project: "idle", TaskQueue: "q"}
+		var failure error
+		w.Names = func(context.Context) ([]inbox.Name, error) {
+			if failure != nil {
+				return nil, failure
+			}
+			return []inbox.Name{orders, never, idle}, nil
+		}
+		statuses := func() map[inbox.Name]overview.Status {
+			list, err := w.Sources.List(t.Context())
+			require.NoError(t, err)
+			found := map[inbox.Name]overview.Status{}
+			for _, d := range list {
+				found[d.Name] = d.Status
+			}
+			require.Len(t, found, len(list))
+			return found
+		}
+		require.Equal(t, map[inbox.Name]overview.Status{orders: overview.Routing, never: overview.Missing, idle: overview.NoWorkers}, statuses())
+		for _, name := range []inbox.Name{never, idle} {
+			d, err := w.Get(t.Context(), name)
+			require.NoError(t, err)
+			require.Equal(t, statuses()[name], d.Status)
+		}
+		failure = errOut
+		list, err := w.Sources.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, []overview.Error{{Part: overview.PartInbox, Err: errOut}}, list[0].Errors)
+	})
+}
+
 func TestNoSideCanBeAsked(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.leasesAway(t)

@@ -63,10 +63,6 @@ func (s Crew) Get(ctx context.Context, project string) (dispatcher.Dispatcher, e
 	if err != nil {
 		return dispatcher.Dispatcher{}, unreadable(ctx, err)
 	}
-	if found.Status == dispatch.Missing && found.Lease == nil && found.Progress == nil && len(found.Errors) == 0 {
-		return dispatcher.Dispatcher{}, fault.New(fault.NotFound, fault.DispatcherNotFound,
-			"project %q has no dispatcher yet; a worker that serves the project starts it: see `signalbox worker list`", project)
-	}
 	return shown(ctx, &found), nil
 }
 

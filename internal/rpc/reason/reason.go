@@ -86,7 +86,6 @@ func callers() []Reason {
 		{fault.EventNotFound, only(notFound), "The project has no event of this position or ID.", "Check project, ID and source with `signalbox event list`."},
 		{fault.EventAmbiguous, only(invalid), "Several sources have used this event ID.", "Give the source too, or the position."},
 		{fault.DeliveryNotFound, only(notFound), "The event has no delivery of this ID; nothing was changed.", "Check it with `signalbox event show ID`."},
-		{fault.DispatcherNotFound, only(notFound), "The project has no dispatcher yet: no worker serves it.", "Start a worker that serves the project; `signalbox dispatcher list` shows the dispatchers."},
 		{fault.DispatcherNotOwned, only(refused), "Nobody owns the dispatcher, so nobody can hand it over.", "Nothing: the next worker takes it. `signalbox dispatcher show PROJECT` tells who had it."},
 		{fault.BatchNotFound, only(notFound), "The project has no batch of this ID.", "Check project and ID with `signalbox batch list`."},
 		{fault.BatchEnded, only(refused), "The batch has ended, so it can be neither paused nor let go on; nothing was changed.", "Nothing: read what became of its runs with `signalbox batch show ID --items`. What failed is done again by `signalbox batch retry ID`."},
