@@ -7,10 +7,17 @@ import (
 	"strings"
 )
 
-// Unlisted finds packages of which a page tells nothing: neither they nor a folder above them are in the first column of one of its
-// tables. The first name of a row is a folder from the root, those that follow are beside it.
+// Unlisted finds packages that a page does not describe: neither they nor a folder above them are in the first column of one of its
+// tables. It also finds names that are there twice. The first name of a row is a folder from the root, those that follow are beside it.
 func Unlisted(tree Tree, page string) []Finding {
 	listed := map[string]bool{}
+	var findings []Finding
+	list := func(name string) {
+		if listed[name] {
+			findings = append(findings, Finding{name, "is twice in the page's table of packages"})
+		}
+		listed[name] = true
+	}
 	quoted := regexp.MustCompile("`([^`]+)`")
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
@@ -21,13 +28,12 @@ func Unlisted(tree Tree, page string) []Finding {
 		for i, name := range quoted.FindAllStringSubmatch(cells[1], -1) {
 			if i == 0 {
 				beside = path.Dir(name[1])
-				listed[name[1]] = true
+				list(name[1])
 				continue
 			}
-			listed[path.Join(beside, name[1])] = true
+			list(path.Join(beside, name[1]))
 		}
 	}
-	var findings []Finding
 	for _, folder := range tree.Folders() {
 		if !slices.ContainsFunc(tree[folder], func(f *File) bool { return !f.Test }) {
 			continue

@@ -2,8 +2,10 @@ package pages_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -263,4 +265,43 @@ func TestTablesOfPagesNameWhatThereIs(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, tt.want, got, "%s, %s", tt.page, tt.head)
 	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	findings, err := pages.Names(plant(t, "-- a.md --\n`my_a`, `my_b{label}` and `my_c{x=\"1\"} > 0`, `other`, my_d\n```\n`my_e`\n```\n"), regexp.MustCompile("my_[a-z]+"),
+		func(name string) bool { return name == "my_a" || name == "my_b" })
+	require.NoError(t, err)
+	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(findings))
+}
+
+// TestNamesInPagesExist looks for metrics in the code that makes them, and for reasons of errors in their reference, which is made of it.
+func TestNamesInPagesExist(t *testing.T) {
+	t.Parallel()
+	docs := filepath.Join(root, "docs")
+	made := map[string]bool{}
+	literal := regexp.MustCompile(`"((?:signalbox|dispatcher|temporal)[._][a-z_.]+)"`)
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "internal/telemetry"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range literal.FindAllStringSubmatch(string(text), -1) {
+			name := strings.ReplaceAll(match[1], ".", "_") // as Prometheus has it: with the unit, and counters with _total
+			made[name], made[name+"_seconds"], made[name+"_bytes"], made[name+"_total"] = true, true, true, true
+		}
+		return err
+	}))
+	metrics, err := pages.Names(docs, regexp.MustCompile(`(signalbox|dispatcher|temporal)_[a-z_]+[a-z]`), func(name string) bool { return made[name] })
+	require.NoError(t, err)
+	require.Empty(t, render(metrics))
+
+	errors, err := os.ReadFile(filepath.Join(docs, "reference/errors.md"))
+	require.NoError(t, err)
+	known := append(append(problem.Codes(), problem.Causes()...), "IN_PROGRESS", "TIMED_OUT") // the last two are words of older engines
+	reasons, err := pages.Names(docs, regexp.MustCompile(`[A-Z]+(_[A-Z]+)+`), func(name string) bool {
+		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) || strings.HasPrefix(name, config.Prefix)
+	})
+	require.NoError(t, err)
+	require.Empty(t, render(reasons))
 }
