@@ -152,7 +152,7 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
 		}, []string{"queue       off, 3 of 1000 places taken", "reconciler  has not run here", "\nno live workers\n"}},
-		"another Temporal":  {func(s *signalboxv1.GetStatusResponse) { s.TemporalMismatch = "the runs are elsewhere" }, []string{"mismatch    the runs are elsewhere\n"}},
+		"another Temporal": {func(s *signalboxv1.GetStatusResponse) { s.TemporalMismatch = "the runs are elsewhere" }, []string{"mismatch    the runs are elsewhere\n"}},
 		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{
 				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},

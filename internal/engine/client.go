@@ -86,11 +86,11 @@ func (s *sending) note(err error) {
 	}
 }
 
-// outcome returns the refusal over Temporal's limits, if there was one, and whether a try may have arrived all the same.
-func (s *sending) outcome() (refusal error, doubt bool) {
+// outcome returns whether a try may have arrived, and the refusal over Temporal's limits, if there was one.
+func (s *sending) outcome() (doubt bool, refusal error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refusal, s.doubt
+	return s.doubt, s.refusal
 }
 
 // sendingKey holds the sending of a call and of all requests that the SDK makes for it; startKey that of the start alone.

@@ -171,7 +171,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return already.RunId, nil
 	}
-	switch refusal, doubt := sending.outcome(); {
+	switch doubt, refusal := sending.outcome(); {
 	case doubt:
 		return "", unknownStart(err, e.address)
 	case refusal != nil: // the SDK's own error may be that its tries were ended

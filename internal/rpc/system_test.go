@@ -74,7 +74,7 @@ func (l *fakeLink) service(st *storetest.Plain) *system.Service {
 		Dependencies: func(context.Context) []system.Dependency {
 			return []system.Dependency{{Name: "leases", State: "down", Error: "redis does not answer"}}
 		},
-		Version:  "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
+		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} },
 	})

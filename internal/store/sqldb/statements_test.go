@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestStatementAfterTheSchemaHasChanged(t *testing.T) {
 			}
 			defer func() { require.NoError(t, found.Close()) }()
 			names, err = found.Columns()
-			return err
+			return errors.Join(err, found.Err())
 		}))
 		return names
 	}
