@@ -305,3 +305,34 @@ func TestNamesInPagesExist(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, render(reasons))
 }
+
+// TestLogLinesInPagesAreWritten looks for the log lines of the connection in the code of its manager.
+func TestLogLinesInPagesAreWritten(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "docs/connection.md"))
+	require.NoError(t, err)
+	_, lines, found := strings.Cut(string(page), "\n## Log lines\n")
+	require.True(t, found)
+	lines, _, _ = strings.Cut(lines, "\n## ")
+	files, err := filepath.Glob(filepath.Join(root, "conn/*.go"))
+	require.NoError(t, err)
+	deeper, err := filepath.Glob(filepath.Join(root, "conn/internal/*/*.go"))
+	require.NoError(t, err)
+	code := ""
+	for _, file := range append(files, deeper...) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code += string(text)
+	}
+	seen := 0
+	for row := range strings.Lines(lines) {
+		if !strings.HasPrefix(row, "| `") {
+			continue
+		}
+		for _, line := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			seen++
+			require.Contains(t, code, `"`+line[1]+`"`)
+		}
+	}
+	require.Greater(t, seen, 15, "they are found")
+}
