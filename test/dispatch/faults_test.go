@@ -20,6 +20,7 @@ import (
 type picture struct {
 	// Status is of `system status`.
 	Status struct {
+		Roles      []string
 		Connection struct{ State, Kind string }
 		// Dependencies is what the server needs; Workers are the live ones, or WorkersError says why they are not known.
 		Dependencies []struct{ Name, State string }
@@ -42,7 +43,10 @@ type picture struct {
 
 type shownDispatcher struct {
 	State string
-	Lease struct{ State string }
+	Lease struct {
+		State string
+		Owner struct{ ServerID string }
+	}
 	// Errors say what is not known.
 	Errors []string
 	// Progress is nil where it is not known.
@@ -140,7 +144,7 @@ func (p picture) disagrees() string {
 		return fmt.Sprintf("the dispatcher is %q in the list, and %q when it is shown", p.Listed.State, p.Shown.State)
 	case p.Shown != nil && p.Shown.Lease.State != p.Listed.Lease.State:
 		return fmt.Sprintf("its lease is %q in the list, and %q when it is shown", p.Listed.Lease.State, p.Shown.Lease.State)
-	case (p.Listed.State == "foreign") != (p.Metrics["dispatcher_foreign"] > 0):
+	case slices.Contains(p.Status.Roles, platform.Worker) && (p.Listed.State == "foreign") != (p.Metrics["dispatcher_foreign"] > 0): // one process of several finds them
 		return fmt.Sprintf("the dispatcher is %q, and dispatcher_foreign %v", p.Listed.State, p.Metrics["dispatcher_foreign"])
 	case p.Needs["store"] == "up" && p.Listed.Progress == nil:
 		return "the backlog is not known, though the store is up"
@@ -224,6 +228,68 @@ func TestWhatIsShownAgrees(t *testing.T) {
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
 			case !strings.Contains(p.Log, "Temporal connection unhealthy"):
 				return "the log does not say so"
+			}
+			return ""
+		}, false},
+		"Temporal frozen": {func(t *testing.T, b *broken) {
+			b.temporal.Freeze()
+			t.Cleanup(b.temporal.Thaw)
+		}, func(b *broken, p picture) string {
+			switch {
+			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "hung":
+				return fmt.Sprint(p.Status.Connection)
+			case p.Listed.State != "unknown", !p.says("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, not known is %v", p.Listed.State, p.Listed.Errors)
+			case p.Metrics["dispatcher_active"] != 0:
+				return "it says that it routes"
+			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0:
+				return "there is no backlog"
+			case p.lives("alive") != 2:
+				return "the workers are alive"
+			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			}
+			return ""
+		}, false},
+		"the owner frozen": {func(t *testing.T, b *broken) {
+			owner := b.settle(t)
+			owner.Freeze()
+			t.Cleanup(owner.Thaw)
+			b.leave(owner)
+		}, func(b *broken, p picture) string {
+			switch {
+			case p.Listed.State != "routing" && p.Listed.State != "parked":
+				return "the dispatcher is " + p.Listed.State
+			case p.Listed.Lease.Owner.ServerID != b.workers[0].id:
+				return fmt.Sprintf("its owner is %q", p.Listed.Lease.Owner.ServerID)
+			case p.Workers[b.workers[0].id] != "alive", p.lives("alive") != 1:
+				return fmt.Sprint(p.Workers)
+			case len(p.Status.Workers) != 1:
+				return fmt.Sprintf("the live workers are %v", p.Status.Workers)
+			case len(p.Problems) > 0:
+				return fmt.Sprintf("runs go on: %v", p.Problems)
+			}
+			return ""
+		}, false},
+		"its ID taken by another workflow": {func(t *testing.T, b *broken) {
+			for len(b.workers) > 0 {
+				b.stop(t, b.workers[0])
+			}
+			require.NoError(t, b.client.TerminateWorkflow(t.Context(), dispatcherID, "", "its ID is taken next"))
+			b.leftover(t, dispatcherID, "elsewhere", map[string]any{
+				"project": "default-signalbox", "task_queue": "default", "owner": "somebody", "epoch": 7, "interpreter": 1,
+			})
+			b.join(t, 1)
+		}, func(_ *broken, p picture) string {
+			switch {
+			case p.Listed.State != "foreign":
+				return "the dispatcher is " + p.Listed.State
+			case p.Metrics["dispatcher_active"] != 0:
+				return "it says that it owns the dispatcher"
+			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0:
+				return "there is no backlog"
+			case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
+				return "Temporal is connected"
 			}
 			return ""
 		}, false},
