@@ -64,11 +64,12 @@ func bombs() []bomb {
 	failed := func(name, expression string) bomb {
 		return bomb{name: name, tasks: set(expression), status: "failed", text: "errors/expression"}
 	}
+	limited := []string{"failed"} // by the limit of steps, which a quick machine reaches first
 	return []bomb{
-		{name: "loop of loops", tasks: nestedLoop},
-		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n"},
+		{name: "loop of loops", tasks: nestedLoop, ends: limited},
+		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n", ends: limited},
 		{name: "endless retries", tasks: "  - t:\n      try: [{r: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]\n" +
-			"      catch: {errors: {}, retry: {limit: {attempt: {count: 1000000}}}}\n"},
+			"      catch: {errors: {}, retry: {limit: {attempt: {count: 1000000}}}}\n", ends: limited},
 		{name: "recursion", tasks: "  - r:\n      run:\n        workflow: {namespace: bombs, name: recursion, version: '1.0.0'}\n", status: "failed", text: "deep"},
 		failed("matches", `[range(4)] | map([("a"*16000)|match("a?";"g")]|length)`),
 		failed("explode", `("a"*16000000)|explode|length`),
@@ -88,7 +89,7 @@ func bombs() []bomb {
 		{name: "listeners", tasks: branches(300, "{listen: {to: {any: [{with: {type: bomb.never}}]}}}")},
 		{name: "children", tasks: loop(2000, "            run: {await: false, workflow: {namespace: bombs, name: leaf, version: '1.0.0'}}\n")},
 		{name: "large inputs", tasks: "  - w: {wait: {hours: 1}}\n", input: `{"v":"` + strings.Repeat("a", 500<<10) + `"}`, runs: 60},
-		{name: "watches, reads and exports", tasks: nestedLoop, beside: readAll},
+		{name: "watches, reads and exports", tasks: nestedLoop, ends: limited, beside: readAll},
 		{name: "batch", tasks: "  - s: {set: {x: 1}}\n", runs: 50, status: "completed", beside: replayAll},
 	}
 }
