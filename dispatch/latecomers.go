@@ -153,10 +153,7 @@ func (d *Dispatchers) listed(ctx context.Context, name Name, t *telling, late []
 		return nil, err
 	}
 	t.listing = retry{}
-	workers := map[string]bool{}
-	for _, w := range state.Workers {
-		workers[w.ServerID] = true
-	}
+	workers := serverIDs(state.Workers)
 	return slices.DeleteFunc(late, func(id string) bool {
 		if !workers[id] {
 			t.known[id] = true
@@ -173,19 +170,24 @@ func (d *Dispatchers) remaining(ctx context.Context, name Name, t *telling) ([]s
 		t.again.later(d.o.Timing.CheckEvery)
 		return nil, err
 	}
-	t.doubt = slices.DeleteFunc(t.doubt, func(id string) bool {
-		return !slices.ContainsFunc(state.Workers, func(w contract.Worker) bool { return w.ServerID == id })
-	})
+	workers := serverIDs(state.Workers)
+	t.doubt = slices.DeleteFunc(t.doubt, func(id string) bool { return !workers[id] })
 	return slices.Clone(t.doubt), nil
+}
+
+// serverIDs returns the set of the workers' server IDs.
+func serverIDs(workers []contract.Worker) map[string]bool {
+	ids := make(map[string]bool, len(workers))
+	for _, w := range workers {
+		ids[w.ServerID] = true
+	}
+	return ids
 }
 
 // latecomers are the workers of a dispatcher that seem to be gone and are not known to, in order. Those whom nobody speaks of any more are
 // forgotten: each start of a process has a name of its own.
 func latecomers(lives map[string]heart.Life, o owner.Ownership, known map[string]bool) []string {
-	listed := map[string]bool{}
-	for _, w := range o.Workers {
-		listed[w.ServerID] = true
-	}
+	listed := serverIDs(o.Workers)
 	for id := range known {
 		if life, there := lives[id]; life.Alive || !there && !listed[id] {
 			delete(known, id)
