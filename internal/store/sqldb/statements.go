@@ -163,18 +163,13 @@ func (k *keeper) giveBack(query string, p *prepared) error {
 type keptRows struct {
 	driver.Rows
 
-	k      *keeper
-	query  string
-	p      *prepared
-	closed bool
+	k     *keeper
+	query string
+	p     *prepared
 }
 
-// Close implements [driver.Rows].
+// Close implements [driver.Rows]. database/sql calls it once.
 func (r *keptRows) Close() error {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
 	if err := r.Rows.Close(); err != nil {
 		return errors.Join(err, r.p.Close())
 	}
