@@ -10,7 +10,7 @@ import (
 )
 
 // tend starts the worker sets that have no worker, whose worker has died, or whose worker is left from an older
-// generation, each at its own pace, and tells the machine whether all of them poll and whether requests are served.
+// generation, each at its own pace, and reports to the machine whether all of them poll and whether requests are served.
 func (l *loop) tend() {
 	if !up(l.machine.View(time.Now()).State) {
 		l.traffic.Reset() // requests that an outage met say nothing about what comes after it

@@ -101,7 +101,7 @@ func TestWhoDoesNotPollLeavesTheDispatcherToOthers(t *testing.T) {
 	})
 }
 
-// cluster is a Temporal that starts dispatchers, and in which somebody closes them.
+// cluster is a Temporal that starts dispatchers, and in which the test closes them.
 type cluster struct {
 	client.Client
 	mu     sync.Mutex

@@ -17,7 +17,7 @@ const (
 	// doubtsAtOnce is how many are asked between two readings of the heartbeats, doubtMost the longest pause until one is asked again.
 	doubtsAtOnce = 100
 	doubtMost    = 10 * time.Minute
-	// lateAtOnce is how many a dispatcher is told of without asking first which of them it has on its list: what it is told stays in its history.
+	// lateAtOnce is how many are reported to a dispatcher without asking first which of them it has on its list: reports stay in its history.
 	lateAtOnce = 100
 )
 
@@ -144,7 +144,7 @@ func (t *telling) doubtful(lives map[string]heart.Life) bool {
 	return len(t.doubt) > 0 && t.again.isDue()
 }
 
-// listed asks the dispatcher for its list and returns those of the latecomers that are on it. The others count as told of: after many restarts
+// listed asks the dispatcher for its list and returns those of the latecomers that are on it. The others count as reported: after many restarts
 // there are thousands that ran out, of which it knows none.
 func (d *Dispatchers) listed(ctx context.Context, name Name, t *telling, late []string) ([]string, error) {
 	state, err := d.temporal.State(ctx, name)

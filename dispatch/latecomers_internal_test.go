@@ -155,7 +155,7 @@ func TestADispatcherIsToldOfThoseOnItsListAlone(t *testing.T) {
 	})
 }
 
-// TestADispatcherIsAskedOnceForManyThatItDoesNotHave and is told of nobody.
+// TestADispatcherIsAskedOnceForManyThatItDoesNotHave, and none is reported to it.
 func TestADispatcherIsAskedOnceForManyThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

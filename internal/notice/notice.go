@@ -18,7 +18,7 @@ type Board struct {
 	waiting map[string]*name
 }
 
-// name is one that somebody waits for.
+// name is one with subscriptions.
 type name struct {
 	subscriptions map[chan struct{}]struct{}
 	notified      time.Time

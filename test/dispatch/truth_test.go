@@ -52,7 +52,7 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 	require.Zero(t, read("dispatcher_inbox_lag_seconds", project))
 }
 
-// A dispatcher that somebody terminates under load is started again soon, whether or not its owner would have looked at it.
+// A dispatcher that an operator terminates under load is started again soon, before its owner would have checked it.
 func TestDispatcherTerminatedByHand(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)

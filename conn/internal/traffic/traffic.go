@@ -10,7 +10,7 @@
 // should. Requests that wait for something else than Temporal, such as polls and queries, count only where they are refused: they cannot be
 // late, and that one is answered says nothing about the others. Every other error is an answer of a Temporal that works, or says nothing.
 //
-// The package does not check the connection: whoever judges by it has to know that Temporal answers.
+// The package does not check the connection: a caller that judges by it has to know that Temporal answers.
 package traffic
 
 import (
@@ -99,7 +99,7 @@ func (t *Tracker) Begin(method string) func(err error, answered bool) {
 	}
 }
 
-// Reset forgets all requests, those under way included: they tell of an outage, or of what was before it.
+// Reset forgets all requests, those under way included: they met an outage, or were sent before it.
 func (t *Tracker) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
