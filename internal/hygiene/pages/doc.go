@@ -1,5 +1,5 @@
 // Package pages checks the repository's documentation: that relative links lead to a file and a heading, that the
-// the commands in pages exist, with their flags, that tables have the columns which the commands print, that settings
+// commands in pages exist, with their flags, that tables have the columns which the commands print, that settings
 // exist, and that the workflows and configurations which pages show are valid.
 //
 // Like package hygiene, whose findings it returns, it is for tests only. It does not judge what pages say, and
