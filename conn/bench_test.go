@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// situations are what a manager may be in while it is asked.
+// situations are the states of a manager during a benchmark.
 func situations() []situation {
 	return []situation{
 		{"connected", func(*conntest.Frontend) {}, conn.Connected},
@@ -29,7 +29,7 @@ type situation struct {
 	state conn.State
 }
 
-// attemptsEvery keeps a manager that is down at its attempts, far beyond its own pace.
+// attemptsEvery is how often a manager that is down is made to start an attempt, far more often than by itself.
 const attemptsEvery = 50 * time.Millisecond
 
 // manage returns a manager in the situation. While it is down, an attempt to reconnect is under way nearly all the time.
@@ -74,7 +74,7 @@ func (s situation) manage(b *testing.B) *conn.Manager {
 	return m
 }
 
-// aloneAndContended measures a call by one goroutine, and by twice as many as there are processors.
+// aloneAndContended measures a call from one goroutine, and from twice as many goroutines as there are processors.
 func aloneAndContended(b *testing.B, call func()) {
 	b.Helper()
 	b.Run("alone", func(b *testing.B) {
@@ -92,7 +92,7 @@ func aloneAndContended(b *testing.B, call func()) {
 	})
 }
 
-// BenchmarkClient is what every request of a program pays.
+// BenchmarkClient measures Manager.Client, which programs call for each request.
 func BenchmarkClient(b *testing.B) {
 	for _, s := range situations() {
 		b.Run(s.name, func(b *testing.B) {
@@ -102,7 +102,7 @@ func BenchmarkClient(b *testing.B) {
 	}
 }
 
-// BenchmarkClientBehindMutex is the same with a lock in the place of the atomic pointer, to compare with.
+// BenchmarkClientBehindMutex measures the same with a mutex instead of the atomic pointer, for comparison.
 func BenchmarkClientBehindMutex(b *testing.B) {
 	var held struct {
 		sync.Mutex
@@ -117,7 +117,7 @@ func BenchmarkClientBehindMutex(b *testing.B) {
 	})
 }
 
-// BenchmarkStatus is what a health endpoint and a scrape pay.
+// BenchmarkStatus measures Manager.Status, which health endpoints and scrapes call.
 func BenchmarkStatus(b *testing.B) {
 	for _, s := range situations() {
 		b.Run(s.name, func(b *testing.B) {
@@ -127,8 +127,8 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkClientLongest times each call by itself and reports the longest. What it finds where nothing is called is the
-// scheduler's, which every other figure has as well.
+// BenchmarkClientLongest times each call separately and reports the longest. The figure for an empty call is the scheduler's, and is
+// contained in every other figure.
 func BenchmarkClientLongest(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) { longest(b, func() {}) })
 	for _, s := range situations() {

@@ -12,13 +12,13 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// spells collects connections and outages that have ended.
-type spells struct {
+// endedLog collects connections and outages that have ended.
+type endedLog struct {
 	mu                   sync.Mutex
 	connections, outages []conn.Ended
 }
 
-func (s *spells) watch(o *conn.Options) {
+func (s *endedLog) options(o *conn.Options) {
 	o.ConnectionEnded = func(_ context.Context, e conn.Ended) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -31,40 +31,53 @@ func (s *spells) watch(o *conn.Options) {
 	}
 }
 
-func (s *spells) known() (connections, outages []conn.Ended) {
+func (s *endedLog) get() (connections, outages []conn.Ended) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]conn.Ended{}, s.connections...), append([]conn.Ended{}, s.outages...)
 }
 
+// await waits until as many ends were reported, which is right after the status shows them.
+func (s *endedLog) await(t *testing.T, connections, outages int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		c, o := s.get()
+		return len(c) == connections && len(o) == outages
+	}, patience, time.Millisecond)
+}
+
 func TestEndsOfConnectionsAndOutagesAreReported(t *testing.T) {
 	t.Parallel()
-	var seen spells
-	r := newRig(t, conntest.Options{}, seen.watch)
+	var seen endedLog
+	r := newRig(t, conntest.Options{}, seen.options)
 	began := time.Now()
 	r.connect(t)
-	connections, outages := seen.known()
-	require.Empty(t, connections, "it lasts")
+	up := r.Status()
+	connections, outages := seen.get()
+	require.Empty(t, connections, "the connection has not ended")
 	require.Empty(t, outages, "connecting for the first time is no outage")
 
 	r.frontend.Stop()
 	down := r.until(t, func(s conn.Status) bool { return s.State == conn.Down })
-	connections, outages = seen.known()
-	require.Len(t, connections, 1)
-	require.Empty(t, outages, "it lasts")
+	seen.await(t, 1, 0)
+	connections, _ = seen.get()
 	require.Equal(t, []string{down.Address, "default"}, []string{connections[0].Address, connections[0].Namespace})
 	require.Positive(t, connections[0].Lasted)
 	require.Less(t, connections[0].Lasted, time.Since(began))
+	require.Equal(t, down.Since.Sub(up.Statistics.ConnectedSince), connections[0].Lasted, "it ends when the outage begins")
 
 	later := r.until(t, func(s conn.Status) bool { return s.Statistics.LastOutage >= 300*time.Millisecond })
-	require.Equal(t, later.Statistics.LastOutage, later.Statistics.LongestOutage, "it counts while it lasts")
+	require.Equal(t, down.Since, later.Since)
+	require.Equal(t, later.Statistics.LastOutage, later.Statistics.LongestOutage, "an outage counts while it lasts")
 	require.NoError(t, r.frontend.Restart())
-	up := r.until(t, func(s conn.Status) bool { return s.State == conn.Connected })
-	_, outages = seen.known()
+	up = r.until(t, func(s conn.Status) bool { return s.State == conn.Connected })
+	seen.await(t, 1, 1)
+	_, outages = seen.get()
+
 	require.Equal(t, []conn.Ended{{Address: down.Address, Namespace: "default", Lasted: up.Statistics.LastOutage}}, outages)
 
 	require.NoError(t, r.Stop(soon(t)))
-	connections, outages = seen.known()
+	connections, outages = seen.get()
 	require.Len(t, connections, 2, "a stop ends the connection")
 	require.Len(t, outages, 1)
 }

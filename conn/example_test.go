@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// temporal is a Temporal for an example. Programs have a real one.
+// temporal returns a frontend in place of a real Temporal.
 func temporal(options conntest.Options) *conntest.Frontend {
 	frontend, err := conntest.New(options)
 	if err != nil {
@@ -24,7 +24,7 @@ func temporal(options conntest.Options) *conntest.Frontend {
 	return frontend
 }
 
-// A manager is started before there is a Temporal. When that comes, the manager connects and starts the workers.
+// The manager is started before Temporal. Once Temporal accepts connections, the manager connects and starts the workers.
 func Example() {
 	frontend := temporal(conntest.Options{Stopped: true})
 	defer frontend.Close()
@@ -50,7 +50,7 @@ func Example() {
 		return
 	}
 	_, err = m.Client()
-	fmt.Println("there is no client yet:", err != nil)
+	fmt.Println("no client yet:", err != nil)
 
 	_ = frontend.Restart()
 	if err := m.Await(ctx); err != nil {
@@ -63,12 +63,12 @@ func Example() {
 
 	fmt.Println("stopped:", m.Stop(ctx))
 	// Output:
-	// there is no client yet: true
+	// no client yet: true
 	// connected in generation 1 with workers for [orders]
 	// stopped: <nil>
 }
 
-// While Temporal must not be used, whoever asks for the client is told so at once, with all that an answer to a caller needs.
+// While the connection is down, Client returns a DownError at once. It has what an HTTP handler needs for its answer.
 func ExampleDownError() {
 	frontend := temporal(conntest.Options{Namespaces: []string{"production"}})
 	defer frontend.Close()
@@ -100,7 +100,7 @@ func ExampleDownError() {
 	// reason: down namespace_missing
 }
 
-// Borrow is for what takes more than one request: a generation that is replaced meanwhile is not closed before release.
+// Borrow is for a sequence of requests: if the generation is replaced meanwhile, its client is not closed before release.
 func ExampleManager_Borrow() {
 	frontend := temporal(conntest.Options{})
 	defer frontend.Close()
@@ -134,8 +134,8 @@ func ExampleManager_Borrow() {
 	// started: 3
 }
 
-// A hook is for whoever must be told of each new client, rather than ask for it: here, one that hands over what has waited.
-// The files of the credentials have changed, so the manager makes a new generation.
+// A hook is for code that must act on each new client, here one that submits queued work. The credential files change, so the manager
+// makes a new generation.
 func ExampleManager_OnConnect() {
 	frontend := temporal(conntest.Options{})
 	defer frontend.Close()
@@ -159,26 +159,27 @@ func ExampleManager_OnConnect() {
 		fmt.Println(err)
 		return
 	}
-	told := make(chan client.Client)
+	clients := make(chan client.Client)
 	m.OnConnect("backlog", func(_ context.Context, c client.Client) error {
-		fmt.Println("hand over what has waited")
-		told <- c
+		fmt.Println("submit the backlog")
+		clients <- c
 		return nil
 	})
 	_ = m.Start(ctx)
 	defer func() { _ = m.Stop(ctx) }()
 
-	first := <-told
+	first := <-clients
 	rotations <- "certificate 2"
-	second := <-told
+	second := <-clients
 	fmt.Println("another client:", first != second)
 	// Output:
-	// hand over what has waited
-	// hand over what has waited
+	// submit the backlog
+	// submit the backlog
 	// another client: true
 }
 
-// tick waits a moment.
+// tick waits for 10 ms.
+
 func tick(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// TestOneFrontendInTroubleIsNoOutage has two frontends behind one name, of which one answers every request with UNAVAILABLE.
-func TestOneFrontendInTroubleIsNoOutage(t *testing.T) {
+// TestOneUnavailableFrontendIsNoOutage has two frontends behind one name, of which one answers every request with UNAVAILABLE.
+func TestOneUnavailableFrontendIsNoOutage(t *testing.T) {
 	t.Parallel()
 	second := conntest.Run(t, conntest.Options{})
 	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
@@ -29,7 +29,7 @@ func TestOneFrontendInTroubleIsNoOutage(t *testing.T) {
 	r.connect(t)
 	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() > 0 && second.Connections() > 0 }))
 	second.Fail("", serviceerror.NewUnavailable("shutting down"))
-	for ctx := soon(t); second.Calls("DescribeNamespace") < 6; { // each request that fails is a reason to look at the connection
+	for ctx := soon(t); second.Calls("DescribeNamespace") < 6; { // each failing request causes a check
 		c, err := r.Client()
 		require.NoError(t, err)
 		_, _ = c.CheckHealth(ctx, nil)
@@ -41,7 +41,7 @@ func TestOneFrontendInTroubleIsNoOutage(t *testing.T) {
 	r.until(t, is(conn.Down, conn.Unreachable))
 }
 
-// TestRejectedClientCertificateIsATLSError makes many connections, since the server's alert and the end of the connection race.
+// TestRejectedClientCertificateIsATLSError makes many connections, since the server's alert races with the end of the connection.
 func TestRejectedClientCertificateIsATLSError(t *testing.T) {
 	t.Parallel()
 	authority, err := conntest.NewAuthority()
@@ -63,7 +63,7 @@ func TestRejectedClientCertificateIsATLSError(t *testing.T) {
 	}
 }
 
-func TestPortOfAnotherProtocolIsNamedSo(t *testing.T) {
+func TestErrorNamesPortOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
@@ -71,6 +71,6 @@ func TestPortOfAnotherProtocolIsNamedSo(t *testing.T) {
 	r.start(t)
 	s := r.until(t, func(s conn.Status) bool { return s.State == conn.Down })
 	require.Equal(t, conn.Unreachable, s.Kind)
-	require.Contains(t, s.LastError, "is no Temporal frontend")
+	require.Contains(t, s.LastError, "is not a Temporal frontend")
 	require.NotContains(t, s.LastError, "frame")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// ask sends a request, as a program does; only that it ends is of interest.
-func (r *rig) ask(t *testing.T, limit time.Duration) {
+// request sends a request of the program and ignores its result.
+func (r *rig) request(t *testing.T, limit time.Duration) {
 	t.Helper()
 	c, err := r.Client()
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func (r *rig) ask(t *testing.T, limit time.Duration) {
 	_, _ = c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{Namespace: "default"})
 }
 
-// TestRequestsThatAreNotServedDegradeTheConnection refuses or delays all requests but the checks. The client and the workers stay.
+// TestRequestsThatAreNotServedDegradeTheConnection refuses or delays all requests except checks. Client and workers are not replaced.
 func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 	t.Parallel()
 	start := "StartWorkflowExecution"
@@ -32,7 +32,7 @@ func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 		refusal error // nil: there is no answer
 		text    string
 	}{
-		"over its limits": {
+		"rate limit": {
 			serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"),
 			"namespace rate limit exceeded; check the rate limits",
 		},
@@ -51,7 +51,7 @@ func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 				r.frontend.Fail(start, tt.refusal)
 			}
 			for range 3 {
-				r.ask(t, 1500*time.Millisecond)
+				r.request(t, 1500*time.Millisecond)
 			}
 			s := r.until(t, is(conn.Degraded, conn.Limited))
 			require.Contains(t, s.LastError, tt.text)
@@ -62,14 +62,14 @@ func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 			r.frontend.Clear()
 			r.frontend.Unstall()
 			r.until(t, func(s conn.Status) bool {
-				r.ask(t, patience)
+				r.request(t, patience)
 				return is(conn.Connected, conn.None)(s)
 			})
 			s = r.Status()
 			require.Equal(t, was.Generation, s.Generation)
 			require.Equal(t, was.Workers[0].Since, s.Workers[0].Since)
 			require.Zero(t, s.Statistics.Outages)
-			require.Equal(t, r.log.count("Temporal connection degraded"), r.log.count("Temporal connection is well again"))
+			require.Equal(t, r.log.count("Temporal connection degraded"), r.log.count("Temporal connection no longer degraded"))
 			require.Contains(t, r.log.String(), "kind=limited error=")
 		})
 	}

@@ -6,90 +6,88 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/diary"
-	"github.com/signalbox-dev/signalbox/conn/internal/link"
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
-	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
+	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
+	"github.com/signalbox-dev/signalbox/conn/internal/workers"
 )
 
 const (
-	// tendEvery is the pace at which worker sets are looked after.
-	tendEvery = time.Second
-	// silentFor is how long a worker set may be without polls before it counts as not polling.
-	silentFor = 3 * time.Second
-	// buildTimeout bounds the starting of all workers of a generation: it takes a tenth of a second where all is well, and
-	// nothing else is checked meanwhile.
+	// maintainEvery is how often worker sets are checked.
+	maintainEvery = time.Second
+	// notPollingAfter is how long a worker set may be without polls before the connection counts as not polling.
+	notPollingAfter = 3 * time.Second
+	// buildTimeout limits the start of all workers of a generation. A start takes 0.1 s on a healthy server, and no check runs meanwhile.
 	buildTimeout = 5 * time.Second
-	// never is a wait that something else ends.
+	// never is the wait while the machine has no deadline; a result or a signal ends it.
 	never = time.Hour
 )
 
-// loop is the one goroutine that knows the machine. It carries out one operation of the machine at a time, in a goroutine
-// of its own, and never waits for one.
+// loop is the one goroutine that uses the machine. It runs one operation of the machine at a time, in a goroutine of its own, and never
+// blocks on it.
 type loop struct {
 	*Manager
 
-	machine *machine.Machine
-	diary   *diary.Diary
-	current *generation
-	// candidate is the client of the next generation, kept over failed attempts.
+	machine     *fsm.Machine
+	transitions *transitionLog
+	current     *generation
+	// candidate is the next generation: a client that is not in use yet, kept over failed attempts.
 	candidate *generation
-	number    int
-	// results has room for the one operation that is under way.
+	number    int // of the last generation in use
+	// results has room for the result of the one running operation.
 	results chan result
 	busy    bool
-	// building tells that the operation under way is a build: workers may run on its client.
+	// building: the running operation is a build, so workers may run on its client.
 	building bool
-	// silent is since when a worker set does not poll; zero while all do.
-	silent time.Time
-	// identity is the last answer of Options.Identity; stale tells that the operation under way began before it.
+	// notPollingSince is since when a worker set does not poll; zero while all do.
+	notPollingSince time.Time
+	// identity is the last result of Options.Identity; stale: the running operation began before the last change of it.
 	identity string
 	stale    bool
 }
 
-// result is the end of an operation.
+// result is the result of an operation.
 type result struct {
-	event machine.Event
-	// made is a client that the operation made; used is the one that it worked on.
+	event fsm.Event
+	// made is the client that the operation made, used the one that it worked on.
 	made, used *generation
-	identity   *link.Identity // nil where it was not asked for, or there was no answer
-	// outcomes are the workers that a build has started, or tried to.
-	outcomes []workerset.Started
+	identity   *connclient.Identity // nil where it was not requested, or there was no answer
+	// outcomes are the workers that a build has started, or failed to start.
+	outcomes []workers.Started
 }
 
 func newLoop(m *Manager) *loop {
 	return &loop{
-		Manager: m, machine: machine.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1),
-		diary: diary.New(m.log),
+		Manager: m, machine: fsm.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1),
+		transitions: &transitionLog{log: m.log},
 	}
 }
 
 func (l *loop) run(ctx context.Context) {
 	l.log.Info("Starting Temporal health monitor", "address", l.opts.Client.HostPort, "namespace", l.opts.Client.Namespace,
 		"check_every", l.opts.CheckEvery.String(), "probe_every", l.opts.ProbeEvery.String())
-	tend := time.NewTicker(tendEvery)
-	defer tend.Stop()
+	maintain := time.NewTicker(maintainEvery)
+	defer maintain.Stop()
 	watch := time.NewTicker(l.opts.ProbeEvery)
 	defer watch.Stop()
 	due := time.NewTimer(0)
 	defer due.Stop()
-	l.identity, _ = l.ask() // a first failure is met again by the first attempt
+	l.identity, _ = l.readIdentity() // if this fails, the first attempt fails in the same way and reports it
 	for {
 		select {
 		case <-ctx.Done():
-			l.shut() //nolint:contextcheck // what it drains has the time that Stop gives, which ctx has not
+			l.shutdown() //nolint:contextcheck // draining is limited by the context of Stop, not by ctx
 			return
 		case r := <-l.results:
 			l.busy, l.building = false, false
-			l.settle(r) //nolint:contextcheck // hooks have the life of the manager
-		case <-l.signals.Woken:
-			l.heed() //nolint:contextcheck // what hears of a connection's end has the life of the manager
-		case <-tend.C:
-			l.tend() //nolint:contextcheck // as above
+			l.finishOperation(r) //nolint:contextcheck // hooks have the lifetime of the manager
+		case <-l.signals.woken:
+			l.handleSignals() //nolint:contextcheck // callbacks for the end of a connection have the lifetime of the manager
+		case <-maintain.C:
+			l.maintainWorkers() //nolint:contextcheck // as above
 		case <-watch.C:
-			if text, ok := l.ask(); ok && text != l.identity {
-				l.identity = text
-				l.signals.Raise(&l.signals.Changed)
+			if identity, ok := l.readIdentity(); ok && identity != l.identity {
+				l.identity = identity
+				l.signals.raise(&l.signals.changed)
 			}
 		case <-due.C:
 			l.tick(time.Now())
@@ -98,7 +96,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// wait is the time to the machine's deadline.
+// wait returns the time to the machine's deadline.
 func (l *loop) wait() time.Duration {
 	deadline := l.machine.Deadline()
 	if deadline.IsZero() {
@@ -107,44 +105,45 @@ func (l *loop) wait() time.Duration {
 	return max(time.Until(deadline), 0)
 }
 
-// ask returns the identity that a new client would have.
-func (l *loop) ask() (string, bool) {
+// readIdentity returns the identity that a new client would have; false where Options.Identity is not set or fails.
+func (l *loop) readIdentity() (string, bool) {
 	if l.opts.Identity == nil {
 		return "", false
 	}
-	text, err := l.opts.Identity()
-	return text, err == nil
+	identity, err := l.opts.Identity()
+	return identity, err == nil
 }
 
-// tick does what is due, and lets everybody know that it is under way.
+// tick starts the operation that is due, and publishes that it runs.
 func (l *loop) tick(now time.Time) {
 	command := l.machine.Tick(now)
-	if command.Do != machine.Nothing {
+	if command.Op != fsm.Nothing {
 		l.publish(l.machine.View(now), l.current, now)
 	}
-	l.do(command)
+	l.startOperation(command)
 }
 
-// tell gives the machine an event, lets everybody know what came of it, and does what it asks for. It tells whether the
-// connection has come up by it.
-func (l *loop) tell(event machine.Event) (cameUp bool) {
+// handle passes an event to the machine, publishes and logs the new state, and starts the operation that the machine returns. It reports
+// whether the connection has come up.
+func (l *loop) handle(event fsm.Event) (cameUp bool) {
 	now := time.Now()
 	before := l.machine.View(now)
-	command := l.machine.On(now, event)
+	command := l.machine.Handle(now, event)
 	after := l.machine.View(now)
 	l.publish(after, l.current, now)
-	l.diary.Note(now, before, after, l.place())
-	l.report(context.WithoutCancel(l.life), now, before.Statistics, after.Statistics)
-	l.do(command)
+	l.transitions.transition(now, before, after, l.endpoint())
+	l.reportEnded(context.WithoutCancel(l.lifetime), before.Statistics, after)
+	l.startOperation(command)
 	return up(after.State) && !up(before.State)
 }
 
-// report passes on the connection or the outage that has ended between two statistics.
-func (l *loop) report(ctx context.Context, now time.Time, before, after Statistics) {
+// reportEnded calls ConnectionEnded or OutageEnded if a connection or an outage has ended since the statistics before.
+func (l *loop) reportEnded(ctx context.Context, before Statistics, now fsm.View) {
+	after := now.Statistics
 	view := l.view.Load()
 	ended := Ended{Address: view.address, Namespace: view.namespace}
 	if since := before.ConnectedSince; l.opts.ConnectionEnded != nil && !since.IsZero() && after.ConnectedSince.IsZero() {
-		ended.Lasted = now.Sub(since)
+		ended.Lasted = now.Since.Sub(since)
 		l.opts.ConnectionEnded(ctx, ended)
 	}
 	if l.opts.OutageEnded != nil && after.Connections > before.Connections && after.Outages > 0 {
@@ -153,175 +152,175 @@ func (l *loop) report(ctx context.Context, now time.Time, before, after Statisti
 	}
 }
 
-// up tells whether requests may be sent.
+// up reports whether requests may be sent.
 func up(s State) bool { return s == Connected || s == Degraded }
 
-// place is where the current client leads.
-func (l *loop) place() diary.Place {
+// endpoint returns the server of the current client.
+func (l *loop) endpoint() endpoint {
 	if l.current == nil {
-		return diary.Place{}
+		return endpoint{}
 	}
-	return diary.Place{Address: l.current.address, Namespace: l.current.namespace, Generation: l.current.number}
+	return endpoint{address: l.current.address, namespace: l.current.namespace, generation: l.current.number}
 }
 
-// heed gives the machine the signals that were raised.
-func (l *loop) heed() {
+// handleSignals passes the signals that were raised to the machine.
+func (l *loop) handleSignals() {
 	for _, s := range []struct {
 		raised *atomic.Bool
-		event  machine.Event
+		event  fsm.Event
 	}{
-		{&l.signals.Lost, machine.Lost{}},
-		{&l.signals.Ready, machine.Ready{}},
-		{&l.signals.Suspected, machine.Suspected{}},
-		{&l.signals.Reset, machine.Reset{}},
+		{&l.signals.lost, fsm.Lost{}},
+		{&l.signals.ready, fsm.Ready{}},
+		{&l.signals.suspected, fsm.Suspected{}},
+		{&l.signals.reset, fsm.Reset{}},
 	} {
 		if s.raised.Swap(false) {
-			l.tell(s.event)
+			l.handle(s.event)
 		}
 	}
-	if l.signals.Changed.Swap(false) {
+	if l.signals.changed.Swap(false) {
 		l.stale = l.busy
 		if !l.building {
-			l.discard() // it was made with what has changed
+			l.closeCandidate() // it was made with the previous identity
 		}
-		l.tell(machine.Changed{})
+		l.handle(fsm.Changed{})
 	}
-	if l.signals.Tend.Swap(false) {
-		l.tend()
+	if l.signals.workersDue.Swap(false) {
+		l.maintainWorkers()
 	}
 }
 
-// do begins an operation.
-func (l *loop) do(c machine.Command) {
-	if c.Do == machine.Nothing {
+// startOperation starts an operation of the machine.
+func (l *loop) startOperation(c fsm.Command) {
+	if c.Op == fsm.Nothing {
 		return
 	}
-	if c.Do == machine.Attempt {
-		l.diary.Attempt(time.Now(), c)
+	if c.Op == fsm.Attempt {
+		l.transitions.attempt(time.Now(), c)
 	}
 	target := l.current
-	if c.Fresh || target == nil || (c.Do == machine.Probe && l.candidate != nil) {
+	if c.Fresh || target == nil || (c.Op == fsm.Probe && l.candidate != nil) {
 		target = l.candidate
 	}
 	current, number := l.current, l.number+1
-	l.busy, l.building = true, c.Do == machine.Build
-	if target == nil && c.Do == machine.Probe { // no client could be made yet: nothing new is known
-		l.results <- result{event: machine.Checked{Kind: l.view.Load().machine.Kind, Err: l.view.Load().machine.LastErr}}
+	l.busy, l.building = true, c.Op == fsm.Build
+	if target == nil && c.Op == fsm.Probe { // no client could be made yet: the last error stands
+		l.results <- result{event: fsm.Checked{Kind: l.view.Load().machine.Kind, Err: l.view.Load().machine.LastErr}}
 		return
 	}
 	go func() {
-		switch c.Do {
-		case machine.Nothing:
-		case machine.Probe:
-			l.results <- l.probe(l.life, target)
-		case machine.Check:
-			l.results <- l.check(l.life, target, number)
-		case machine.Attempt:
-			l.results <- l.attempt(l.life, current, target, number)
-		case machine.Build:
-			l.results <- l.build(l.life, current, target, number)
+		switch c.Op {
+		case fsm.Nothing:
+		case fsm.Probe:
+			l.results <- l.probe(l.lifetime, target)
+		case fsm.Check:
+			l.results <- l.check(l.lifetime, target, number)
+		case fsm.Attempt:
+			l.results <- l.attempt(l.lifetime, current, target, number)
+		case fsm.Build:
+			l.results <- l.build(l.lifetime, current, target, number)
 		}
 	}()
 }
 
-// settle takes in the end of an operation.
-func (l *loop) settle(r result) {
+// finishOperation processes the result of an operation.
+func (l *loop) finishOperation(r result) {
 	if r.made != nil {
 		l.candidate = r.made
 	}
 	var finish func()
 	switch event := r.event.(type) {
-	case machine.Checked:
-		if event.Kind == machine.None && r.used != nil {
-			l.compare(r)
+	case fsm.Checked:
+		if event.Kind == fsm.None && r.used != nil {
+			l.compareIdentity(r)
 		}
-		if event.Kind == machine.Hung && r.used != nil && r.used == l.candidate && r.used.link.Connected() {
-			l.discard() // its connection may be dead in a way that a new one is not
+		if event.Kind == fsm.Hung && r.used != nil && r.used == l.candidate && r.used.client.Connected() {
+			l.closeCandidate() // its connection may be dead in a way that a new one is not
 		}
-	case machine.Built:
+	case fsm.Built:
 		if event.Err != nil {
-			l.abandon(r)
+			l.abandonBuild(r)
 		} else {
 			finish = l.swap(r)
 		}
 	}
 	if l.stale {
 		l.stale = false
-		l.discard()
+		l.closeCandidate()
 	}
-	cameUp := l.tell(r.event)
-	switch { // now that everybody gets the client: a hook may ask for it
+	cameUp := l.handle(r.event)
+	switch { // only now, since a hook may call Manager.Client, which must return the new client
 	case finish != nil:
-		l.joined.Go(finish)
+		l.tasks.Go(finish)
 	case cameUp:
 		g := l.current
-		l.joined.Go(func() { l.hooks.Tell(l.life, g.link.Client(), g.number) })
+		l.tasks.Go(func() { l.hooks.run(l.lifetime, g.client.SDK(), g.number) })
 	}
 	if l.current != nil && !l.busy && up(l.machine.View(time.Now()).State) {
-		l.discard() // the current client recovered first
+		l.closeCandidate() // the current client recovered first
 	}
 }
 
-// compare notices that the server behind a client is not the one that the client was made for.
-func (l *loop) compare(r result) {
+// compareIdentity raises the changed signal if the server behind the current client is not the one that the client was made for.
+func (l *loop) compareIdentity(r result) {
 	switch {
 	case r.identity == nil:
-	case r.used.identity == nil || r.used.identity.NamespaceID == "": // not known yet
+	case r.used.identity == nil || r.used.identity.NamespaceID == "": // not determined yet
 		r.used.identity = r.identity
 	case !r.used.identity.Same(*r.identity) && r.used == l.current:
-		l.signals.Raise(&l.signals.Changed)
+		l.signals.raise(&l.signals.changed)
 	}
 }
 
-// abandon ends what an operation has begun that comes to nothing. Workers that a build has started may have taken tasks: they
-// finish those, as the workers of a generation do that is replaced, before their client is closed.
-func (l *loop) abandon(r result) {
-	var workers []*workerset.Running
+// abandonBuild ends what a failed build has started. Its workers may have taken tasks, so they are drained as those of a replaced
+// generation are, before their client is closed.
+func (l *loop) abandonBuild(r result) {
+	var started []*workers.Running
 	for _, o := range r.outcomes {
 		if o.Running != nil {
-			workers = append(workers, o.Running)
+			started = append(started, o.Running)
 		}
-		o.Give()
+		o.Unlock()
 	}
-	if len(workers) == 0 {
-		l.discard()
+	if len(started) == 0 {
+		l.closeCandidate()
 		return
 	}
 	l.candidate = nil
 	l.draining.Add(1)
-	l.joined.Go(func() {
+	l.tasks.Go(func() {
 		defer l.draining.Add(-1)
-		pause(l.life, l.opts.DrainGrace)
-		l.finish(r.used, workers)
+		sleep(l.lifetime, l.opts.DrainGrace)
+		l.stopGeneration(r.used, started)
 	})
 }
 
-// discard closes the candidate.
-func (l *loop) discard() {
+// closeCandidate closes the candidate, if there is one.
+func (l *loop) closeCandidate() {
 	if l.candidate == nil {
 		return
 	}
 	old := l.candidate
 	l.candidate = nil
-	l.joined.Go(old.link.Close)
+	l.tasks.Go(old.client.Close)
 }
 
-// swap puts a generation whose workers were started in the place of the current one. What it returns lets the hooks know and
-// the one before come to its end.
+// swap replaces the current generation by one whose workers were started. The function that it returns runs the hooks and then drains the
+// previous generation.
 func (l *loop) swap(r result) (finish func()) {
 	old := l.current
 	l.current, l.candidate = r.used, nil
 	l.number = r.used.number
-	var replaced []*workerset.Running
+	var replaced []*workers.Running
 	failed := 0
 	for _, o := range r.outcomes {
 		switch {
 		case o.Err != nil:
 			failed++
-			o.Set.Failed(o.Err, time.Now())
+			o.Set.StartFailed(o.Err, time.Now())
 			l.log.Error("Failed to start worker", "worker", o.Set.Name, "generation", l.number, "error", o.Err)
 		default:
-			before, ok := o.Set.Put(o.Running)
+			before, ok := o.Set.Replace(o.Running)
 			if !ok {
 				before = o.Running // the set was removed meanwhile
 			}
@@ -329,7 +328,7 @@ func (l *loop) swap(r result) (finish func()) {
 				replaced = append(replaced, before)
 			}
 		}
-		o.Give()
+		o.Unlock()
 	}
 	if len(r.outcomes) > 0 && failed == 0 {
 		message := "All Temporal workers started"
@@ -338,32 +337,32 @@ func (l *loop) swap(r result) (finish func()) {
 		}
 		l.log.Info(message, "workers", len(r.outcomes), "generation", l.number)
 	}
-	l.silent = time.Time{}
+	l.notPollingSince = time.Time{}
 	g := l.current
 	l.draining.Add(1)
 	return func() {
 		defer l.draining.Add(-1)
-		l.hooks.Tell(l.life, g.link.Client(), g.number)
+		l.hooks.run(l.lifetime, g.client.SDK(), g.number)
 		l.drain(old, replaced)
 	}
 }
 
-// shut ends everything: the operation under way, the candidate, the workers, the current generation.
-func (l *loop) shut() {
-	l.tell(machine.Close{})
+// shutdown ends the running operation, the candidate, the workers and the current generation.
+func (l *loop) shutdown() {
+	l.handle(fsm.Close{})
 	if l.busy {
 		r := <-l.results
 		if r.made != nil {
 			l.candidate = r.made
 		}
-		l.abandon(r)
+		l.abandonBuild(r)
 	}
-	l.discard()
-	var workers []*workerset.Running
-	for _, one := range l.sets.List() {
-		if r := one.Retire(); r != nil {
-			workers = append(workers, r)
+	l.closeCandidate()
+	var running []*workers.Running
+	for _, set := range l.sets.List() {
+		if r := set.Retire(); r != nil {
+			running = append(running, r)
 		}
 	}
-	l.drain(l.current, workers)
+	l.drain(l.current, running)
 }

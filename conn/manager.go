@@ -12,77 +12,72 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/hooks"
-	"github.com/signalbox-dev/signalbox/conn/internal/link"
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
-	"github.com/signalbox-dev/signalbox/conn/internal/signals"
+	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 	"github.com/signalbox-dev/signalbox/conn/internal/traffic"
-	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
+	"github.com/signalbox-dev/signalbox/conn/internal/workers"
 )
 
-// Factory makes a worker of the client that it is given, with everything registered and not started. It is called again for
-// every generation. The client must go to worker.New as it is; it must not be kept.
-type Factory = workerset.Factory
+// Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for every
+// generation. The client must be passed to worker.New as it is, and must not be kept.
+type Factory = workers.Factory
 
-// Hook is told of the client of a new generation.
-type Hook func(ctx context.Context, c client.Client) error
-
-// Manager keeps up a connection to Temporal and the workers on it. Its methods are safe for concurrent use. It is started
+// Manager maintains a connection to Temporal and the workers on it. Its methods are safe for concurrent use. It can be started
 // once and stopped once.
 type Manager struct {
 	opts Options
 	log  *slog.Logger
-	sets *workerset.Registry
+	sets *workers.Registry
 
 	view    atomic.Pointer[view]
-	signals *signals.Signals
-	hooks   *hooks.List
+	signals *signals
+	hooks   *hookList
 	traffic *traffic.Tracker
 
 	mu      sync.Mutex
 	started bool
 	stopped bool
-	// done is closed when nothing is left.
+	// done is closed when every goroutine and connection of the manager has ended.
 	done chan struct{}
 
 	draining atomic.Int64
 
-	// life ends when Stop begins, hurry when Stop has no time left.
-	life      context.Context //nolint:containedctx // the manager's own lifetime
-	end       context.CancelFunc
-	hurry     context.Context //nolint:containedctx // the end of the patience of Stop
-	impatient context.CancelFunc
-	looping   chan struct{}
-	joined    sync.WaitGroup
+	// lifetime ends when Stop begins, drainCtx when the context of Stop ends.
+	lifetime    context.Context //nolint:containedctx // the manager's own lifetime
+	endLifetime context.CancelFunc
+	drainCtx    context.Context //nolint:containedctx // limits the draining
+	endDrain    context.CancelFunc
+	loopDone    chan struct{}
+	tasks       sync.WaitGroup
 }
 
-// view is what everybody may know, replaced as a whole.
+// view is the published state, replaced as a whole.
 type view struct {
 	client client.Client // nil while down is not
 	down   *DownError
 
-	machine    machine.View
+	machine    fsm.View
 	at         time.Time
 	generation *generation
 	address    string
 	namespace  string
-	// namespaceID is a copy: a generation may learn its own only after it was published.
+	// namespaceID is a copy: that of the generation may be set after the generation was published.
 	namespaceID string
 	// replaced is closed when there is a newer view.
 	replaced chan struct{}
 }
 
-// generation is one client, as it was made and checked.
+// generation is one client with the properties that it was made with.
 type generation struct {
 	number    int
-	link      *link.Link
+	client    *connclient.Client
 	address   string
 	namespace string
-	tls       *tls.Config    // nil without TLS
-	identity  *link.Identity // nil before it was checked
+	tls       *tls.Config          // nil without TLS
+	identity  *connclient.Identity // nil before the first answered check
 }
 
-// New returns a manager that does nothing before [Manager.Start]. It returns every problem of the options at once.
+// New returns a manager that does nothing before [Manager.Start]. The error contains every problem of the options.
 func New(options Options) (*Manager, error) {
 	opts, err := options.withDefaults()
 	if err != nil {
@@ -90,39 +85,39 @@ func New(options Options) (*Manager, error) {
 	}
 	log := opts.Logger.With("component", "temporal-connection")
 	m := &Manager{
-		opts: opts, log: log, sets: workerset.NewRegistry(), hooks: hooks.New(log, opts.HookTimeout),
-		signals: signals.New(), looping: make(chan struct{}), done: make(chan struct{}),
+		opts: opts, log: log, sets: workers.NewRegistry(), hooks: newHookList(log, opts.HookTimeout),
+		signals: newSignals(), loopDone: make(chan struct{}), done: make(chan struct{}),
 		traffic: traffic.New(opts.SlowAfter, time.Now),
 	}
 	now := time.Now()
-	m.publish(machine.New(opts.settings(nil), now).View(now), nil, now)
+	m.publish(fsm.New(opts.settings(nil), now).View(now), nil, now)
 	return m, nil
 }
 
-// Register adds a worker set. Its worker is started as soon as Temporal is there, again in every generation, and again
-// when it dies. It may be called before and after Start.
+// Register adds a worker set. Its worker is started as soon as the connection is up, again in every generation, and again
+// when it dies. Register may be called before and after Start.
 func (m *Manager) Register(name string, factory Factory) error {
 	if name == "" || factory == nil {
 		return errors.New("a worker set needs a name and a factory")
 	}
-	if err := m.sets.Add(workerset.New(name, factory)); err != nil {
+	if err := m.sets.Add(workers.New(name, factory)); err != nil {
 		return err
 	}
-	m.signals.Raise(&m.signals.Tend)
+	m.signals.raise(&m.signals.workersDue)
 	return nil
 }
 
-// Unregister removes a worker set and stops its worker, which may finish what it has begun. When ctx ends first, the
-// worker is still being stopped.
+// Unregister removes a worker set and stops its worker, which may finish the tasks it has begun. If ctx ends first, Unregister returns
+// an error and the stop continues in the background.
 func (m *Manager) Unregister(ctx context.Context, name string) error {
-	one, err := m.sets.Remove(name)
+	set, err := m.sets.Remove(name)
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if r := one.Retire(); r != nil {
+		if r := set.Retire(); r != nil {
 			r.Stop()
 		}
 	}()
@@ -134,12 +129,13 @@ func (m *Manager) Unregister(ctx context.Context, name string) error {
 	}
 }
 
-// OnConnect adds a hook that is called with the current client whenever the connection has come up, and after every swap,
-// while the old generation still works: in the order of their registration, each within HookTimeout. A failing hook is
-// logged and does not keep the others back. Whoever keeps a client needs one; whoever asks [Manager.Client] each time does not.
-func (m *Manager) OnConnect(name string, hook Hook) { m.hooks.Add(name, hook) }
+// OnConnect adds a hook. Hooks are called with the current client each time the connection has come up, and after each replacement of the
+// generation, while the old generation still works. They run in the order of their registration, each limited by HookTimeout. A failing
+// hook is logged, and the others are called all the same. Code that keeps a client needs a hook; code that calls [Manager.Client] for each
+// request does not.
+func (m *Manager) OnConnect(name string, hook Hook) { m.hooks.add(name, hook) }
 
-// Start begins to connect and returns at once; the manager lives until Stop, whatever becomes of ctx.
+// Start begins to connect and returns at once. The manager runs until Stop; the end of ctx does not stop it.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,17 +146,17 @@ func (m *Manager) Start(ctx context.Context) error {
 		return errors.New("the connection manager was started before; make a new one")
 	}
 	m.started = true
-	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
-	m.hurry, m.impatient = context.WithCancel(context.WithoutCancel(ctx))
+	m.lifetime, m.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
+	m.drainCtx, m.endDrain = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		defer close(m.looping)
-		newLoop(m).run(m.life)
+		defer close(m.loopDone)
+		newLoop(m).run(m.lifetime)
 	}()
 	return nil
 }
 
-// Client returns the current client, or a [*DownError] while Temporal must not be used. It never blocks. The client may be
-// replaced at any time: ask again for the next request, and use [Manager.Borrow] for what takes several.
+// Client returns the current client, or a [*DownError] while the connection is not up. It never blocks. The client may be replaced and
+// closed at any time: call Client for each request, and use [Manager.Borrow] for a sequence of requests.
 func (m *Manager) Client() (client.Client, error) {
 	v := m.view.Load()
 	if v.down != nil {
@@ -169,25 +165,25 @@ func (m *Manager) Client() (client.Client, error) {
 	return v.client, nil
 }
 
-// Borrow is [Manager.Client] for longer use: a replaced generation is not closed before release was called, or the drain's
-// time is over. Release must be called once.
+// Borrow is [Manager.Client] for longer use: if the generation is replaced, its client is not closed before release is called, or until
+// Options.DrainTimeout has passed. Release must be called.
 func (m *Manager) Borrow() (c client.Client, release func(), err error) {
 	for {
 		v := m.view.Load()
 		if v.down != nil {
 			return nil, nil, v.down
 		}
-		l := v.generation.link
-		l.Acquire()
-		// A generation that was replaced in between may not have seen us.
+		c := v.generation.client
+		c.Acquire()
+		// A generation that was replaced between Load and Acquire may have been found idle, and closed.
 		if now := m.view.Load(); now.generation == v.generation {
-			return v.client, sync.OnceFunc(l.Release), nil
+			return v.client, sync.OnceFunc(c.Release), nil
 		}
-		l.Release()
+		c.Release()
 	}
 }
 
-// Await returns when there is a client to use, or the last [*DownError] when ctx ends or the manager is stopped first.
+// Await returns when the connection is up. If ctx ends or the manager is stopped first, it returns the last [*DownError].
 func (m *Manager) Await(ctx context.Context) error {
 	for {
 		v := m.view.Load()
@@ -205,10 +201,10 @@ func (m *Manager) Await(ctx context.Context) error {
 	}
 }
 
-// ResetBreaker closes the circuit breaker and makes an attempt at once.
-func (m *Manager) ResetBreaker() { m.signals.Raise(&m.signals.Reset) }
+// ResetBreaker closes the circuit breaker and starts an attempt at once.
+func (m *Manager) ResetBreaker() { m.signals.raise(&m.signals.reset) }
 
-// Status returns what is known now. It never blocks.
+// Status returns a snapshot. It never blocks.
 func (m *Manager) Status() Status {
 	v, now := m.view.Load(), time.Now()
 	s := Status{
@@ -237,23 +233,23 @@ func (m *Manager) Status() Status {
 	return s
 }
 
-// Polling tells whether the task queues of a worker set are polled now, over a connection that is up: [WorkerStatus] of one, for those who
-// ask often. It never blocks.
+// Polling reports whether the task queues of a worker set are polled now, over a connection that is up. It is cheaper than [Manager.Status]
+// for frequent calls, and never blocks.
 func (m *Manager) Polling(name string) bool { return m.sets.Polling(name, m.view.Load().down == nil) }
 
 // publish replaces the view.
-func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
-	v := &view{machine: known, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
+func (m *Manager) publish(state fsm.View, g *generation, now time.Time) {
+	v := &view{machine: state, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
 	if g != nil {
-		g.link.Down(known.State == Down)
+		g.client.SetServerDown(state.State == Down)
 		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
 	}
-	if up(known.State) {
-		v.client = g.link.Client()
+	if up(state.State) {
+		v.client = g.client.SDK()
 	} else {
 		v.down = &DownError{
-			State: known.State, Kind: known.Kind, Since: known.Since, Address: v.address, Namespace: v.namespace, Cause: known.LastErr,
-			NextAttempt: known.NextAttempt,
+			State: state.State, Kind: state.Kind, Since: state.Since, Address: v.address, Namespace: v.namespace, Cause: state.LastErr,
+			NextAttempt: state.NextAttempt,
 		}
 	}
 	if before := m.view.Swap(v); before != nil {
@@ -261,15 +257,15 @@ func (m *Manager) publish(known machine.View, g *generation, now time.Time) {
 	}
 }
 
-// Stop ends the connecting, lets workers and borrowers finish within ctx, closes every client and joins everything. When
-// ctx ends first, clients are closed under what still uses them, and the rest of the joining goes on without the caller, who
-// may wait for it by calling Stop again: it returns nil only when nothing is left. A manager that was never started cannot be
-// started after it.
+// Stop ends all attempts to connect, lets workers and borrowers finish until ctx ends, closes every client and waits for every goroutine.
+// If ctx ends first, clients are closed although they are in use, Stop returns an error, and the rest continues in the background. A
+// further call of Stop waits for it. Stop returns nil only when no goroutine and no connection is left. A manager that was stopped cannot
+// be started, even if it was never started before.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.stopped {
 		m.stopped = true
-		m.wind()
+		m.beginStop()
 	}
 	m.mu.Unlock()
 	select {
@@ -278,57 +274,57 @@ func (m *Manager) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	select {
-	case <-m.done: // as well
+	case <-m.done: // select chooses at random where both are ready
 		return nil
 	default:
-		m.impatient()
+		m.endDrain()
 		return fmt.Errorf("stopping the connection to Temporal: %w", ctx.Err())
 	}
 }
 
-// wind begins to end everything.
-func (m *Manager) wind() {
+// beginStop starts the stop. The caller holds mu.
+func (m *Manager) beginStop() {
 	if !m.started {
 		now := time.Now()
-		closed := machine.New(m.opts.settings(nil), now)
-		closed.On(now, machine.Close{})
+		closed := fsm.New(m.opts.settings(nil), now)
+		closed.Handle(now, fsm.Close{})
 		m.publish(closed.View(now), nil, now)
 		close(m.done)
 		return
 	}
-	m.end()
+	m.endLifetime()
 	go func() {
 		defer close(m.done)
-		defer m.impatient()
-		<-m.looping
-		m.joined.Wait()
+		defer m.endDrain()
+		<-m.loopDone
+		m.tasks.Wait()
 	}()
 }
 
-// drainPace is how often a draining generation is looked at.
-const drainPace = 20 * time.Millisecond
+// idleCheckInterval is how often a draining generation is checked for use.
+const idleCheckInterval = 20 * time.Millisecond
 
-// drain lets a generation that is no longer the current one come to its end after the grace: tasks may be on their way to its
-// workers, and whoever was given its client a moment ago may not have sent anything yet.
-func (m *Manager) drain(old *generation, workers []*workerset.Running) {
-	if old != nil || len(workers) > 0 {
-		pause(m.life, m.opts.DrainGrace)
+// drain ends a generation that is no longer the current one. It first waits for DrainGrace: tasks may be on their way to its workers, and
+// a caller that has just been given its client may not have sent its request yet.
+func (m *Manager) drain(old *generation, running []*workers.Running) {
+	if old != nil || len(running) > 0 {
+		sleep(m.lifetime, m.opts.DrainGrace)
 	}
-	if len(workers) > 0 {
-		m.log.Info("Stopping old workers", "workers", len(workers))
+	if len(running) > 0 {
+		m.log.Info("Stopping old workers", "workers", len(running))
 	}
-	m.finish(old, workers)
+	m.stopGeneration(old, running)
 }
 
-// finish stops workers and closes the generation when nobody uses it, or the time is over. A worker set that has no successor
-// yet may go on with its old worker for as long as that takes.
-func (m *Manager) finish(old *generation, workers []*workerset.Running) {
+// stopGeneration stops workers, and closes the generation once it is idle or DrainTimeout has passed. A worker set whose new worker has
+// not started yet keeps its old worker, and so the old client, for as long as that takes.
+func (m *Manager) stopGeneration(old *generation, running []*workers.Running) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		var group sync.WaitGroup
-		for _, w := range workers {
-			group.Go(w.Stop)
+		for _, r := range running {
+			group.Go(r.Stop)
 		}
 		group.Wait()
 	}()
@@ -336,24 +332,24 @@ func (m *Manager) finish(old *generation, workers []*workerset.Running) {
 	if old == nil {
 		return
 	}
-	defer old.link.Close()
-	for m.life.Err() == nil && m.sets.Uses(old.link) {
-		pause(m.life, time.Second)
+	defer old.client.Close()
+	for m.lifetime.Err() == nil && m.sets.UsesClient(old.client) {
+		sleep(m.lifetime, time.Second)
 	}
-	budget, cancel := context.WithTimeout(m.hurry, m.opts.DrainTimeout)
+	budget, cancel := context.WithTimeout(m.drainCtx, m.opts.DrainTimeout)
 	defer cancel()
 	select {
 	case <-stopped:
 	case <-budget.Done():
 		return
 	}
-	for !old.link.Idle() && budget.Err() == nil {
-		pause(budget, drainPace)
+	for !old.client.Idle() && budget.Err() == nil {
+		sleep(budget, idleCheckInterval)
 	}
 }
 
-// pause waits for d, or less when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -25,42 +25,42 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what takes a second or two.
+// patience is the time limit of waits, which normally take a second or two.
 const patience = time.Minute
 
-// book is a log that can be read while it is written.
-type book struct {
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *book) Write(p []byte) (int, error) {
+func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *book) count(message string) int {
+func (b *logBuffer) count(message string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.text.String(), `msg="`+message+`"`)
 }
 
-func (b *book) String() string {
+func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// rig is a manager with a frontend to suffer from.
+// rig is a manager with a frontend, for faults under the test's control.
 type rig struct {
 	*conn.Manager
 
 	frontend *conntest.Frontend
-	log      *book
+	log      *logBuffer
 }
 
-// quick are paces for tests: everything a few times faster than by default.
+// quick returns options for tests, with durations several times shorter than the defaults.
 func quick(address string) conn.Options {
 	return conn.Options{
 		Client: client.Options{HostPort: address}, CheckEvery: 3 * time.Second, CheckTimeout: time.Second, ProbeEvery: 500 * time.Millisecond,
@@ -70,7 +70,7 @@ func quick(address string) conn.Options {
 
 func newRig(t *testing.T, given conntest.Options, change ...func(*conn.Options)) *rig {
 	t.Helper()
-	r := &rig{frontend: conntest.Run(t, given), log: &book{}}
+	r := &rig{frontend: conntest.Run(t, given), log: &logBuffer{}}
 	options := quick(r.frontend.Addr())
 	options.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, c := range change {
@@ -103,7 +103,7 @@ func (r *rig) connect(t *testing.T) {
 	require.NoError(t, r.Await(ctx))
 }
 
-// soon bounds a wait.
+// soon returns a context with the time limit of a wait.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -111,7 +111,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// until waits until the status is as wanted.
+// until waits until the status satisfies a condition, and returns it.
 func (r *rig) until(t *testing.T, want func(conn.Status) bool) conn.Status {
 	t.Helper()
 	var s conn.Status
@@ -123,7 +123,7 @@ func is(state conn.State, kind conn.Kind) func(conn.Status) bool {
 	return func(s conn.Status) bool { return s.State == state && s.Kind == kind }
 }
 
-// idle is a worker that has nothing to do.
+// idle is a factory of workers that poll a queue and receive no tasks.
 func idle(queue string) conn.Factory {
 	return func(c client.Client) (worker.Worker, error) {
 		w := worker.New(c, queue, worker.Options{})
@@ -141,7 +141,7 @@ func polling(s conn.Status) bool {
 	return s.State == conn.Connected
 }
 
-func TestStartedBeforeTemporal(t *testing.T) {
+func TestStartBeforeTemporal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{Stopped: true})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -152,7 +152,7 @@ func TestStartedBeforeTemporal(t *testing.T) {
 
 	watch := stopwatch.Start(t)
 	r.start(t)
-	require.Less(t, watch.Elapsed(), 500*time.Millisecond, "the start waits for nothing")
+	require.Less(t, watch.Elapsed(), 500*time.Millisecond, "Start does not wait")
 	r.until(t, is(conn.Down, conn.Unreachable))
 	_, err = r.Client()
 	require.ErrorAs(t, err, &down)
@@ -178,7 +178,7 @@ func TestStartedBeforeTemporal(t *testing.T) {
 	}
 }
 
-func TestRestartedAfterAnOutage(t *testing.T) {
+func TestNewGenerationAfterLongOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -216,12 +216,11 @@ func TestRestartedAfterAnOutage(t *testing.T) {
 	require.Equal(t, 2, r.log.count("Workflow creators reinjected successfully"))
 }
 
-// TestAnOutageTouchesNoWorker is longer than what attempts with a new client begin after, and shorter than what pollers
-// bear.
-func TestAnOutageTouchesNoWorker(t *testing.T) {
+// TestOutageKeepsWorkers has an outage that is longer than freshAfter and shorter than RebuildAfter.
+func TestOutageKeepsWorkers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		suffer  func(*conntest.Frontend)
+		begin   func(*conntest.Frontend)
 		recover func(*conntest.Frontend) error
 	}{
 		"stopped": {(*conntest.Frontend).Stop, (*conntest.Frontend).Restart},
@@ -236,12 +235,12 @@ func TestAnOutageTouchesNoWorker(t *testing.T) {
 			r.connect(t)
 			<-hooked
 			before := r.until(t, polling)
-			tt.suffer(r.frontend)
+			tt.begin(r.frontend)
 			r.until(t, func(s conn.Status) bool { return s.State == conn.Down && s.Attempts >= 3 })
 			require.NoError(t, tt.recover(r.frontend))
 			begin := time.Now()
 			after := r.until(t, polling)
-			t.Logf("polling %s after the return", time.Since(begin))
+			t.Logf("polling %s after the recovery", time.Since(begin))
 			require.Equal(t, 1, after.Generation)
 			require.Equal(t, before.Workers[0].Since, after.Workers[0].Since)
 			<-hooked
@@ -250,7 +249,7 @@ func TestAnOutageTouchesNoWorker(t *testing.T) {
 	}
 }
 
-func TestABlipTouchesNoWorker(t *testing.T) {
+func TestShortOutageKeepsWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -271,7 +270,7 @@ func TestFrozen(t *testing.T) {
 	r.connect(t)
 	r.until(t, polling)
 	require.True(t, r.Polling("orders"))
-	require.False(t, r.Polling("strangers"), "nobody registered them")
+	require.False(t, r.Polling("unregistered"))
 	r.frontend.Freeze()
 	begin := time.Now()
 	s := r.until(t, is(conn.Down, conn.Hung))
@@ -281,7 +280,7 @@ func TestFrozen(t *testing.T) {
 	r.frontend.Thaw()
 	begin = time.Now()
 	r.until(t, polling)
-	t.Logf("well %s after the thaw", time.Since(begin))
+	t.Logf("polling %s after the thaw", time.Since(begin))
 }
 
 func TestKindsOfDown(t *testing.T) {
@@ -289,7 +288,7 @@ func TestKindsOfDown(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    conn.Kind
 		text    string
-		harm    func(*conntest.Frontend)
+		begin   func(*conntest.Frontend)
 		restore func(*conntest.Frontend) error
 	}{
 		"namespace removed": {
@@ -335,7 +334,7 @@ func TestKindsOfDown(t *testing.T) {
 			r.connect(t)
 			r.until(t, polling)
 			accepted := r.frontend.Accepted()
-			test.harm(r.frontend)
+			test.begin(r.frontend)
 			begin := time.Now()
 			s := r.until(t, is(conn.Down, test.kind))
 			took := time.Since(begin)
@@ -343,21 +342,21 @@ func TestKindsOfDown(t *testing.T) {
 			require.NoError(t, test.restore(r.frontend))
 			begin = time.Now()
 			r.until(t, polling)
-			t.Logf("%s after %s, well %s after it was over; %d connections", test.kind, took, time.Since(begin), r.frontend.Accepted()-accepted)
+			t.Logf("%s after %s, polling %s after the recovery; %d connections", test.kind, took, time.Since(begin), r.frontend.Accepted()-accepted)
 		})
 	}
 }
 
-func TestConnectionsThatTheNetworkForgot(t *testing.T) {
+func TestConnectionsLostByTheNetworkAreReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
 	r.connect(t)
 	r.until(t, polling)
-	r.frontend.Forget()
+	r.frontend.LoseConnections()
 	begin := time.Now()
 	r.until(t, func(s conn.Status) bool { return s.Generation == 2 && polling(s) })
-	t.Logf("a new connection carries everything %s later", time.Since(begin))
+	t.Logf("polling over a new connection after %s", time.Since(begin))
 }
 
 func TestSlowIsDegraded(t *testing.T) {
@@ -383,8 +382,8 @@ func TestRateLimitedIsNotDown(t *testing.T) {
 	require.Equal(t, conn.Connected, r.Status().State)
 }
 
-// TestRateLimitedAtFirst connects to a server that is too busy to say whose the namespace is. Whoever reads the status
-// meanwhile must not meet the answer halfway.
+// TestRateLimitedAtFirst connects to a server that refuses DescribeNamespace for its rate limit, and so does not return the namespace's ID.
+// Under the race detector it shows that Status may be called while the ID is set later.
 func TestRateLimitedAtFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
@@ -396,7 +395,7 @@ func TestRateLimitedAtFirst(t *testing.T) {
 	require.Equal(t, 1, s.Generation)
 }
 
-func TestGoAwayIsEveryday(t *testing.T) {
+func TestGoAwayIsNoOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -417,7 +416,7 @@ func TestGoAwayIsEveryday(t *testing.T) {
 	require.Zero(t, r.log.count("Temporal connection unhealthy, initiating reconnection"))
 }
 
-func TestAWorkerSetThatDoesNotPoll(t *testing.T) {
+func TestWorkerSetThatDoesNotPollDegradesTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -433,7 +432,7 @@ func TestAWorkerSetThatDoesNotPoll(t *testing.T) {
 	r.until(t, polling)
 }
 
-func TestASetThatCannotStartKeepsNobodyBack(t *testing.T) {
+func TestSetThatFailsToStartDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
@@ -455,11 +454,11 @@ func TestASetThatCannotStartKeepsNobodyBack(t *testing.T) {
 	s = r.until(t, polling)
 	require.Empty(t, s.Workers[0].Error)
 	require.Equal(t, 1, s.Generation)
-	require.Zero(t, r.log.count("All Temporal workers started"), "one of them was not")
-	require.Equal(t, 1, r.log.count("Failed to start worker"), "what repeats is written once")
+	require.Zero(t, r.log.count("All Temporal workers started"), "one of them was not started")
+	require.Equal(t, 1, r.log.count("Failed to start worker"), "a repeated failure is logged once")
 }
 
-// killer is a worker plugin that can do what the SDK does when a worker dies.
+// killer is a worker plugin that can call OnFatalError, as the SDK does when a worker dies.
 type killer struct {
 	worker.PluginBase
 
@@ -473,18 +472,18 @@ func (k *killer) ConfigureWorker(_ context.Context, options worker.PluginConfigu
 	return nil
 }
 
-func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
+func TestDeadWorkerIsReplacedAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	require.NoError(t, r.Register("orders", idle("orders")))
 	fatal := &killer{}
-	var made, told atomic.Int32
+	var made, called atomic.Int32
 	require.NoError(t, r.Register("mortal", func(c client.Client) (worker.Worker, error) {
 		if made.Add(1) == 2 {
 			return nil, errors.New("not just now")
 		}
 		return worker.New(c, "mortal", worker.Options{
-			Plugins: []worker.Plugin{fatal}, OnFatalError: func(error) { told.Add(1) },
+			Plugins: []worker.Plugin{fatal}, OnFatalError: func(error) { called.Add(1) },
 		}), nil
 	}))
 	r.connect(t)
@@ -492,13 +491,13 @@ func TestAWorkerThatDiesIsReplacedAlone(t *testing.T) {
 	fatal.kill.Load().(func(error))(errors.New("the namespace is gone"))
 	r.until(t, func(s conn.Status) bool { return made.Load() == 3 && polling(s) })
 	after := r.Status()
-	require.Equal(t, int32(1), told.Load(), "the hook of its own is called as well")
+	require.Equal(t, int32(1), called.Load(), "the worker's own OnFatalError is called as well")
 	require.Equal(t, 1, after.Generation)
-	require.Equal(t, before.Workers[1].Since, after.Workers[1].Since, "the other one was not touched")
+	require.Equal(t, before.Workers[1].Since, after.Workers[1].Since, "the other worker was not replaced")
 	require.Equal(t, 1, r.log.count("Worker has died, replacing it"))
 }
 
-func TestSetsComeAndGo(t *testing.T) {
+func TestRegisterAndUnregister(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	r.connect(t)
@@ -529,10 +528,10 @@ func TestStopWhileConnecting(t *testing.T) {
 	require.Error(t, r.Start(t.Context()))
 }
 
-// TestStopWhileAway stops workers whose polls wait for a connection, before and after the loss is known.
-func TestStopWhileAway(t *testing.T) {
+// TestStopWhileUnreachable stops workers whose polls wait for a connection, before and after the manager has detected the outage.
+func TestStopWhileUnreachable(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]bool{"known": true, "not yet known": false} {
+	for name, detected := range map[string]bool{"detected": true, "not detected yet": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, conntest.Options{})
@@ -540,7 +539,7 @@ func TestStopWhileAway(t *testing.T) {
 			r.connect(t)
 			r.until(t, polling)
 			r.frontend.Stop()
-			if known {
+			if detected {
 				r.until(t, is(conn.Down, conn.Unreachable))
 			}
 			watch := stopwatch.Start(t)
@@ -562,10 +561,10 @@ func TestStopWhileHung(t *testing.T) {
 	r.until(t, is(conn.Down, conn.Hung))
 	watch := stopwatch.Start(t)
 	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, watch.Elapsed(), 4*time.Second, "the drain is bounded")
+	require.Less(t, watch.Elapsed(), 4*time.Second, "the drain has a time limit")
 }
 
-func TestABorrowedClientOutlivesItsGeneration(t *testing.T) {
+func TestBorrowedClientOutlivesItsGeneration(t *testing.T) {
 	t.Parallel()
 	var identity atomic.Value
 	identity.Store("one")
@@ -587,7 +586,7 @@ func TestABorrowedClientOutlivesItsGeneration(t *testing.T) {
 	require.Error(t, err, "it is closed")
 }
 
-func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
+func TestNewReportsAllProblemsOfOptions(t *testing.T) {
 	t.Parallel()
 	_, err := conn.New(conn.Options{CheckEvery: -time.Second, DrainTimeout: -1, BreakerAfter: -1})
 	require.ErrorContains(t, err, "CheckEvery is -1s")

@@ -8,163 +8,163 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
-	"github.com/signalbox-dev/signalbox/conn/internal/link"
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
-	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
+	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
+	"github.com/signalbox-dev/signalbox/conn/internal/workers"
 )
 
-// errBuildTimeout is why workers that took too long to start were given up.
+// errBuildTimeout is the error of workers that took longer than buildTimeout to start.
 var errBuildTimeout = fmt.Errorf("the workers did not start within %s: %w", buildTimeout, context.DeadlineExceeded)
 
 // errAnother is why a client cannot go on that reaches another server.
 var errAnother = errors.New("another server answers")
 
-// probe asks a client's frontend for its health. It is given up sooner than a check, which confirms what it finds: so a
-// server that hangs is known within ten seconds.
+// probe runs the light health check. Its timeout is shorter than that of the check that confirms its result, so that a server that hangs
+// is detected within ten seconds.
 func (m *Manager) probe(ctx context.Context, g *generation) result {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout*3/4)
 	defer cancel()
 	begin := time.Now()
-	err := g.link.Probe(ctx)
-	kind := judge(ctx, err)
-	if kind == machine.Unreachable && !g.link.Connected() { // one that ran out of its time has none left for a diagnosis
+	err := g.client.Probe(ctx)
+	kind := kindOf(ctx, err)
+	if kind == fsm.Unreachable && !g.client.Connected() { // not after a timeout, which leaves no time for a diagnosis
 		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
 	}
-	return result{used: g, event: machine.Checked{Kind: kind, Took: time.Since(begin), Err: classify.Explain(g.address, err)}}
+	return result{used: g, event: fsm.Checked{Kind: kind, Took: time.Since(begin), Err: classify.Explain(g.address, err)}}
 }
 
-// judge is the kind of a check's error. gRPC has several words for a call that ran out of its time.
-func judge(ctx context.Context, err error) machine.Kind {
+// kindOf returns the kind of a check's error. gRPC has several errors for a passed deadline.
+func kindOf(ctx context.Context, err error) fsm.Kind {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return machine.Hung
+		return fsm.Hung
 	}
 	return classify.Kind(err)
 }
 
-// check asks for the namespace, on a new client where it is given none.
+// check requests the namespace, over a new client if g is nil.
 func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	begin := time.Now()
 	var r result
 	if g == nil {
-		made, err := m.generate(ctx, number)
+		made, err := m.newGeneration(ctx, number)
 		if err != nil {
-			return result{event: machine.Checked{Kind: classify.Credentials(err), Took: time.Since(begin), Err: err}}
+			return result{event: fsm.Checked{Kind: classify.CredentialsKind(err), Took: time.Since(begin), Err: err}}
 		}
 		g, r.made = made, made
 	}
 	r.used = g
 	checkCtx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout)
 	defer cancel()
-	identity, err := g.link.Check(checkCtx)
+	identity, err := g.client.Check(checkCtx)
 	took := time.Since(begin)
-	kind := judge(checkCtx, err)
-	if kind != machine.None && !g.link.Connected() {
+	kind := kindOf(checkCtx, err)
+	if kind != fsm.None && !g.client.Connected() {
 		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
 	}
 	if err == nil {
 		r.identity = &identity
 	}
-	r.event = machine.Checked{Kind: kind, Took: took, Err: classify.Explain(g.address, err)}
+	r.event = fsm.Checked{Kind: kind, Took: took, Err: classify.Explain(g.address, err)}
 	return r
 }
 
-// recheckFor is how long the current client may take to answer after a new one was looked at; twice what that one took, where
-// that is more, because a server that is busy is busy for both.
-const recheckFor = 500 * time.Millisecond
+// recheckTimeout is how long the check of the current client may take after that of a new one; twice the time that the new one took where
+// that is more, since a busy server is busy for both.
+const recheckTimeout = 500 * time.Millisecond
 
-// attempt checks a new client and then whether the current one, if there is one, is answered as well: it may be so even where
-// no new one can be made, or is let in.
+// attempt checks a new client, and then the current one, if there is one: the server may answer the current client even where no new one
+// can be made or the new one is refused.
 func (m *Manager) attempt(ctx context.Context, current, fresh *generation, number int) result {
 	r := m.check(ctx, fresh, number)
 	if current == nil || r.used == current {
 		return r
 	}
-	checked := r.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
-	patience := 2 * checked.Took
-	if checked.Kind != machine.None {
-		patience = 0
-		if current.link.Connected() { // there is no other to go on with
-			patience = m.opts.CheckTimeout - checked.Took
+	checked := r.event.(fsm.Checked) //nolint:forcetypeassert // the end of a check
+	timeout := 2 * checked.Took
+	if checked.Kind != fsm.None {
+		timeout = 0
+		if current.client.Connected() { // it is the only client that could be used
+			timeout = m.opts.CheckTimeout - checked.Took
 		}
 	}
-	_, err := recheck(ctx, current, max(recheckFor, min(patience, m.opts.CheckTimeout)))
-	checked.Current = err == nil
-	if checked.Current && checked.Kind != machine.None && r.used != nil { // the server may have come back between the two
+	_, err := recheck(ctx, current, max(recheckTimeout, min(timeout, m.opts.CheckTimeout)))
+	checked.CurrentAnswered = err == nil
+	if checked.CurrentAnswered && checked.Kind != fsm.None && r.used != nil { // the server may have come back between the two checks
 		begin := time.Now()
-		if identity, err := recheck(ctx, r.used, recheckFor); err == nil {
+		if identity, err := recheck(ctx, r.used, recheckTimeout); err == nil {
 			r.identity = &identity
-			checked = machine.Checked{Took: time.Since(begin), Current: true}
+			checked = fsm.Checked{Took: time.Since(begin), CurrentAnswered: true}
 		}
 	}
 	r.event = checked
 	return r
 }
 
-// recheck asks a client that was asked before. Another server behind it than the one that it was made for is no answer.
-func recheck(ctx context.Context, g *generation, patience time.Duration) (link.Identity, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// recheck checks a client that was checked before. It fails if the server is another one than the client was made for.
+func recheck(ctx context.Context, g *generation, timeout time.Duration) (connclient.Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	identity, err := g.link.Recheck(ctx)
+	identity, err := g.client.Recheck(ctx)
 	if err == nil && g.identity != nil && !g.identity.Same(identity) {
 		err = errAnother
 	}
 	return identity, err
 }
 
-// build makes a generation that is ready to be swapped in. Where that fails while there is no other to use, it tells whether
-// the current one is answered.
+// build makes a generation that can replace the current one. If that fails while the connection is not up, the result also reports whether
+// the server answers the current client.
 func (m *Manager) build(ctx context.Context, current, g *generation, number int) result {
-	r := m.make(ctx, g, number)
-	built := r.event.(machine.Built) //nolint:forcetypeassert // the end of a build
+	r := m.buildGeneration(ctx, g, number)
+	built := r.event.(fsm.Built) //nolint:forcetypeassert // the end of a build
 	if built.Err != nil && current != nil && m.view.Load().down != nil {
-		_, err := recheck(ctx, current, recheckFor)
-		built.Current = err == nil
+		_, err := recheck(ctx, current, recheckTimeout)
+		built.CurrentAnswered = err == nil
 		r.event = built
 	}
 	return r
 }
 
-// make makes the generation: a client that was checked, and a worker of every set, started. It holds the turns of the sets in
-// its outcomes, those of a failed build included. A set that fails for reasons of its own does not keep the others back.
-func (m *Manager) make(ctx context.Context, g *generation, number int) result {
+// buildGeneration makes a generation: a checked client, and a started worker of every set. The sets in the outcomes stay locked, also after
+// a failed build. A failed start while the connection works does not fail the build.
+func (m *Manager) buildGeneration(ctx context.Context, g *generation, number int) result {
 	var r result
 	if g == nil || g.identity == nil {
 		c := m.check(ctx, g, number)
-		checked := c.event.(machine.Checked) //nolint:forcetypeassert // the end of a check
+		checked := c.event.(fsm.Checked) //nolint:forcetypeassert // the end of a check
 		if r.made = c.made; c.used != nil {
 			g = c.used
 		}
-		if checked.Kind != machine.None {
-			r.used, r.event = c.used, machine.Built{Err: checked.Err, Kind: checked.Kind}
+		if checked.Kind != fsm.None {
+			r.used, r.event = c.used, fsm.Built{Err: checked.Err, Kind: checked.Kind}
 			return r
 		}
 		g.identity = c.identity
-		if g.identity == nil { // an answer such as "too many requests" does not say whose it is
-			g.identity = &link.Identity{}
+		if g.identity == nil { // an answer such as "too many requests" contains no identity
+			g.identity = &connclient.Identity{}
 		}
 	}
 	r.used = g
 	ctx, cancel := context.WithTimeoutCause(ctx, buildTimeout, errBuildTimeout)
 	defer cancel()
 	var err error
-	r.outcomes, err = workerset.StartAll(ctx, m.sets.List(), g.link, number, m.joined.Go)
+	r.outcomes, err = workers.StartAll(ctx, m.sets.List(), g.client, number, m.tasks.Go)
 	if err == nil {
-		err = workerset.Blame(ctx, r.outcomes)
+		err = workers.ConnectionError(ctx, r.outcomes)
 	}
 	if err == nil {
-		r.event = machine.Built{}
+		r.event = fsm.Built{}
 		return r
 	}
 	kind := classify.Kind(err)
 	if errors.Is(err, errBuildTimeout) {
-		kind = machine.Hung
+		kind = fsm.Hung
 	}
-	r.event = machine.Built{Err: err, Kind: kind}
+	r.event = fsm.Built{Err: err, Kind: kind}
 	return r
 }
 
-// generate makes a client that nobody knows yet.
-func (m *Manager) generate(ctx context.Context, number int) (*generation, error) {
+// newGeneration makes a client that is not in use yet.
+func (m *Manager) newGeneration(ctx context.Context, number int) (*generation, error) {
 	options := m.opts.Client
 	if m.opts.Reload != nil {
 		fresh, err := m.opts.Reload()
@@ -183,16 +183,16 @@ func (m *Manager) generate(ctx context.Context, number int) (*generation, error)
 		}
 	}
 	var err error
-	g.link, err = link.New(ctx, options, m.opts.DrainTimeout, link.Hooks{
+	g.client, err = connclient.New(ctx, options, m.opts.DrainTimeout, connclient.Hooks{
 		Ready: func(ready bool) {
 			switch {
 			case ready:
-				m.signals.Raise(&m.signals.Ready)
-			case m.view.Load().generation == g: // of the others, nobody expects to last
-				m.signals.Raise(&m.signals.Lost)
+				m.signals.raise(&m.signals.ready)
+			case m.view.Load().generation == g: // losing a candidate's connection is no event
+				m.signals.raise(&m.signals.lost)
 			}
 		},
-		Suspect: func() { m.signals.Raise(&m.signals.Suspected) },
+		Suspect: func() { m.signals.raise(&m.signals.suspected) },
 		Begin:   m.traffic.Begin,
 	})
 	if err != nil {

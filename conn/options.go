@@ -10,52 +10,52 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
-// Options say what to connect to and at which pace. Zero fields have the defaults given.
+// Options configure a manager. Zero fields have the defaults given.
 type Options struct {
-	// Client is what every generation's client is made from: address, namespace, TLS, credentials, metrics, converters.
-	// A nil logger is replaced by Logger. Its dial options may hold interceptors of yours.
+	// Client has the options of every generation's client: address, namespace, TLS, credentials, metrics, converters. A nil logger is
+	// replaced by Logger. Its dial options may contain interceptors.
 	Client client.Options
-	// Reload, where set, is asked for the options of each new client instead of Client, for example to read certificates
-	// again. Its address and namespace may change.
+	// Reload, where set, returns the options of each new client instead of Client, for example to read certificates again. Address and
+	// namespace may change.
 	Reload func() (client.Options, error)
-	// Identity, where set, names what Reload would give now: a hash of the files that it reads, say. It is asked every
-	// ProbeEvery; another text means that the client must be replaced. It must be cheap. An error leaves things as they are.
+	// Identity, where set, identifies what Reload would return now, for example by a hash of the files that it reads. It is called every
+	// ProbeEvery and must be cheap. A changed result causes a new generation; an error changes nothing.
 	Identity func() (string, error)
 	// ConnectionEnded and OutageEnded, where set, receive each connection and each outage that has ended, in order. They must not block.
-	// A manager that is stopped ends its connection; an outage that lasts until then has no end.
+	// Stop ends the connection; an outage that lasts until Stop is not reported.
 	ConnectionEnded, OutageEnded func(ctx context.Context, e Ended)
-	// Logger gets the manager's lines and the SDK's; nil: nothing is logged.
+	// Logger receives the log of the manager and of the SDK; nil: no logs.
 	Logger *slog.Logger
 
-	// CheckEvery is the pace of the full check, DescribeNamespace; 15 s.
+	// CheckEvery is the time between full checks (DescribeNamespace); 15 s.
 	CheckEvery time.Duration
-	// CheckTimeout is after how long a check counts as unanswered; 3 s.
+	// CheckTimeout is how long a check may take before it counts as unanswered; 3 s.
 	CheckTimeout time.Duration
-	// ProbeEvery is the pace of the light check in between, gRPC health; 3 s.
+	// ProbeEvery is the time between light checks (gRPC health) in between; 3 s.
 	ProbeEvery time.Duration
-	// ConfirmAfter is how long after an unanswered check the one comes that decides; 1 s.
+	// ConfirmAfter is how long after a failed check the check follows that confirms it; 1 s.
 	ConfirmAfter time.Duration
-	// SlowAfter is what an answer may take; three slower ones running make the connection degraded, and so do requests of
-	// the program of which most take longer. 1 s.
+	// SlowAfter is the duration from which an answer is slow; 1 s. Three consecutive slow checks make the connection degraded, and so do
+	// requests of the program if most of them take longer.
 	SlowAfter time.Duration
-	// RebuildAfter is how long an outage must have lasted for client and workers to be replaced after it in any case; a
-	// minute, in which the SDK gives up a poll that waits for the connection. After a shorter one they are replaced only
-	// if their own connection is dead or they were refused: otherwise they go on at once, without a gap.
+	// RebuildAfter is the duration of an outage after which client and workers are replaced in any case; 1 minute, after which the SDK
+	// gives up a poll that waits for the connection. After a shorter outage they are replaced only if their own connection is dead or
+	// their polls were refused: otherwise they continue at once, without a gap.
 	RebuildAfter time.Duration
-	// BreakerAfter is after how many failed attempts running the circuit breaker opens; 10.
+	// BreakerAfter is the number of consecutive failed attempts that opens the circuit breaker; 10.
 	BreakerAfter int
-	// BreakerEvery is the pace of attempts while it is open; 5 minutes. A sign of life cuts it short.
+	// BreakerEvery is the time between attempts while the breaker is open; 5 minutes. A sign of life ends it early.
 	BreakerEvery time.Duration
-	// DrainTimeout is how long a replaced generation may go on with what it has begun; 10 s. Workers without a
-	// WorkerStopTimeout get it as theirs.
+	// DrainTimeout is how long a replaced generation may finish what it has begun; 10 s. It is also the WorkerStopTimeout of workers that
+	// set none.
 	DrainTimeout time.Duration
-	// DrainGrace is how long a replaced generation goes on as before, so that tasks on their way to its workers arrive, and
-	// what its client was given out for is sent; 200 ms.
+	// DrainGrace is how long a replaced generation continues unchanged, so that tasks on their way to its workers arrive, and requests of
+	// callers that have just been given its client are sent; 200 ms.
 	DrainGrace time.Duration
-	// HookTimeout bounds each OnConnect hook; 10 s.
+	// HookTimeout limits each OnConnect hook; 10 s.
 	HookTimeout time.Duration
 }
 
@@ -72,13 +72,13 @@ const (
 	defaultDrainGrace   = 200 * time.Millisecond
 	defaultHookTimeout  = 10 * time.Second
 
-	// freshAfter is how long an outage must have lasted for attempts to try a new client too.
+	// freshAfter is the duration of an outage after which attempts also try a new client.
 	freshAfter   = 2 * time.Second
 	backoffFirst = time.Second
-	backoffMost  = 30 * time.Second
+	backoffMax   = 30 * time.Second
 )
 
-// withDefaults returns the options with every default in place, or what is wrong with them, all of it.
+// withDefaults returns the options with all defaults, or an error that contains every problem.
 func (o Options) withDefaults() (Options, error) {
 	var problems []error
 	durations := []struct {
@@ -124,7 +124,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// completed gives client options what the SDK would default to, so that it can be shown, and our logger.
+// completed sets the SDK's defaults in client options, so that they can be shown, and the logger.
 func (o Options) completed(c client.Options) client.Options {
 	if c.HostPort == "" {
 		c.HostPort = client.DefaultHostPort
@@ -138,10 +138,10 @@ func (o Options) completed(c client.Options) client.Options {
 	return c
 }
 
-func (o Options) settings(random func() float64) machine.Settings {
-	return machine.Settings{
+func (o Options) settings(random func() float64) fsm.Settings {
+	return fsm.Settings{
 		CheckEvery: o.CheckEvery, ProbeEvery: o.ProbeEvery, ConfirmAfter: o.ConfirmAfter, SlowAfter: o.SlowAfter,
-		FreshAfter: min(freshAfter, o.RebuildAfter), RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst, BackoffMost: backoffMost,
+		FreshAfter: min(freshAfter, o.RebuildAfter), RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst, BackoffMax: backoffMax,
 		BreakerAfter: o.BreakerAfter, BreakerEvery: o.BreakerEvery, Random: random,
 	}
 }

@@ -4,112 +4,114 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
-	"github.com/signalbox-dev/signalbox/conn/internal/workerset"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
+	"github.com/signalbox-dev/signalbox/conn/internal/workers"
 )
 
-// State is what the connection is good for. Requests may be sent while it is [Connected] or [Degraded].
-type State = machine.State
+// State is the state of the connection. Requests may be sent while it is [Connected] or [Degraded].
+type State = fsm.State
 
 // The states.
 const (
-	Connecting State = machine.Connecting // not connected since the start, and no attempt has failed yet
-	Connected  State = machine.Connected  // it answers, in time, and workers poll
-	Degraded   State = machine.Degraded   // it answers, but slowly, or does not serve requests, or a worker set does not poll
-	Down       State = machine.Down       // it is not usable; the kind says why
-	Closed     State = machine.Closed     // the manager was stopped
+	Connecting State = fsm.Connecting // not connected since the start, and no attempt has failed yet
+	Connected  State = fsm.Connected  // Temporal answers in time, and the workers poll
+	Degraded   State = fsm.Degraded   // Temporal answers, but slowly, or does not serve requests, or a worker set does not poll
+	Down       State = fsm.Down       // the connection cannot be used; the kind is the reason
+	Closed     State = fsm.Closed     // the manager was stopped
 )
 
-// Kind is what is wrong with a connection that is down or degraded.
-type Kind = machine.Kind
+// Kind is the reason why a connection is down or degraded.
+type Kind = fsm.Kind
 
 // The kinds.
 const (
-	None             Kind = machine.None             // nothing
-	Unreachable      Kind = machine.Unreachable      // down: nobody listens, or what listens is no frontend
-	Hung             Kind = machine.Hung             // down: somebody listens, and does not answer in time
-	NamespaceMissing Kind = machine.NamespaceMissing // down: the server has no such namespace
-	AuthFailed       Kind = machine.AuthFailed       // down: the credentials are refused, or could not be read
-	TLSError         Kind = machine.TLSError         // down: there is no agreement on a secure connection
-	Slow             Kind = machine.Slow             // degraded: three answers running were slow
-	Limited          Kind = machine.Limited          // degraded: it answers checks and does not serve most requests; LastError says more
-	NotPolling       Kind = machine.NotPolling       // degraded: a worker set does not poll
+	None             Kind = fsm.None             // the connection is neither down nor degraded
+	Unreachable      Kind = fsm.Unreachable      // down: no process listens at the address, or it is no Temporal frontend
+	Hung             Kind = fsm.Hung             // down: connections are accepted, but requests are not answered in time
+	NamespaceMissing Kind = fsm.NamespaceMissing // down: the server has no such namespace
+	AuthFailed       Kind = fsm.AuthFailed       // down: the credentials are refused, or could not be read
+	TLSError         Kind = fsm.TLSError         // down: the TLS handshake fails
+	Slow             Kind = fsm.Slow             // degraded: three consecutive answers were slow
+	Limited          Kind = fsm.Limited          // degraded: Temporal answers checks but does not serve most requests; LastError has the details
+	NotPolling       Kind = fsm.NotPolling       // degraded: a worker set does not poll
 )
 
 // BreakerState is the state of the circuit breaker.
-type BreakerState = machine.BreakerState
+type BreakerState = fsm.BreakerState
 
 // The breaker's states.
 const (
-	BreakerClosed   BreakerState = machine.BreakerClosed   // attempts follow the back-off
-	BreakerOpen     BreakerState = machine.BreakerOpen     // attempts are rare
-	BreakerHalfOpen BreakerState = machine.BreakerHalfOpen // one attempt decides
+	BreakerClosed   BreakerState = fsm.BreakerClosed   // attempts follow the back-off
+	BreakerOpen     BreakerState = fsm.BreakerOpen     // attempts are rare
+	BreakerHalfOpen BreakerState = fsm.BreakerHalfOpen // one attempt decides
 )
 
-// Breaker is what is known of the circuit breaker.
-type Breaker = machine.Breaker
+// Breaker describes the circuit breaker.
+type Breaker = fsm.Breaker
 
 // Statistics count since [Manager.Start].
-type Statistics = machine.Statistics
+type Statistics = fsm.Statistics
 
-// Status is a snapshot of everything that is known.
+// Status is a snapshot of a manager.
 type Status struct {
 	State State
 	Kind  Kind
-	// Since is when State or Kind last changed.
+	// Since is when State or Kind last changed. While Down it is when the outage began, also if Kind has changed since: the time of its
+	// first sign, which is that gRPC lost the connection, or the end of the first of the consecutive checks that failed. Statistics count
+	// outages from there.
 	Since time.Time
-	// Address and Namespace are those of the current client, NamespaceID is Temporal's own ID of the namespace, empty
-	// before the first connection.
+	// Address and Namespace are those of the current client. NamespaceID is Temporal's own ID of the namespace, empty before the first
+	// connection.
 	Address, Namespace, NamespaceID string
 	// LastError is the last failure of a check or an attempt; it is kept after recovery.
 	LastError   string
 	LastErrorAt time.Time
 	// Generation is the number of the current client; 0 before the first.
 	Generation int
-	// Latency is what the last full check took.
+	// Latency is the duration of the last full check that was answered.
 	Latency time.Duration
 	// Attempts counts attempts to connect since the start.
 	Attempts int64
-	// NextAttempt is zero while there is none to come.
+	// NextAttempt is when the next attempt is due; zero if none is, or one is under way.
 	NextAttempt time.Time
 	Breaker     Breaker
 	Statistics  Statistics
-	// Workers are the worker sets, by name.
+	// Workers are the worker sets, sorted by name.
 	Workers []WorkerStatus
-	// Draining is how many replaced generations still finish what they began.
+	// Draining is the number of replaced generations that have not finished yet.
 	Draining int
 }
 
-// Ended is a connection, or an outage after one, that is over.
+// Ended is a connection, or an outage after a connection, that has ended. A connection ends when the outage after it begins.
 type Ended struct {
 	Address, Namespace string
 	Lasted             time.Duration
 }
 
-// WorkerStatus is what is known of one worker set.
-type WorkerStatus = workerset.Status
+// WorkerStatus is the status of one worker set.
+type WorkerStatus = workers.Status
 
-// DownError is why there is no client to use.
+// DownError is the error of [Manager.Client], [Manager.Borrow] and [Manager.Await] while the connection is not up.
 type DownError struct {
 	State State
 	Kind  Kind
 	Since time.Time
-	// Address and Namespace are what could not be reached.
+	// Address and Namespace are those that the manager connects to.
 	Address, Namespace string
-	// NextAttempt is when the next attempt to connect is due; zero while one is under way, or none is to come.
+	// NextAttempt is when the next attempt to connect is due; zero while one is under way, or none is due.
 	NextAttempt time.Time
-	// Cause is the last failure; nil while there was none.
+	// Cause is the last failure; nil if there was none.
 	Cause error
 }
 
-// RetryAfter is when to ask again, from now: the time to the next attempt, at least a second and at most 30.
+// RetryAfter returns how long to wait before the next call: the time to the next attempt, at least 1 s and at most 30 s.
 func (e *DownError) RetryAfter() time.Duration {
-	return min(max(time.Until(e.NextAttempt), time.Second), backoffMost)
+	return min(max(time.Until(e.NextAttempt), time.Second), backoffMax)
 }
 
-// Error says it in one line.
+// Error returns the state and its cause in one line.
 func (e *DownError) Error() string {
-	text := fmt.Sprintf("temporal at %s (namespace %q) is %s", e.Address, e.Namespace, e.words())
+	text := fmt.Sprintf("temporal at %s (namespace %q) is %s", e.Address, e.Namespace, e.description())
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
@@ -119,20 +121,20 @@ func (e *DownError) Error() string {
 // Unwrap returns the cause.
 func (e *DownError) Unwrap() error { return e.Cause }
 
-func (e *DownError) words() string {
+func (e *DownError) description() string {
 	switch {
 	case e.State == Closed:
 		return "no longer used: the connection was closed"
 	case e.State == Connecting:
 		return "not connected yet"
 	case e.Kind == NamespaceMissing:
-		return "there, without that namespace"
+		return "reachable, but has no such namespace"
 	case e.Kind == AuthFailed:
-		return "there, and refuses the credentials"
+		return "reachable, but refuses the credentials"
 	case e.Kind == TLSError:
-		return "there, without agreement on TLS"
+		return "reachable, but the TLS handshake fails"
 	case e.Kind == Hung:
-		return "hung: it accepts connections and does not answer"
+		return "hung: it accepts connections but does not answer"
 	default:
 		return "unreachable"
 	}

@@ -17,16 +17,16 @@ func TestRetryAfterIsOfTheMomentItIsAskedAt(t *testing.T) {
 		soon, late := &conn.DownError{NextAttempt: time.Now().Add(20 * time.Second)}, &conn.DownError{NextAttempt: time.Now().Add(5 * time.Minute)}
 		require.Equal(t, 20*time.Second, soon.RetryAfter())
 		require.Equal(t, 30*time.Second, late.RetryAfter())
-		<-time.After(15 * time.Second) // of the bubble's own clock
+		<-time.After(15 * time.Second) // by the fake clock of synctest
 		require.Equal(t, 5*time.Second, soon.RetryAfter())
 		<-time.After(time.Minute)
-		require.Equal(t, time.Second, soon.RetryAfter(), "it is under way")
+		require.Equal(t, time.Second, soon.RetryAfter(), "an attempt is under way")
 		require.Equal(t, time.Second, (&conn.DownError{}).RetryAfter())
 	})
 }
 
-// TestAnAttemptThatIsUnderWayIsShown waits for one by the pace of the breaker, which nothing but the clock brings about.
-func TestAnAttemptThatIsUnderWayIsShown(t *testing.T) {
+// TestStatusShowsRunningAttempt waits for an attempt that only BreakerEvery causes.
+func TestStatusShowsRunningAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.BreakerAfter, o.BreakerEvery, o.ProbeEvery = 1, time.Second, time.Hour })
 	r.frontend.Mute()

@@ -15,13 +15,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-// TestEveryStopWaits has a hook that keeps the manager from its end: whoever calls Stop, first, beside another or after one that
-// ran out of its time, is told nil when the hook is over and not before.
-func TestEveryStopWaits(t *testing.T) {
+// TestEveryStopWaitsForHooks has a hook that delays the end of the manager. Every call of Stop returns nil only after the hook has returned:
+// the first one, concurrent ones, and those after one with an ended context.
+func TestEveryStopWaitsForHooks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
 	hooked, release := make(chan struct{}), make(chan struct{})
-	r.OnConnect("stubborn", func(context.Context, client.Client) error {
+	r.OnConnect("slow", func(context.Context, client.Client) error {
 		close(hooked)
 		<-release
 		return nil
@@ -45,7 +45,7 @@ func TestEveryStopWaits(t *testing.T) {
 	}
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, r.Stop(late), "nothing is left, however little patience there is")
+	require.NoError(t, r.Stop(late), "nothing is left, so the ended context does not matter")
 }
 
 func TestStopBeforeStart(t *testing.T) {
@@ -61,15 +61,15 @@ func TestStopBeforeStart(t *testing.T) {
 	require.Zero(t, r.frontend.Accepted())
 }
 
-// TestStopDoesNotWaitForAFrozenServer stops workers whose polls the server will not end, before the freeze is known and after.
+// TestStopDoesNotWaitForAFrozenServer stops workers while the server does not end their polls, before the manager has detected the freeze and after.
 func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		known bool
-		most  time.Duration
+		detected bool
+		limit    time.Duration
 	}{
-		"known":     {true, 2500 * time.Millisecond},
-		"not known": {false, 7 * time.Second},
+		"detected":     {true, 2500 * time.Millisecond},
+		"not detected": {false, 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,17 +79,17 @@ func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
 			r.until(t, polling)
 			require.NoError(t, r.frontend.AwaitPollers(soon(t), "orders", 2))
 			r.frontend.Freeze()
-			if tt.known {
+			if tt.detected {
 				r.until(t, is(conn.Down, conn.Hung))
 			}
 			began := time.Now()
 			require.NoError(t, r.Unregister(soon(t), "orders"))
-			require.Less(t, time.Since(began), tt.most)
+			require.Less(t, time.Since(began), tt.limit)
 		})
 	}
 }
 
-// reporting is a worker that has the result of an activity to report when it is stopped, over the client of the worker, as the SDK does.
+// reporting is a worker that reports the result of an activity during its stop, over the worker's client, as the SDK does.
 type reporting struct {
 	worker.Worker
 
@@ -104,12 +104,12 @@ func (w reporting) Stop() {
 	w.Worker.Stop()
 }
 
-// TestStopGivesUpResultsWithoutAServer stops a worker that has a result to report while nothing listens at Temporal's address. The SDK alone
-// would try for 10 s.
+// TestStopGivesUpResultsWithoutAServer stops a worker that has a result to report while no process listens at Temporal's address. The SDK
+// alone would retry for 10 s.
 func TestStopGivesUpResultsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
-		t.Run(map[bool]string{false: "away", true: "back in time"}[back], func(t *testing.T) {
+		t.Run(map[bool]string{false: "server stays down", true: "server restarts in time"}[back], func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, conntest.Options{})
 			stopped, outcome := make(chan struct{}), make(chan error, 1)
@@ -138,7 +138,7 @@ func TestStopGivesUpResultsWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestSecondWorkerStopsSoonerOverAFrozenServer stops workers one after another while the freeze is not known to the manager.
+// TestSecondWorkerStopsSoonerOverAFrozenServer stops workers one after another while the manager has not detected the freeze.
 func TestSecondWorkerStopsSoonerOverAFrozenServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.CheckEvery, o.ProbeEvery, o.CheckTimeout = time.Hour, time.Hour, time.Minute })

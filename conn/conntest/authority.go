@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority for one test. Nothing outside trusts it, and its keys are in memory only.
+// Authority is a certificate authority for one test. Its keys are in memory only.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -28,7 +28,7 @@ type Certificate struct {
 	CertPEM, KeyPEM []byte
 }
 
-// lifetime is how long certificates are good for, unless asked otherwise.
+// lifetime is how long certificates are valid by default.
 const lifetime = time.Hour
 
 // NewAuthority makes a certificate authority.
@@ -57,7 +57,7 @@ func (a *Authority) Server(names ...string) (*Certificate, error) {
 	return a.ServerUntil(time.Now().Add(lifetime), names...)
 }
 
-// ServerUntil is Server with an end, which may have passed.
+// ServerUntil is Server with an expiry time, which may be past.
 func (a *Authority) ServerUntil(notAfter time.Time, names ...string) (*Certificate, error) {
 	if len(names) == 0 {
 		names = []string{"localhost", "127.0.0.1"}
@@ -75,7 +75,7 @@ func (a *Authority) ServerUntil(notAfter time.Time, names ...string) (*Certifica
 	return a.issue(template)
 }
 
-// Client makes a certificate for a client of the given common name, good until a time that may have passed.
+// Client makes a certificate for a client with a common name. The expiry time may be past.
 func (a *Authority) Client(commonName string, notAfter time.Time) (*Certificate, error) {
 	template := validity(notAfter)
 	template.Subject = pkix.Name{CommonName: commonName}
@@ -83,7 +83,8 @@ func (a *Authority) Client(commonName string, notAfter time.Time) (*Certificate,
 	return a.issue(template)
 }
 
-// ServerConfig is a server's side of TLS: it shows a certificate and, if asked to, lets only clients of this authority in.
+// ServerConfig returns a server's TLS configuration with a certificate. With requireClients it accepts only clients with a certificate of
+// this authority.
 func (a *Authority) ServerConfig(server *Certificate, requireClients bool) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{server.Certificate}}
 	if requireClients {
@@ -92,7 +93,7 @@ func (a *Authority) ServerConfig(server *Certificate, requireClients bool) *tls.
 	return config
 }
 
-// ClientConfig is a client's side of TLS: it trusts this authority alone and shows a certificate, if it has one.
+// ClientConfig returns a client's TLS configuration, which trusts only this authority. client is its certificate; nil: none.
 func (a *Authority) ClientConfig(client *Certificate) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.Pool()}
 	if client != nil {
@@ -101,21 +102,21 @@ func (a *Authority) ClientConfig(client *Certificate) *tls.Config {
 	return config
 }
 
-// Pool holds the authority's own certificate.
+// Pool returns a pool with the authority's own certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
 }
 
-// Write puts the authority's own certificate into folder/name.crt and tells where that is.
+// Write writes the authority's own certificate to folder/name.crt and returns that path.
 func (a *Authority) Write(folder, name string) (certFile string, err error) {
 	certFile = filepath.Join(folder, name+".crt")
 	return certFile, replace(certFile, encode("CERTIFICATE", a.certificate.Raw))
 }
 
-// Write puts the certificate into folder/name.crt and its key into folder/name.key and tells where they are. Each file is replaced
-// as a whole, the key first, so that a reader sees old or new ones but never half of one.
+// Write writes the certificate to folder/name.crt and its key to folder/name.key, and returns both paths. Each file is replaced as a whole,
+// the key first, so a reader never reads a partial file.
 func (c *Certificate) Write(folder, name string) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key")
 	if err := replace(keyFile, c.KeyPEM); err != nil {
@@ -124,7 +125,7 @@ func (c *Certificate) Write(folder, name string) (certFile, keyFile string, err 
 	return certFile, keyFile, replace(certFile, c.CertPEM)
 }
 
-// validity is a template for a certificate that ends at a time and began before now.
+// validity returns the template of a certificate with an expiry time, valid from an hour before now or before that time.
 func validity(notAfter time.Time) *x509.Certificate {
 	notBefore := time.Now().Add(-lifetime)
 	if notAfter.Before(time.Now()) {

@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-// Every property of calls holds alone and in front of another Temporal.
+// bothWays runs a test on a frontend by itself, and on one with an upstream.
 func bothWays(t *testing.T, options conntest.Options, test func(t *testing.T, f *conntest.Frontend)) {
 	t.Helper()
 	t.Run("alone", func(t *testing.T) {
@@ -37,7 +37,7 @@ func bothWays(t *testing.T, options conntest.Options, test func(t *testing.T, f 
 	})
 }
 
-func TestClientAndWorkerAreAtHome(t *testing.T) {
+func TestClientAndWorkerConnectAndPoll(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		ctx := within(t, limit)
@@ -55,7 +55,7 @@ func TestClientAndWorkerAreAtHome(t *testing.T) {
 		}))
 		require.Zero(t, f.Pollers("others"))
 
-		// A cut ends the polls, and they come again.
+		// A cut ends the polls, and the worker polls again.
 		polls := f.Calls("PollWorkflowTaskQueue")
 		f.CutConnections()
 		require.NoError(t, f.AwaitCalls(ctx, "PollWorkflowTaskQueue", polls+1))
@@ -71,7 +71,7 @@ func TestPollIsAnsweredBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		c := connect(t, f)
-		works(t, c)
+		awaitAnswer(t, c)
 		request := &workflowservice.PollActivityTaskQueueRequest{Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "orders"}}
 		answer, err := c.WorkflowService().PollActivityTaskQueue(within(t, 1200*time.Millisecond), request)
 		require.NoError(t, err)
@@ -96,16 +96,16 @@ func TestSlowAnswers(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		c := connect(t, f)
-		works(t, c)
-		f.Slow(patience)
+		awaitAnswer(t, c)
+		f.Slow(unanswered)
 		begin := time.Now()
 		require.NoError(t, describe(within(t, limit), c, "default"))
-		require.GreaterOrEqual(t, time.Since(begin), patience)
+		require.GreaterOrEqual(t, time.Since(begin), unanswered)
 		begin = time.Now()
 		watch := stopwatch.Start(t)
 		require.Error(t, describe(within(t, limit), c, "missing"))
-		require.GreaterOrEqual(t, time.Since(begin), patience, "errors are answers")
-		require.Less(t, watch.Elapsed(), 2*patience, "an answer is delayed once")
+		require.GreaterOrEqual(t, time.Since(begin), unanswered, "errors are delayed too")
+		require.Less(t, watch.Elapsed(), 2*unanswered, "an answer is delayed once")
 
 		f.Slow(time.Hour)
 		before := f.Calls("DescribeNamespace")
@@ -123,7 +123,7 @@ func TestFailedCalls(t *testing.T) {
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		ctx := within(t, limit)
 		c := connect(t, f)
-		_, err := c.CheckHealth(ctx, nil) // the SDK repeats some errors; it asks for the system's information only once
+		_, err := c.CheckHealth(ctx, nil) // the SDK retries some errors, and requests the system info only once
 		require.NoError(t, err)
 
 		f.Fail("DescribeNamespace", serviceerror.NewPermissionDenied("Request unauthorized.", "because"))
@@ -131,10 +131,10 @@ func TestFailedCalls(t *testing.T) {
 		require.ErrorAs(t, describe(ctx, c, "default"), &denied)
 		require.Equal(t, "because", denied.Reason, "the details arrive")
 		_, err = c.CheckHealth(ctx, nil)
-		require.NoError(t, err, "other methods go on")
+		require.NoError(t, err, "other methods are not affected")
 
 		f.Fail("", status.Error(codes.Unauthenticated, "expired"))
-		require.Equal(t, codes.Unauthenticated, status.Code(describe(ctx, c, "default")), "the newest wins")
+		require.Equal(t, codes.Unauthenticated, status.Code(describe(ctx, c, "default")), "the newest rule applies")
 		_, err = c.CheckHealth(ctx, nil)
 		require.ErrorContains(t, err, "expired")
 		f.Clear("")
@@ -150,8 +150,8 @@ func TestFailedCalls(t *testing.T) {
 
 		f.Fail("", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "slower"))
 		var exhausted *serviceerror.ResourceExhausted
-		// The SDK asks again and again, and tells in the end what it heard last, if it had the time to hear anything.
-		require.Eventually(t, func() bool { return errors.As(describe(within(t, patience), c, "default"), &exhausted) }, limit, time.Millisecond)
+		// The SDK retries until the deadline and returns the last error, if it received one.
+		require.Eventually(t, func() bool { return errors.As(describe(within(t, unanswered), c, "default"), &exhausted) }, limit, time.Millisecond)
 		require.Equal(t, enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, exhausted.Cause)
 
 		f.Clear()
@@ -181,7 +181,7 @@ func TestNamespaces(t *testing.T) {
 		f.RemoveNamespace("orders")
 		require.ErrorAs(t, describe(ctx, c, "orders"), &missing)
 		_, err := c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{Namespace: "orders"})
-		require.ErrorAs(t, err, &missing, "whatever is asked of it")
+		require.ErrorAs(t, err, &missing, "every method fails")
 		require.NoError(t, describe(ctx, c, "default"))
 		f.SetNamespaces("orders")
 		require.NoError(t, describe(ctx, c, "orders"))
@@ -203,7 +203,7 @@ func TestNamespacesKeepTheirIDs(t *testing.T) {
 	require.Equal(t, first, id())
 	f.RemoveNamespace("default")
 	f.SetNamespaces("default")
-	require.NotEqual(t, first, id(), "one that was removed is another one when it comes back")
+	require.NotEqual(t, first, id(), "a namespace that was removed has a new ID")
 }
 
 func TestUpstreamNamespacesCanBeHidden(t *testing.T) {
@@ -284,7 +284,7 @@ func TestStartsAreRecorded(t *testing.T) {
 	})
 }
 
-func TestEverythingElseIsUnimplemented(t *testing.T) {
+func TestOtherMethodsAreUnimplemented(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		_, err := connect(t, f).WorkflowService().ListSchedules(within(t, limit), &workflowservice.ListSchedulesRequest{Namespace: "default"})
@@ -294,11 +294,11 @@ func TestEverythingElseIsUnimplemented(t *testing.T) {
 	})
 }
 
-func TestStalledCallsAreCarriedOutLater(t *testing.T) {
+func TestStalledCallsAreExecutedLater(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		c := connect(t, f)
-		works(t, c)
+		awaitAnswer(t, c)
 		f.Stall("StartWorkflowExecution")
 		start := func(ctx context.Context) error {
 			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: "orders"}, "order")

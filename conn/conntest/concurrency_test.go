@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// Whatever happens at once, a frontend without faults works again, and Close ends everything.
-func TestFaultsMayHappenAtOnce(t *testing.T) {
+// After concurrent faults have ended, the frontend works again, and Close ends everything.
+func TestConcurrentFaults(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		seed := rand.Uint64()
@@ -21,7 +21,7 @@ func TestFaultsMayHappenAtOnce(t *testing.T) {
 		faults := []func(){
 			f.Stop, func() { _ = f.Restart() }, f.CutConnections, f.Freeze, f.Thaw,
 			func() { f.Blackhole(conntest.ToServer) }, func() { f.Blackhole(conntest.ToClient) }, f.Restore,
-			f.Forget, f.Mute, f.Unmute, f.GoAway, func() { f.Slow(time.Millisecond) }, func() { f.Slow(0) },
+			f.LoseConnections, f.Mute, f.Unmute, f.GoAway, func() { f.Slow(time.Millisecond) }, func() { f.Slow(0) },
 			func() { f.Fail("", serviceerror.NewUnavailable("no")) }, func() { f.FailNext(3, "Check", serviceerror.NewUnavailable("no")) },
 			func() { f.Clear() }, func() { f.SetAPIKeys("key") }, func() { f.SetAPIKeys() },
 			func() { f.SetNamespaces("default", "orders") }, func() { f.RemoveNamespace("orders") },
@@ -58,7 +58,7 @@ func TestFaultsMayHappenAtOnce(t *testing.T) {
 		f.Clear()
 		f.SetAPIKeys()
 		require.NoError(t, f.Restart())
-		works(t, connect(t, f))
+		awaitAnswer(t, connect(t, f))
 		close(ended)
 		clients.Wait()
 	})

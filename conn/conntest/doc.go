@@ -1,46 +1,46 @@
-// Package conntest is a Temporal frontend for tests of what happens when the connection to Temporal suffers: it can be slowed,
-// cut, frozen, lost and made to refuse, at any time and as often as a test likes.
+// Package conntest is a Temporal frontend for tests of faults in the connection to Temporal: it can be slowed, cut, frozen and made to
+// refuse calls, at any time and any number of times.
 //
-// On its own a [Frontend] answers as much as an SDK client and its workers need to connect, poll and start workflows, without any
-// Temporal behind it. With Options.Upstream it stands in front of a real Temporal and passes everything through unchanged, so
-// that the same faults happen to real workflows.
+// By itself a [Frontend] answers the calls that an SDK client and its workers need to connect, poll and start workflows, without a
+// Temporal server. With Options.Upstream it is a proxy in front of a real Temporal and passes all calls through unchanged, so that the
+// same faults can be applied to real workflows.
 //
 //	frontend := conntest.Run(t, conntest.Options{})
 //	c, _ := client.NewLazyClient(client.Options{HostPort: frontend.Addr()})
 //	w := worker.New(c, "orders", worker.Options{})
 //	_ = w.Start()
-//	_ = frontend.AwaitPollers(ctx, "orders", 1) // the worker is at work
+//	_ = frontend.AwaitPollers(ctx, "orders", 1) // the worker polls
 //	frontend.Freeze()                           // as SIGSTOP does
-//	_, err := c.CheckHealth(ctx, nil)           // runs into ctx's deadline
+//	_, err := c.CheckHealth(ctx, nil)           // fails at ctx's deadline
 //	frontend.Thaw()
-//	frontend.Stop()                             // as a killed process, whose port refuses
+//	frontend.Stop()                             // as a killed process: the port refuses connections
 //	err = frontend.Restart()
 //
 // # Faults
 //
-// Each fault is in effect when its method returns, is undone by its counterpart, and knows nothing of the others: a frontend that
-// is stopped while frozen is still frozen after its restart.
+// Each fault is in effect when its method returns, is undone by its counterpart, and is independent of the others: a frontend that is
+// stopped while frozen is still frozen after its restart.
 //
-//	Stop, Restart           the process is gone: connections are reset, new ones refused; Options.Stopped starts so
-//	CutConnections          connections are reset, new ones are welcome
-//	Freeze, Thaw            the process hangs: connections stay and new ones are accepted, but not a byte passes
+//	Stop, Restart           the process is gone: connections are reset, new ones refused; Options.Stopped starts in this state
+//	CutConnections          connections are reset, new ones are accepted
+//	Freeze, Thaw            the process hangs: connections stay and new ones are accepted, but no byte passes
 //	Blackhole, Restore      packets of one direction are dropped; TCP sends them again after Restore, so nothing is lost
-//	Forget                  the network has lost all connections there are: they stay silent for ever, new ones work
-//	Mute, Unmute            connections to come are accepted and stay silent for ever
-//	GoAway                  connections are asked to end, as a frontend does every five minutes: calls in flight go on
-//	Flap                    Stop and Restart, again and again
+//	LoseConnections         the network has lost all open connections: they stay silent forever, new ones work
+//	Mute, Unmute            future connections are accepted and stay silent forever
+//	GoAway                  connections are asked to end, as a frontend does every five minutes: calls in flight continue
+//	Flap                    Stop and Restart, repeatedly
 //	Slow                    answers take longer
 //	Fail, FailNext, Clear   calls are answered with an error
 //	Stall, Unstall          calls of some methods are not answered
-//	SetNamespaces, RemoveNamespace, SetAPIKeys, SetTLS   what the frontend knows, and whom it lets in
+//	SetNamespaces, RemoveNamespace, SetAPIKeys, SetTLS   existing namespaces, accepted keys and certificates
 //
-// Calls that had arrived before a freeze or a black hole go on behind it, as they would in a server whose network is gone.
+// Calls that arrived before Freeze or Blackhole are still executed, as in a server that has lost its network.
 //
 // # Observations
 //
-// [Frontend.Connections], [Frontend.Accepted], [Frontend.Calls], [Frontend.Pollers] and [Frontend.Starts] tell what clients do;
-// [Frontend.Await] and its relatives wait for it without looking at the clock.
+// [Frontend.Connections], [Frontend.Accepted], [Frontend.Calls], [Frontend.Pollers] and [Frontend.Starts] report what clients do;
+// [Frontend.Await], [Frontend.AwaitPollers] and [Frontend.AwaitCalls] wait for it without polling.
 //
-// What it does not do: it gives no tasks to workers unless a real Temporal stands behind it, checks no permissions beyond keys and
-// certificates, and listens on 127.0.0.1 only.
+// The package gives no tasks to workers unless it has an upstream, checks no permissions beyond keys and certificates, and listens on
+// 127.0.0.1 only.
 package conntest

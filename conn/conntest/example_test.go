@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// A frozen server does not refuse calls; it lets them run into their deadlines.
+// A frozen server does not refuse calls: they fail at their deadlines.
 func ExampleFrontend_Freeze() {
 	frontend, err := conntest.New(conntest.Options{})
 	if err != nil {
@@ -20,7 +21,7 @@ func ExampleFrontend_Freeze() {
 		return
 	}
 	defer func() { _ = frontend.Close() }()
-	c, err := client.NewLazyClient(client.Options{HostPort: frontend.Addr(), Logger: silent{}})
+	c, err := client.NewLazyClient(client.Options{HostPort: frontend.Addr(), Logger: noLogger{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,4 +43,32 @@ func ExampleFrontend_Freeze() {
 	// true
 	// false
 	// true
+}
+
+// Fail answers calls of one method with an error, with the details of a real server.
+func ExampleFrontend_Fail() {
+	frontend, err := conntest.New(conntest.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = frontend.Close() }()
+	c, err := client.NewLazyClient(client.Options{HostPort: frontend.Addr(), Logger: noLogger{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	frontend.Fail("DescribeNamespace", serviceerror.NewPermissionDenied("no access", ""))
+	fmt.Println(describe(ctx, c, "default"))
+	frontend.Clear()
+	fmt.Println(describe(ctx, c, "default"))
+	fmt.Println("calls:", frontend.Calls("DescribeNamespace"))
+	// Output:
+	// no access
+	// <nil>
+	// calls: 2
 }

@@ -19,36 +19,36 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest/internal/wire"
 )
 
-// Options say what a frontend is at first. All of it can be changed later.
+// Options configure a frontend. All but Upstream can be changed later.
 type Options struct {
 	// Upstream is the address (host:port, no TLS) of a real Temporal that answers the calls. Empty: the frontend answers itself.
 	Upstream string
 	// Namespaces that exist. None: "default", or all that the upstream has.
 	Namespaces []string
-	// TLS is spoken with it; nil: clear text.
+	// TLS is the server's TLS configuration; nil: clear text.
 	TLS *tls.Config
-	// APIKeys are those that are let in. None: no key is needed.
+	// APIKeys are the accepted keys. None: no key is required.
 	APIKeys []string
-	// Stopped frontends have a port that refuses connections until Restart.
+	// Stopped starts the frontend with a port that refuses connections until Restart.
 	Stopped bool
 }
 
 // Frontend is a Temporal frontend under a test's control. All methods may be called at any time from any goroutine.
 type Frontend struct {
-	port       *wire.Port
-	tls        atomic.Pointer[tls.Config]
-	namespaces *directory
-	faults     faults
-	seen       observations
-	backend    backend
-	tasks      sync.WaitGroup
-	ended      chan struct{}
+	port         *wire.Port
+	tls          atomic.Pointer[tls.Config]
+	namespaces   *directory
+	faults       faults
+	observations observations
+	backend      backend
+	tasks        sync.WaitGroup
+	ended        chan struct{}
 
 	mu     sync.Mutex
 	server *grpc.Server // the one that takes new connections; nil once closed
 }
 
-// New starts a frontend on a free port. Close ends it.
+// New starts a frontend on a free port. The caller must Close it.
 func New(options Options) (*Frontend, error) {
 	f := &Frontend{namespaces: newDirectory(options), ended: make(chan struct{})}
 	f.SetTLS(options.TLS)
@@ -61,7 +61,7 @@ func New(options Options) (*Frontend, error) {
 		}
 		f.backend = upstream
 	}
-	port, err := wire.Open(f.seen.changes.fire)
+	port, err := wire.Open(f.observations.changes.fire)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func New(options Options) (*Frontend, error) {
 	return f, nil
 }
 
-// TB is what [Run] needs of a *testing.T or *testing.B.
+// TB is the part of testing.TB that [Run] uses.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Cleanup(f func())
 }
 
-// Run starts a frontend that ends with the test.
+// Run starts a frontend that is closed at the end of the test.
 func Run(t TB, options Options) *Frontend {
 	t.Helper()
 	f, err := New(options)
@@ -98,10 +98,10 @@ func Run(t TB, options Options) *Frontend {
 	return f
 }
 
-// Addr is the address to connect to, as host:port. It stays the same from New to Close.
+// Addr returns the address to connect to, as host:port. It does not change between New and Close.
 func (f *Frontend) Addr() string { return f.port.Addr().String() }
 
-// Close resets all connections, those of Forget and Mute as well, and waits until every goroutine of the frontend has ended.
+// Close resets all connections, including those of LoseConnections and Mute, and waits until every goroutine of the frontend has ended.
 func (f *Frontend) Close() error {
 	f.mu.Lock()
 	server := f.server
@@ -111,7 +111,7 @@ func (f *Frontend) Close() error {
 		return nil
 	}
 	close(f.ended)
-	// Connections first: a server waits for handshakes, and those wait for as long as a fault pleases.
+	// Connections first: a server waits for handshakes, which a fault may block.
 	err := f.port.Close()
 	server.Stop()
 	f.tasks.Wait()
@@ -119,7 +119,7 @@ func (f *Frontend) Close() error {
 	return err
 }
 
-// serve starts a server for the connections to come and returns the one before it.
+// serve starts a server for future connections and returns the previous one.
 func (f *Frontend) serve() (before *grpc.Server) {
 	server := grpc.NewServer(
 		grpc.Creds(handshake{insecure.NewCredentials(), f.tls.Load}),
@@ -127,16 +127,16 @@ func (f *Frontend) serve() (before *grpc.Server) {
 		grpc.UnknownServiceHandler(f.handle),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
-		// As Temporal's: the SDK's clients ping every 30 s, which gRPC would take for an attack.
+		// As Temporal's: the SDK's clients ping every 30 s, which gRPC by default rejects as too frequent.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
 	listener := f.port.Listener()
-	f.tasks.Go(func() { _ = server.Serve(listener) }) // it ends with the listener, and that is no error here
+	f.tasks.Go(func() { _ = server.Serve(listener) }) // returns when the listener is closed, which is no error here
 	before, f.server = f.server, server
 	return before
 }
 
-// handshake speaks what the frontend speaks at the moment: TLS, or clear text where there is no configuration.
+// handshake uses the frontend's current TLS configuration, or clear text if there is none.
 type handshake struct {
 	credentials.TransportCredentials // clear text
 
@@ -154,8 +154,8 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 // Clone implements [credentials.TransportCredentials].
 func (h handshake) Clone() credentials.TransportCredentials { return h }
 
-// pause waits, or tells why the context ended before.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits for d. If the context ends first, it returns the cause.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit is for what must happen; patience for what must not.
+// limit is the time limit for what must happen, unanswered the time after which a call counts as unanswered.
 const (
-	limit    = time.Minute
-	patience = 300 * time.Millisecond
+	limit      = time.Minute
+	unanswered = 300 * time.Millisecond
 )
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -32,10 +32,10 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// connect makes an SDK client that redials quickly, so that tests do not wait for its back-off.
+// connect returns an SDK client that redials quickly, so that tests do not wait for its back-off.
 func connect(t *testing.T, f *conntest.Frontend, change ...func(*client.Options)) client.Client {
 	t.Helper()
-	options := client.Options{HostPort: f.Addr(), Logger: silent{}}
+	options := client.Options{HostPort: f.Addr(), Logger: noLogger{}}
 	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond},
 		MinConnectTimeout: time.Second,
@@ -49,14 +49,14 @@ func connect(t *testing.T, f *conntest.Frontend, change ...func(*client.Options)
 	return c
 }
 
-// describe asks for a namespace, which every check of a connection comes down to.
+// describe requests a namespace, as every check of a connection does.
 func describe(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 	return err
 }
 
-// works waits until the namespace answers: calls may fail until the client has redialled.
-func works(t *testing.T, c client.Client) {
+// awaitAnswer waits until the frontend answers: calls may fail until the client has redialled.
+func awaitAnswer(t *testing.T, c client.Client) {
 	t.Helper()
 	ctx := within(t, limit)
 	var last error
@@ -71,12 +71,12 @@ func works(t *testing.T, c client.Client) {
 	require.NoError(t, last)
 }
 
-// hangs checks that the frontend does not answer, nor end the connection.
-func hangs(t *testing.T, c client.Client) {
+// requireHang checks that the frontend neither answers nor ends the connection.
+func requireHang(t *testing.T, c client.Client) {
 	t.Helper()
-	ctx := within(t, patience)
+	ctx := within(t, unanswered)
 	err := describe(ctx, c, "default")
-	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded, "it answered: %v", err)
+	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the frontend answered: %v", err)
 	require.Error(t, err)
 }
 
@@ -89,12 +89,12 @@ func dial(t *testing.T, f *conntest.Frontend) net.Conn {
 	return raw
 }
 
-// silent keeps the SDK's log out of the tests' output.
-type silent struct{}
+// noLogger discards the SDK's log.
+type noLogger struct{}
 
-var _ log.Logger = silent{}
+var _ log.Logger = noLogger{}
 
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}
+func (noLogger) Debug(string, ...any) {}
+func (noLogger) Info(string, ...any)  {}
+func (noLogger) Warn(string, ...any)  {}
+func (noLogger) Error(string, ...any) {}

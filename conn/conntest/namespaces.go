@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// SetNamespaces makes these the namespaces that exist. One that existed before keeps its ID.
+// SetNamespaces sets the namespaces that exist. A namespace that existed before keeps its ID.
 func (f *Frontend) SetNamespaces(names ...string) {
 	f.namespaces.set(names)
 }
 
-// RemoveNamespace makes a namespace one that does not exist, also if the upstream has it.
+// RemoveNamespace removes a namespace, also if the upstream has it.
 func (f *Frontend) RemoveNamespace(name string) {
 	f.namespaces.remove(name)
 }
 
-// directory knows the namespaces.
+// directory holds the namespaces.
 type directory struct {
 	mu sync.Mutex
-	// all names exist, save the removed ones: what an upstream has is the upstream's affair.
+	// all: every name exists except the removed ones, since the upstream determines which namespaces it has.
 	all     bool
 	removed map[string]bool
 	ids     map[string]string // by name

@@ -18,7 +18,7 @@ func TestStoppedFrontendResetsAndRefuses(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
-	works(t, c)
+	awaitAnswer(t, c)
 	raw := dial(t, f)
 	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 2 }))
 
@@ -27,24 +27,24 @@ func TestStoppedFrontendResetsAndRefuses(t *testing.T) {
 	require.ErrorIs(t, readError(t, raw), syscall.ECONNRESET)
 	_, err := new(net.Dialer).DialContext(within(t, limit), "tcp", f.Addr())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.Error(t, describe(within(t, patience), c, "default"))
+	require.Error(t, describe(within(t, unanswered), c, "default"))
 	require.Zero(t, f.Connections())
 
 	require.NoError(t, f.Restart())
 	require.NoError(t, f.Restart())
-	works(t, c)
+	awaitAnswer(t, c)
 }
 
-func TestFrontendCanBeAbsentAtStart(t *testing.T) {
+func TestFrontendCanStartStopped(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{Stopped: true})
 	_, err := new(net.Dialer).DialContext(within(t, limit), "tcp", f.Addr())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	c := connect(t, f)
-	require.Error(t, describe(within(t, patience), c, "default"))
+	require.Error(t, describe(within(t, unanswered), c, "default"))
 	require.Zero(t, f.Accepted())
 	require.NoError(t, f.Restart())
-	works(t, c)
+	awaitAnswer(t, c)
 }
 
 func TestStoppedFrontendKeepsItsPort(t *testing.T) {
@@ -59,18 +59,18 @@ func TestStoppedFrontendKeepsItsPort(t *testing.T) {
 	require.NoError(t, f.Restart())
 }
 
-func TestFrozenFrontendHangsAndGoesOn(t *testing.T) {
+func TestFrozenFrontendHangsAndContinues(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
-	works(t, c)
+	awaitAnswer(t, c)
 	f.Freeze()
 	before := f.Calls("DescribeNamespace")
-	hangs(t, c)
+	requireHang(t, c)
 	fresh := connect(t, f)
-	hangs(t, fresh)
+	requireHang(t, fresh)
 	require.Equal(t, before, f.Calls("DescribeNamespace"))
-	require.Equal(t, 2, f.Connections(), "the kernel accepts")
+	require.Equal(t, 2, f.Connections(), "the kernel accepts connections")
 
 	pent := make(chan error, 1)
 	ctx := within(t, limit)
@@ -88,9 +88,9 @@ func TestFreezeOutlivesRestart(t *testing.T) {
 	f.Stop()
 	require.NoError(t, f.Restart())
 	c := connect(t, f)
-	hangs(t, c)
+	requireHang(t, c)
 	f.Thaw()
-	works(t, c)
+	awaitAnswer(t, c)
 }
 
 func TestBlackhole(t *testing.T) {
@@ -109,78 +109,78 @@ func TestBlackhole(t *testing.T) {
 			t.Parallel()
 			f := conntest.Run(t, conntest.Options{})
 			c := connect(t, f)
-			works(t, c)
+			awaitAnswer(t, c)
 			before := f.Calls("DescribeNamespace")
 			f.Blackhole(tt.direction)
-			hangs(t, c)
+			requireHang(t, c)
 			if tt.arrives {
 				require.NoError(t, f.AwaitCalls(within(t, limit), "DescribeNamespace", before+1))
 			} else {
 				require.Equal(t, before, f.Calls("DescribeNamespace"))
 			}
 			fresh := connect(t, f)
-			hangs(t, fresh)
+			requireHang(t, fresh)
 			require.Equal(t, 2, f.Accepted())
 			f.Restore()
 			require.NoError(t, describe(within(t, limit), c, "default"))
 			require.NoError(t, describe(within(t, limit), fresh, "default"))
-			require.Equal(t, 2, f.Accepted(), "the connections went on")
+			require.Equal(t, 2, f.Accepted(), "the connections continued")
 		})
 	}
 }
 
-func TestForgottenConnectionsStaySilent(t *testing.T) {
+func TestLostConnectionsStaySilent(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
-	works(t, c)
+	awaitAnswer(t, c)
 	raw := dial(t, f)
 	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 2 }))
-	f.Forget()
+	f.LoseConnections()
 	before := f.Calls("")
-	hangs(t, c)
+	requireHang(t, c)
 	other := connect(t, f)
-	works(t, other)
+	awaitAnswer(t, other)
 	other.Close()
 	f.CutConnections()
 	f.Stop()
 	require.NoError(t, f.Restart())
-	hangs(t, c)
-	require.ErrorIs(t, drain(t, raw), os.ErrDeadlineExceeded, "nothing tells the client")
-	require.Equal(t, before+1, f.Calls(""), "nothing of the first client arrived")
+	requireHang(t, c)
+	require.ErrorIs(t, drain(t, raw), os.ErrDeadlineExceeded, "the client receives nothing")
+	require.Equal(t, before+1, f.Calls(""), "no call of the first client arrived")
 	require.Equal(t, 2, f.Connections())
 	require.NoError(t, raw.Close())
 	c.Close()
-	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 0 }), "clients that leave are noticed")
+	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 0 }), "connections that clients close are not counted")
 }
 
-func TestMutePortAcceptsAndSaysNothing(t *testing.T) {
+func TestMutePortAcceptsAndSendsNothing(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	old := connect(t, f)
-	works(t, old)
+	awaitAnswer(t, old)
 	f.Mute()
 	raw := dial(t, f)
 	_, err := raw.Write([]byte("hello"))
 	require.NoError(t, err)
 	require.ErrorIs(t, drain(t, raw), os.ErrDeadlineExceeded)
-	hangs(t, connect(t, f))
-	require.NoError(t, describe(within(t, limit), old, "default"), "old connections go on")
+	requireHang(t, connect(t, f))
+	require.NoError(t, describe(within(t, limit), old, "default"), "open connections are not affected")
 	f.Unmute()
-	works(t, connect(t, f))
-	require.ErrorIs(t, drain(t, raw), os.ErrDeadlineExceeded, "it stays silent")
+	awaitAnswer(t, connect(t, f))
+	require.ErrorIs(t, drain(t, raw), os.ErrDeadlineExceeded, "the connection stays silent")
 }
 
-func TestCutConnectionsComeBack(t *testing.T) {
+func TestClientsReconnectAfterCut(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
-	works(t, c)
+	awaitAnswer(t, c)
 	raw := dial(t, f)
 	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 2 }))
 	f.CutConnections()
 	require.ErrorIs(t, readError(t, raw), syscall.ECONNRESET)
-	works(t, c)
+	awaitAnswer(t, c)
 	require.Equal(t, 3, f.Accepted())
 }
 
@@ -188,7 +188,7 @@ func TestGoAwayLetsCallsFinish(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
-	works(t, c)
+	awaitAnswer(t, c)
 	f.Slow(time.Hour)
 	before := f.Calls("DescribeNamespace")
 	flying := make(chan error, 1)
@@ -196,15 +196,15 @@ func TestGoAwayLetsCallsFinish(t *testing.T) {
 	go func() { flying <- describe(ctx, c, "default") }()
 	require.NoError(t, f.AwaitCalls(ctx, "DescribeNamespace", before+1))
 	f.GoAway()
-	// New calls go to a new connection, while the old one still has its call.
+	// New calls use a new connection, while the old one still has a call in flight.
 	for f.Accepted() < 2 {
-		_ = describe(within(t, patience), c, "default")
+		_ = describe(within(t, unanswered), c, "default")
 	}
 	require.NoError(t, f.Await(ctx, func() bool { return f.Connections() == 2 }))
 	f.Slow(0)
 	require.NoError(t, <-flying)
 	require.NoError(t, f.Await(ctx, func() bool { return f.Connections() == 1 }))
-	works(t, c)
+	awaitAnswer(t, c)
 	require.Equal(t, 2, f.Accepted())
 }
 
@@ -212,38 +212,38 @@ func TestFlap(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f, func(o *client.Options) { o.Identity = "flapped" })
-	works(t, c)
+	awaitAnswer(t, c)
 	done := make(chan error, 1)
 	ctx := within(t, limit)
 	go func() { done <- f.Flap(ctx, 50*time.Millisecond, 50*time.Millisecond, 4) }()
 	for len(done) == 0 {
-		works(t, c)
+		awaitAnswer(t, c)
 	}
 	require.NoError(t, <-done)
-	works(t, c)
+	awaitAnswer(t, c)
 	require.Greater(t, f.Accepted(), 1)
 
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, f.Flap(ended, time.Hour, time.Hour, 2), context.Canceled)
-	works(t, c)
+	awaitAnswer(t, c)
 }
 
-func TestCloseEndsWhateverHangs(t *testing.T) {
+func TestCloseEndsHangingConnections(t *testing.T) {
 	t.Parallel()
 	f, err := conntest.New(conntest.Options{})
 	require.NoError(t, err)
 	c := connect(t, f)
-	works(t, c)
-	f.Forget()
-	works(t, connect(t, f))
+	awaitAnswer(t, c)
+	f.LoseConnections()
+	awaitAnswer(t, connect(t, f))
 	f.Mute()
 	silenced := dial(t, f)
 	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 3 }))
 	f.Unmute()
 	f.Freeze()
 	f.GoAway()
-	hangs(t, connect(t, f))
+	requireHang(t, connect(t, f))
 	f.Slow(time.Hour)
 	require.NoError(t, f.Close())
 	require.NoError(t, f.Close())
@@ -255,7 +255,7 @@ func TestCloseEndsWhateverHangs(t *testing.T) {
 	f.Stop()
 }
 
-// readError reads until the connection ends and tells how.
+// readError reads until the connection ends and returns the error.
 func readError(t *testing.T, raw net.Conn) error {
 	t.Helper()
 	require.NoError(t, raw.SetReadDeadline(time.Now().Add(limit)))
@@ -267,10 +267,10 @@ func readError(t *testing.T, raw net.Conn) error {
 	}
 }
 
-// drain reads for a while what there is and tells how that ended.
+// drain reads for a while and returns the error at the end.
 func drain(t *testing.T, raw net.Conn) error {
 	t.Helper()
-	require.NoError(t, raw.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, raw.SetReadDeadline(time.Now().Add(unanswered)))
 	buffer := make([]byte, 1024)
 	for {
 		if _, err := raw.Read(buffer); err != nil {

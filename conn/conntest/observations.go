@@ -17,26 +17,26 @@ import (
 // Polls counts the polls of a task queue that are open.
 type Polls struct {
 	Workflow int // of the queue itself
-	Sticky   int // of the queues that workers have beside it for the workflows they hold in memory
+	Sticky   int // of the workers' sticky queues
 	Activity int
 	Nexus    int
 }
 
-// Total is the number of polls of all kinds.
+// Total returns the number of polls of all kinds.
 func (p Polls) Total() int { return p.Workflow + p.Sticky + p.Activity + p.Nexus }
 
-// Connections counts the connections open now, those of Forget and Mute included until their clients have left.
+// Connections returns the number of open connections. Those of LoseConnections and Mute count until their clients close them.
 func (f *Frontend) Connections() int { return f.port.Connections() }
 
-// Accepted counts the connections there ever were.
+// Accepted returns the number of connections accepted since New.
 func (f *Frontend) Accepted() int { return f.port.Accepted() }
 
-// Calls counts the calls of a method that have ever arrived, refused ones included. A method is named as for Fail; "" is all.
+// Calls returns the number of calls of a method since New, refused ones included. A method is named as for Fail; "" is all.
 func (f *Frontend) Calls(method string) int {
-	f.seen.mu.Lock()
-	defer f.seen.mu.Unlock()
+	f.observations.mu.Lock()
+	defer f.observations.mu.Unlock()
 	n := 0
-	for full, count := range f.seen.calls {
+	for full, count := range f.observations.calls {
 		if method == "" || method == full || method == path.Base(full) {
 			n += count
 		}
@@ -44,25 +44,26 @@ func (f *Frontend) Calls(method string) int {
 	return n
 }
 
-// Pollers counts the polls of a task queue that are open now, in whatever namespace.
+// Pollers returns the number of open polls of a task queue, in all namespaces.
 func (f *Frontend) Pollers(taskQueue string) Polls {
-	f.seen.mu.Lock()
-	defer f.seen.mu.Unlock()
-	return f.seen.polls[taskQueue]
+	f.observations.mu.Lock()
+	defer f.observations.mu.Unlock()
+	return f.observations.polls[taskQueue]
 }
 
-// Starts lists the requests to start a workflow that no fault kept from Temporal, in their order. One that was sent twice is listed
-// twice, and so is one that Temporal refuses.
+// Starts returns the requests to start a workflow that were not stopped by a fault, in order of arrival. A request that was sent twice is
+// listed twice. Requests that Temporal refuses are listed too.
 func (f *Frontend) Starts() []*workflowservice.StartWorkflowExecutionRequest {
-	f.seen.mu.Lock()
-	defer f.seen.mu.Unlock()
-	return slices.Clone(f.seen.starts)
+	f.observations.mu.Lock()
+	defer f.observations.mu.Unlock()
+	return slices.Clone(f.observations.starts)
 }
 
-// Await waits until a condition on what the other methods count holds. It is asked again after every change of it, and must not wait.
+// Await waits until a condition on the counts of the other methods holds. The condition is evaluated after every change of a count, and
+// must not block.
 func (f *Frontend) Await(ctx context.Context, condition func() bool) error {
 	for {
-		changed := f.seen.changes.next()
+		changed := f.observations.changes.next()
 		if condition() {
 			return nil
 		}
@@ -84,7 +85,7 @@ func (f *Frontend) AwaitPollers(ctx context.Context, taskQueue string, n int) er
 	return nil
 }
 
-// AwaitCalls waits until at least n calls of a method, named as for Fail, have ever arrived.
+// AwaitCalls waits until at least n calls of a method, named as for Fail, have arrived since New.
 func (f *Frontend) AwaitCalls(ctx context.Context, method string, n int) error {
 	if err := f.Await(ctx, func() bool { return f.Calls(method) >= n }); err != nil {
 		return fmt.Errorf("await %d calls of %q, there were %d: %w", n, method, f.Calls(method), err)
@@ -92,9 +93,9 @@ func (f *Frontend) AwaitCalls(ctx context.Context, method string, n int) error {
 	return nil
 }
 
-// observations are what calls have told.
+// observations counts calls and polls.
 type observations struct {
-	changes signal
+	changes broadcast
 
 	mu     sync.Mutex
 	calls  map[string]int // by full method
@@ -102,8 +103,8 @@ type observations struct {
 	starts []*workflowservice.StartWorkflowExecutionRequest
 }
 
-// arrived counts a call.
-func (o *observations) arrived(method string) {
+// recordArrival counts a call.
+func (o *observations) recordArrival(method string) {
 	o.mu.Lock()
 	if o.calls == nil {
 		o.calls = map[string]int{}
@@ -113,15 +114,15 @@ func (o *observations) arrived(method string) {
 	o.changes.fire()
 }
 
-// admitted notes a call that is being carried out; the function returned is for its end.
-func (o *observations) admitted(request proto.Message) (ended func()) {
+// recordAdmission records a call that is executed. The function that it returns must be called at the end of the call.
+func (o *observations) recordAdmission(request proto.Message) (ended func()) {
 	if start, ok := request.(*workflowservice.StartWorkflowExecutionRequest); ok {
 		o.mu.Lock()
 		o.starts = append(o.starts, start)
 		o.mu.Unlock()
 		o.changes.fire()
 	}
-	queue, kind := polled(request)
+	queue, kind := pollOf(request)
 	if kind == nil {
 		return func() {}
 	}
@@ -140,8 +141,8 @@ func (o *observations) admitted(request proto.Message) (ended func()) {
 	return func() { count(-1) }
 }
 
-// polled tells which task queue a request polls, and as what; nil if it is no poll.
-func polled(request proto.Message) (string, func(*Polls) *int) {
+// pollOf returns the task queue that a request polls and the counter of its kind; nil if it is no poll.
+func pollOf(request proto.Message) (string, func(*Polls) *int) {
 	switch r := request.(type) {
 	case *workflowservice.PollWorkflowTaskQueueRequest:
 		if r.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
@@ -156,7 +157,7 @@ func polled(request proto.Message) (string, func(*Polls) *int) {
 	return "", nil
 }
 
-// normalName is the queue that a sticky one belongs to.
+// normalName returns the queue that a sticky queue belongs to.
 func normalName(queue *taskqueuepb.TaskQueue) string {
 	if name := queue.GetNormalName(); name != "" {
 		return name
@@ -164,14 +165,14 @@ func normalName(queue *taskqueuepb.TaskQueue) string {
 	return queue.GetName()
 }
 
-// signal tells any number of waiters that something has changed. Its zero value is ready.
-type signal struct {
+// broadcast wakes any number of waiters. Its zero value is ready to use.
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// next is closed by the next fire.
-func (s *signal) next() <-chan struct{} {
+// next returns a channel that the next fire closes.
+func (s *broadcast) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch == nil {
@@ -180,7 +181,7 @@ func (s *signal) next() <-chan struct{} {
 	return s.ch
 }
 
-func (s *signal) fire() {
+func (s *broadcast) fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch != nil {

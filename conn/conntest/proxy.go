@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// proxy hands calls to a real Temporal, whatever they are: bytes, metadata, deadlines, status details.
+// proxy forwards calls to a real Temporal unchanged: bytes, metadata, deadlines, status details.
 type proxy struct {
 	conn  *grpc.ClientConn
 	tasks *sync.WaitGroup
@@ -27,7 +27,7 @@ func newProxy(upstream string, tasks *sync.WaitGroup) (*proxy, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 		grpc.WithIdleTimeout(0),
-		// The proxy must not be what makes a recovery slow.
+		// The proxy must not delay a recovery.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: time.Second,
@@ -42,7 +42,7 @@ func newProxy(upstream string, tasks *sync.WaitGroup) (*proxy, error) {
 func (p *proxy) close() { _ = p.conn.Close() }
 
 func (p *proxy) serve(c call) error {
-	// The deadline goes with the context, so that both sides count down the same.
+	// The context carries the caller's deadline to the upstream.
 	ctx, cancel := context.WithCancel(outgoing(c.stream.Context()))
 	defer cancel()
 	up, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, c.method)
@@ -50,17 +50,17 @@ func (p *proxy) serve(c call) error {
 		return err
 	}
 	if c.body != nil {
-		// A failure to send is told by what is received.
+		// The error of a failed send is received by download.
 		_ = up.SendMsg(c.body)
 		_ = up.CloseSend()
 	} else {
-		// It ends when the client is done, or with the call; the latter only after this handler has returned.
+		// It ends when the client has sent everything, or when the call ends, which is after this handler has returned.
 		p.tasks.Go(func() { upload(c.stream, up, cancel) })
 	}
 	return download(up, c)
 }
 
-// upload hands on what a client sends until it is done.
+// upload forwards the client's messages until it closes its side.
 func upload(from grpc.ServerStream, up grpc.ClientStream, cancel context.CancelFunc) {
 	for {
 		message := &frame{}
@@ -74,18 +74,18 @@ func upload(from grpc.ServerStream, up grpc.ClientStream, cancel context.CancelF
 			return
 		}
 		if up.SendMsg(message) != nil {
-			return // the reason is received
+			return // download receives the error
 		}
 	}
 }
 
-// download hands on what the upstream answers until it is done.
+// download forwards the upstream's header, messages and trailer.
 func download(up grpc.ClientStream, c call) error {
 	header, err := up.Header()
 	if err == nil {
 		send := c.stream.SetHeader
 		if c.body == nil {
-			send = c.stream.SendHeader // a client may wait for it before it sends anything
+			send = c.stream.SendHeader // a client may wait for it before its first message
 		}
 		if err := send(header); err != nil {
 			return err
@@ -109,7 +109,7 @@ func download(up grpc.ClientStream, c call) error {
 	}
 }
 
-// outgoing hands on the metadata of a call, without what belongs to the connection it came by.
+// outgoing returns a context with the metadata of a call, without that of its connection.
 func outgoing(ctx context.Context) context.Context {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	header := metadata.MD{}

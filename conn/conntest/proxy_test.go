@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// upstream runs a gRPC server with one handler for whatever is called.
+// upstream runs a gRPC server with one handler for all methods.
 func upstream(t *testing.T, handler grpc.StreamHandler) string {
 	t.Helper()
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -77,7 +77,7 @@ func TestProxyPassesStreamsThrough(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(within(t, limit), "said", "hello", "binary-bin", "\x00\xff")
 	stream, err := plain(t, f).NewStream(ctx, bidirectional(), "/test.Echo/Stream")
 	require.NoError(t, err)
-	header, err := stream.Header() // before anything is sent
+	header, err := stream.Header() // before the first message
 	require.NoError(t, err)
 	require.Equal(t, []string{"hello"}, header.Get("heard"))
 	require.Equal(t, []string{"\x00\xff"}, header.Get("binary-bin"))
@@ -96,7 +96,7 @@ func TestProxyPassesStreamsThrough(t *testing.T) {
 	require.Equal(t, 1, f.Calls("/test.Echo/Stream"))
 }
 
-func TestProxyPassesDeadlinesAndLeavesThrough(t *testing.T) {
+func TestProxyPassesDeadlinesAndCancellationsThrough(t *testing.T) {
 	t.Parallel()
 	left := make(chan error, 2)
 	f := conntest.Run(t, conntest.Options{Upstream: upstream(t, func(_ any, stream grpc.ServerStream) error {
@@ -128,16 +128,16 @@ func TestProxyPassesDeadlinesAndLeavesThrough(t *testing.T) {
 	require.Negative(t, remaining.GetValue(), "none")
 	f.CutConnections()
 	require.Equal(t, codes.Unavailable, status.Code(stream.RecvMsg(remaining)))
-	require.Error(t, <-left, "the upstream learns that the client has left")
+	require.Error(t, <-left, "the upstream's call is cancelled")
 }
 
-func TestProxyTellsThatItsUpstreamIsAway(t *testing.T) {
+func TestProxyReturnsUnavailableWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	behind := conntest.Run(t, conntest.Options{Stopped: true})
 	f := conntest.Run(t, conntest.Options{Upstream: behind.Addr()})
 	c := connect(t, f)
-	err := describe(within(t, patience), c, "default")
+	err := describe(within(t, unanswered), c, "default")
 	require.Error(t, err)
 	require.NoError(t, behind.Restart())
-	works(t, c)
+	awaitAnswer(t, c)
 }

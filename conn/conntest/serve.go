@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// backend carries out the calls that no fault has stopped.
+// backend executes the calls that no fault has stopped.
 type backend interface {
 	serve(c call) error
 	close()
@@ -25,17 +25,17 @@ type backend interface {
 type call struct {
 	method string // as in "/package.Service/Method"
 	stream grpc.ServerStream
-	// The one message that the client sends, and its bytes. Both are nil where the method is unknown or clients may send several.
+	// The only message of the client, and its bytes. Both are nil if the method is unknown or takes a stream.
 	request proto.Message
 	body    *frame
 }
 
-// handle is the handler of every call.
+// handle handles every call.
 func (f *Frontend) handle(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
-	f.seen.arrived(method)
-	answer := &paced{ServerStream: stream, faults: &f.faults}
-	err := f.carryOut(call{method: method, stream: answer})
+	f.observations.recordArrival(method)
+	answer := &delayedStream{ServerStream: stream, faults: &f.faults}
+	err := f.execute(call{method: method, stream: answer})
 	if err == nil {
 		return nil
 	}
@@ -45,24 +45,24 @@ func (f *Frontend) handle(_ any, stream grpc.ServerStream) error {
 	return serviceerror.ToStatus(err).Err()
 }
 
-func (f *Frontend) carryOut(c call) error {
+func (f *Frontend) execute(c call) error {
 	if err := c.read(); err != nil {
 		return err
 	}
-	if err := f.faults.wait(c.stream.Context(), c.method); err != nil {
+	if err := f.faults.awaitUnstalled(c.stream.Context(), c.method); err != nil {
 		return err
 	}
-	if err := f.faults.refuse(c.stream.Context(), c.method); err != nil {
+	if err := f.faults.errorFor(c.stream.Context(), c.method); err != nil {
 		return err
 	}
 	if r, ok := c.request.(interface{ GetNamespace() string }); ok && r.GetNamespace() != "" && !f.namespaces.has(r.GetNamespace()) {
 		return serviceerror.NewNamespaceNotFound(r.GetNamespace())
 	}
-	defer f.seen.admitted(c.request)()
+	defer f.observations.recordAdmission(c.request)()
 	return f.backend.serve(c)
 }
 
-// read takes in the request of a call that has exactly one.
+// read receives the request of a call that has exactly one.
 func (c *call) read() error {
 	kind := requestType(c.method)
 	if kind == nil {
@@ -79,7 +79,7 @@ func (c *call) read() error {
 	return nil
 }
 
-// requestType is the type of a method's only request, or nil for methods that are unknown or take several.
+// requestType returns the type of a method's request, or nil for methods that are unknown or take a stream.
 func requestType(method string) protoreflect.MessageType {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
@@ -97,8 +97,8 @@ func requestType(method string) protoreflect.MessageType {
 	return kind
 }
 
-// paced is a stream whose answers are as slow as the frontend is.
-type paced struct {
+// delayedStream is a stream that delays its messages by [Frontend.Slow].
+type delayedStream struct {
 	grpc.ServerStream
 
 	faults *faults
@@ -106,16 +106,16 @@ type paced struct {
 }
 
 // SendMsg implements [grpc.ServerStream].
-func (s *paced) SendMsg(m any) error {
+func (s *delayedStream) SendMsg(m any) error {
 	s.begun = true
 	s.faults.delay(s.Context())
 	return s.ServerStream.SendMsg(m)
 }
 
-// frame is a message as its bytes.
+// frame is an encoded message.
 type frame struct{ data []byte }
 
-// rawCodec leaves messages as they are. It goes by the name of the codec whose bytes they are.
+// rawCodec passes encoded messages through. It has the name of the codec that encoded them.
 type rawCodec struct{}
 
 // Name implements [encoding.CodecV2].

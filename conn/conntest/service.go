@@ -25,7 +25,7 @@ const (
 	workflowService = "/temporal.api.workflowservice.v1.WorkflowService/"
 	healthService   = "/grpc.health.v1.Health/"
 
-	serverVersion = "1.32.0" // the one whose answers these are
+	serverVersion = "1.32.0" // the Temporal version that these answers are taken from
 	clusterName   = "conntest"
 
 	// As Temporal's: a poll without a task is answered after a minute, or a second before its deadline.
@@ -33,7 +33,7 @@ const (
 	pollMargin  = time.Second
 )
 
-// service is as much of Temporal as clients and workers need to be at home.
+// service implements the part of Temporal that clients and workers need to connect, poll and start workflows.
 type service struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 
@@ -54,7 +54,7 @@ func newService(namespaces *directory) *service {
 
 func (s *service) close() {}
 
-// serve answers a call from the description of its service.
+// serve answers a call by the method in its service description.
 func (s *service) serve(c call) error {
 	name := path.Base(c.method)
 	switch {
@@ -91,7 +91,7 @@ func (c *call) send(answer proto.Message) error {
 	return c.stream.SendMsg(&frame{data})
 }
 
-// GetSystemInfo tells what the server can do: what every Temporal of the last years can.
+// GetSystemInfo returns capabilities that all recent Temporal versions have.
 func (s *service) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{
 		ServerVersion: serverVersion,
@@ -102,7 +102,7 @@ func (s *service) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoR
 	}, nil
 }
 
-// GetClusterInfo names the cluster.
+// GetClusterInfo returns name and ID of the cluster.
 func (s *service) GetClusterInfo(context.Context, *workflowservice.GetClusterInfoRequest) (*workflowservice.GetClusterInfoResponse, error) {
 	return &workflowservice.GetClusterInfoResponse{ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: s.clusterID}, nil
 }
@@ -148,7 +148,7 @@ func (s *service) PollNexusTaskQueue(
 	return &workflowservice.PollNexusTaskQueueResponse{}, poll(ctx)
 }
 
-// poll waits as long as a poll without a task takes.
+// poll waits as long as Temporal does for a poll without a task.
 func poll(ctx context.Context) error {
 	wait := longestPoll
 	if deadline, ok := ctx.Deadline(); ok {
@@ -158,23 +158,23 @@ func poll(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return pause(ctx, wait)
+	return sleep(ctx, wait)
 }
 
-// ShutdownWorker takes a worker's leave.
+// ShutdownWorker does nothing: polls end at their own deadlines.
 func (s *service) ShutdownWorker(context.Context, *workflowservice.ShutdownWorkerRequest) (*workflowservice.ShutdownWorkerResponse, error) {
 	return &workflowservice.ShutdownWorkerResponse{}, nil
 }
 
-// RecordWorkerHeartbeat takes it as read.
+// RecordWorkerHeartbeat ignores the heartbeat.
 func (s *service) RecordWorkerHeartbeat(
 	context.Context, *workflowservice.RecordWorkerHeartbeatRequest,
 ) (*workflowservice.RecordWorkerHeartbeatResponse, error) {
 	return &workflowservice.RecordWorkerHeartbeatResponse{}, nil
 }
 
-// StartWorkflowExecution starts an execution that never ends. The same request again gets the same answer; another one for the same
-// workflow is refused, or told of the execution there is if it asked for that.
+// StartWorkflowExecution starts an execution that never ends. A repeated request gets the same answer. Another request for the same workflow
+// is refused or, with USE_EXISTING, gets the existing execution.
 func (s *service) StartWorkflowExecution(
 	_ context.Context, r *workflowservice.StartWorkflowExecutionRequest,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
@@ -187,7 +187,7 @@ func (s *service) StartWorkflowExecution(
 		running = &started{newID(), r.GetRequestId()}
 		s.executions[key] = running
 	case running.requestID == r.GetRequestId() && r.GetRequestId() != "":
-		// Sent again because its answer was lost: the start is still this request's.
+		// A repeated request: the first answer was lost.
 	case r.GetWorkflowIdConflictPolicy() == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
 		return &workflowservice.StartWorkflowExecutionResponse{RunId: running.runID, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, nil
 	default:

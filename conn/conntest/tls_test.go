@@ -38,7 +38,7 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	a, stranger, ok := authority(t), authority(t), must(t)
 	f := conntest.Run(t, conntest.Options{TLS: a.ServerConfig(ok(a.Server()), true)})
 	soon := time.Now().Add(time.Minute)
-	works(t, connect(t, f, speaks(a.ClientConfig(ok(a.Client("orders", soon))))))
+	awaitAnswer(t, connect(t, f, speaks(a.ClientConfig(ok(a.Client("orders", soon))))))
 
 	refused := map[string]*tls.Config{
 		"no certificate":         a.ClientConfig(nil),
@@ -56,14 +56,14 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	}
 }
 
-func TestTLSOfTheServerCanGoWrong(t *testing.T) {
+func TestInvalidServerCertificates(t *testing.T) {
 	t.Parallel()
 	a, ok := authority(t), must(t)
 	f := conntest.Run(t, conntest.Options{TLS: a.ServerConfig(ok(a.ServerUntil(time.Now().Add(-time.Minute))), false)})
 	c := connect(t, f, speaks(a.ClientConfig(nil)))
 	says := func(text string) func() bool {
 		return func() bool {
-			err := describe(within(t, patience), c, "default")
+			err := describe(within(t, unanswered), c, "default")
 			return err != nil && strings.Contains(err.Error(), text)
 		}
 	}
@@ -71,7 +71,7 @@ func TestTLSOfTheServerCanGoWrong(t *testing.T) {
 	f.SetTLS(a.ServerConfig(ok(a.Server("temporal.example")), false))
 	require.Eventually(t, says("127.0.0.1 because it doesn't contain any IP SANs"), limit, time.Millisecond)
 	f.SetTLS(a.ServerConfig(ok(a.Server()), false))
-	works(t, c)
+	awaitAnswer(t, c)
 }
 
 func TestTLSRotation(t *testing.T) {
@@ -79,17 +79,17 @@ func TestTLSRotation(t *testing.T) {
 	old, next, ok := authority(t), authority(t), must(t)
 	f := conntest.Run(t, conntest.Options{TLS: old.ServerConfig(ok(old.Server()), false)})
 	before, after := connect(t, f, speaks(old.ClientConfig(nil))), connect(t, f, speaks(next.ClientConfig(nil)))
-	works(t, before)
+	awaitAnswer(t, before)
 	f.SetTLS(next.ServerConfig(ok(next.Server()), false))
-	require.NoError(t, describe(within(t, limit), before, "default"), "connections there are go on")
-	works(t, after)
+	require.NoError(t, describe(within(t, limit), before, "default"), "open connections are not affected")
+	awaitAnswer(t, after)
 	f.CutConnections()
-	require.Error(t, describe(within(t, patience), before, "default"))
-	works(t, after)
+	require.Error(t, describe(within(t, unanswered), before, "default"))
+	awaitAnswer(t, after)
 
 	f.SetTLS(nil)
 	f.CutConnections()
-	works(t, connect(t, f))
+	awaitAnswer(t, connect(t, f))
 }
 
 func TestCertificateFiles(t *testing.T) {
@@ -111,12 +111,12 @@ func TestCertificateFiles(t *testing.T) {
 		require.NoError(t, err)
 		pool := x509.NewCertPool()
 		require.True(t, pool.AppendCertsFromPEM(root))
-		works(t, connect(t, f, speaks(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}})))
+		awaitAnswer(t, connect(t, f, speaks(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}})))
 	}
 	require.NotEqual(t, serials[0], serials[1])
 	files, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	require.Len(t, files, 3, "nothing else is left there")
+	require.Len(t, files, 3, "no temporary file is left")
 
 	_, err = a.Write(folder+"/missing", "ca")
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -1,10 +1,9 @@
-// Package classify tells from a failed request what is wrong with a connection to Temporal.
+// Package classify derives the state of a connection to Temporal from the error of a request.
 //
-//	kind := classify.Kind(err) // machine.None: whoever answered is a working frontend
+//	kind := classify.Kind(err) // fsm.None: a working frontend has answered
 //
-// An answer is not an outage: a frontend that says "too many requests" or "invalid argument" is there. What the error of a
-// request does not show (is the port open at all, does the server require TLS, does it reject the client's certificate) is found out by
-// [Diagnose].
+// An answer is not an outage: a frontend that answers "too many requests" or "invalid argument" works. What the error of a request does
+// not show (is the port open, does the server require TLS, does it reject the client's certificate) is examined by [Diagnose].
 package classify
 
 import (
@@ -17,41 +16,41 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
-// Kind returns what the error says of the connection; machine.None for no error and for any answer of a frontend that works.
-func Kind(err error) machine.Kind {
+// Kind returns the kind of outage that the error shows; fsm.None for no error and for any answer of a working frontend.
+func Kind(err error) fsm.Kind {
 	if err == nil {
-		return machine.None
+		return fsm.None
 	}
-	if missing(err) {
-		return machine.NamespaceMissing
+	if namespaceMissing(err) {
+		return fsm.NamespaceMissing
 	}
 	switch code(err) {
 	case codes.Unavailable:
 		switch {
-		case secured(err):
-			return machine.TLSError
-		case silent(err):
-			return machine.Hung
+		case isTLS(err):
+			return fsm.TLSError
+		case noPreface(err):
+			return fsm.Hung
 		default:
-			return machine.Unreachable
+			return fsm.Unreachable
 		}
-	case codes.Unimplemented: // something answers, and it is no Temporal frontend
-		return machine.Unreachable
+	case codes.Unimplemented: // a gRPC server that is no Temporal frontend
+		return fsm.Unreachable
 	case codes.DeadlineExceeded:
-		return machine.Hung
+		return fsm.Hung
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return machine.AuthFailed
+		return fsm.AuthFailed
 	default:
-		return machine.None
+		return fsm.None
 	}
 }
 
-// missing tells whether the namespace does not exist. An interceptor sees the plain status, of which the SDK makes a typed
-// error later.
-func missing(err error) bool {
+// namespaceMissing reports whether the namespace does not exist. An interceptor receives the plain gRPC status, which the SDK converts
+// to a typed error later.
+func namespaceMissing(err error) bool {
 	if s, plain := status.FromError(err); plain {
 		err = serviceerror.FromStatus(s)
 	}
@@ -59,15 +58,15 @@ func missing(err error) bool {
 	return missing
 }
 
-// Suspicious tells whether a request's error is a reason to look at the connection at once.
-func Suspicious(err error) bool { return Kind(err) != machine.None }
+// SuggestsOutage reports whether a request's error is a reason to check the connection at once.
+func SuggestsOutage(err error) bool { return Kind(err) != fsm.None }
 
-// Credentials returns the kind of an error in making a client: its certificates or its key could not be had.
-func Credentials(err error) machine.Kind {
-	if secured(err) {
-		return machine.TLSError
+// CredentialsKind returns the kind of an error in making a client: its certificates or key could not be read.
+func CredentialsKind(err error) fsm.Kind {
+	if isTLS(err) {
+		return fsm.TLSError
 	}
-	return machine.AuthFailed
+	return fsm.AuthFailed
 }
 
 func code(err error) codes.Code {
@@ -83,16 +82,16 @@ func code(err error) codes.Code {
 	return serviceerror.ToStatus(err).Code()
 }
 
-// silent tells whether a connection was made and the client gave up waiting for the server's first word: gRPC then closes it
-// under its own read, as a process that was frozen makes it do.
-func silent(err error) bool {
+// noPreface reports whether a connection was made and gRPC gave up waiting for the server's HTTP/2 preface: gRPC then closes the
+// connection during its own read. A frozen process causes this.
+func noPreface(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "server preface") &&
 		(strings.Contains(text, "use of closed network connection") || strings.Contains(text, "i/o timeout"))
 }
 
-// secured tells whether TLS is at fault. gRPC passes the handshake's error on as text only.
-func secured(err error) bool {
+// isTLS reports whether TLS is the cause. gRPC passes the error of the handshake on as text only.
+func isTLS(err error) bool {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, host := errors.AsType[x509.HostnameError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
-	"github.com/signalbox-dev/signalbox/conn/internal/machine"
+	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,41 +27,41 @@ func TestKind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
-		want machine.Kind
+		want fsm.Kind
 	}{
-		"no error":            {nil, machine.None},
-		"refused":             {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), machine.Unreachable},
-		"unavailable":         {serviceerror.NewUnavailable("shutting down"), machine.Unreachable},
-		"wrapped":             {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), machine.Unreachable},
-		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), machine.Unreachable},
-		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), machine.TLSError},
-		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), machine.TLSError},
-		"no first word":       {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), machine.Hung},
-		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), machine.Hung},
-		"late, plain":         {context.DeadlineExceeded, machine.Hung},
-		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), machine.NamespaceMissing},
-		"denied":              {serviceerror.NewPermissionDenied("no", ""), machine.AuthFailed},
-		"unauthenticated":     {status.Error(codes.Unauthenticated, "who"), machine.AuthFailed},
-		"too many":            {serviceerror.NewResourceExhausted(0, "rps"), machine.None},
-		"invalid":             {serviceerror.NewInvalidArgument("x"), machine.None},
-		"not found":           {serviceerror.NewNotFound("run"), machine.None},
-		"internal":            {serviceerror.NewInternal("panic"), machine.None},
-		"given up":            {context.Canceled, machine.None},
-		"anything":            {errors.New("anything"), machine.None},
+		"no error":            {nil, fsm.None},
+		"refused":             {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), fsm.Unreachable},
+		"unavailable":         {serviceerror.NewUnavailable("shutting down"), fsm.Unreachable},
+		"wrapped":             {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), fsm.Unreachable},
+		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), fsm.Unreachable},
+		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), fsm.TLSError},
+		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), fsm.TLSError},
+		"no preface":          {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), fsm.Hung},
+		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), fsm.Hung},
+		"late, plain":         {context.DeadlineExceeded, fsm.Hung},
+		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), fsm.NamespaceMissing},
+		"denied":              {serviceerror.NewPermissionDenied("no", ""), fsm.AuthFailed},
+		"unauthenticated":     {status.Error(codes.Unauthenticated, "no token"), fsm.AuthFailed},
+		"too many":            {serviceerror.NewResourceExhausted(0, "rps"), fsm.None},
+		"invalid":             {serviceerror.NewInvalidArgument("x"), fsm.None},
+		"not found":           {serviceerror.NewNotFound("run"), fsm.None},
+		"internal":            {serviceerror.NewInternal("panic"), fsm.None},
+		"canceled":            {context.Canceled, fsm.None},
+		"anything":            {errors.New("anything"), fsm.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tt.want, classify.Kind(tt.err))
-			require.Equal(t, tt.want != machine.None, classify.Suspicious(tt.err))
+			require.Equal(t, tt.want != fsm.None, classify.SuggestsOutage(tt.err))
 		})
 	}
 }
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, machine.TLSError, classify.Credentials(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
-	require.Equal(t, machine.TLSError, classify.Credentials(x509.UnknownAuthorityError{}))
-	require.Equal(t, machine.AuthFailed, classify.Credentials(errors.New("read the API key: no such file")))
+	require.Equal(t, fsm.TLSError, classify.CredentialsKind(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
+	require.Equal(t, fsm.TLSError, classify.CredentialsKind(x509.UnknownAuthorityError{}))
+	require.Equal(t, fsm.AuthFailed, classify.CredentialsKind(errors.New("read the API key: no such file")))
 }
 
 func TestDiagnose(t *testing.T) {
@@ -95,24 +95,24 @@ func TestDiagnose(t *testing.T) {
 	for name, tt := range map[string]struct {
 		address string
 		config  *tls.Config
-		kind    machine.Kind
+		kind    fsm.Kind
 		err     error
-		want    machine.Kind
+		want    fsm.Kind
 	}{
-		"late, somebody listens":         {silent.Addr(), nil, machine.Hung, late, machine.Hung},
-		"late, nobody listens":           {gone.Addr(), nil, machine.Hung, late, machine.Unreachable},
-		"cut, the server wants TLS":      {secure.Addr(), nil, machine.Unreachable, cut, machine.TLSError},
-		"cut, the server wants none":     {plain.Addr(), nil, machine.Unreachable, cut, machine.Unreachable},
-		"cut, the server says nothing":   {silent.Addr(), nil, machine.Unreachable, cut, machine.Unreachable},
-		"cut with a good certificate":    {secure.Addr(), shows(authority, time.Now().Add(time.Hour)), machine.Unreachable, cut, machine.Unreachable},
-		"broken without a certificate":   {secure.Addr(), trusts(authority, nil), machine.Unreachable, broken, machine.TLSError},
-		"broken with an expired one":     {secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), machine.Unreachable, broken, machine.TLSError},
-		"broken with an unknown one":     {secure.Addr(), trusts(authority, unknown), machine.Unreachable, broken, machine.TLSError},
-		"broken, TLS against clear text": {plain.Addr(), trusts(authority, nil), machine.Unreachable, broken, machine.Unreachable},
-		"refused":                        {gone.Addr(), nil, machine.Unreachable, errors.New("refused"), machine.Unreachable},
-		"an address of another kind":     {"passthrough:///x", nil, machine.Hung, late, machine.Hung},
-		"the scheme that gRPC starts at": {"dns:///" + gone.Addr(), nil, machine.Hung, late, machine.Unreachable},
-		"what needs no look":             {gone.Addr(), nil, machine.AuthFailed, late, machine.AuthFailed},
+		"deadline, port accepts":         {silent.Addr(), nil, fsm.Hung, late, fsm.Hung},
+		"deadline, port closed":          {gone.Addr(), nil, fsm.Hung, late, fsm.Unreachable},
+		"cut, server requires TLS":       {secure.Addr(), nil, fsm.Unreachable, cut, fsm.TLSError},
+		"cut, server without TLS":        {plain.Addr(), nil, fsm.Unreachable, cut, fsm.Unreachable},
+		"cut, server sends nothing":      {silent.Addr(), nil, fsm.Unreachable, cut, fsm.Unreachable},
+		"cut with a valid certificate":   {secure.Addr(), shows(authority, time.Now().Add(time.Hour)), fsm.Unreachable, cut, fsm.Unreachable},
+		"broken without a certificate":   {secure.Addr(), trusts(authority, nil), fsm.Unreachable, broken, fsm.TLSError},
+		"broken with an expired one":     {secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), fsm.Unreachable, broken, fsm.TLSError},
+		"broken, unknown authority":      {secure.Addr(), trusts(authority, unknown), fsm.Unreachable, broken, fsm.TLSError},
+		"broken, TLS against clear text": {plain.Addr(), trusts(authority, nil), fsm.Unreachable, broken, fsm.Unreachable},
+		"refused":                        {gone.Addr(), nil, fsm.Unreachable, errors.New("refused"), fsm.Unreachable},
+		"custom resolver scheme":         {"passthrough:///x", nil, fsm.Hung, late, fsm.Hung},
+		"gRPC's default scheme":          {"dns:///" + gone.Addr(), nil, fsm.Hung, late, fsm.Unreachable},
+		"kind is already definite":       {gone.Addr(), nil, fsm.AuthFailed, late, fsm.AuthFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,25 +123,25 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-func TestDiagnoseNamesWhatItFound(t *testing.T) {
+func TestDiagnoseAddsDialError(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	_, err = classify.Diagnose(t.Context(), address, nil, machine.Hung, context.DeadlineExceeded)
+	_, err = classify.Diagnose(t.Context(), address, nil, fsm.Hung, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "refused")
 }
 
-func TestExplainSaysWhatListens(t *testing.T) {
+func TestExplainNamesPortsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
 		want string
 	}{
 		"HTTP/1.1": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: http2: failed reading the frame payload: `+
-			`http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`), "10.0.0.1:80 is no Temporal frontend"},
+			`http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`), "10.0.0.1:80 is not a Temporal frontend"},
 		"silent": {status.Error(codes.Unavailable, "error reading server preface: raw-read tcp: use of closed network connection"),
 			"10.0.0.1:80 accepts connections and sends nothing"},
 	} {

@@ -1,16 +1,16 @@
-// Package traffic judges by the requests of a program whether Temporal serves them. A frontend may answer every health check and refuse or
-// delay everything else: the namespace is over its rate limits, or Temporal's persistence does not keep up.
+// Package traffic determines from the requests of a program whether Temporal serves them. A frontend may answer every health check and
+// refuse or delay all other requests: the namespace is over its rate limits, or Temporal's persistence does not keep up.
 //
 //	t := traffic.New(time.Second, time.Now)
 //	ended := t.Begin(method)             // of every request of the program
 //	ended(err, answered)
-//	verdict, why := t.Judge()            // every second or so
+//	verdict, reason := t.Verdict()       // every second or so
 //
-// A request is in trouble that Temporal refuses with RESOURCE_EXHAUSTED or UNAVAILABLE, that runs out of time, or that takes longer than it
-// should. Requests that wait for something else than Temporal, such as polls and queries, count only where they are refused: they cannot be
-// late, and that one is answered says nothing about the others. Every other error is an answer of a Temporal that works, or says nothing.
+// A request is in trouble if Temporal refuses it with RESOURCE_EXHAUSTED or UNAVAILABLE, if its deadline passes, or if it takes longer than
+// slowAfter. Requests that wait for something else than Temporal, such as polls and queries, count only where they are refused: they cannot
+// be late, and an answer to one says nothing about the others. Every other error is an answer of a working Temporal, or does not count.
 //
-// The package does not check the connection: a caller that judges by it has to know that Temporal answers.
+// The package does not check the connection: the caller must find out separately whether Temporal answers checks.
 package traffic
 
 import (
@@ -34,16 +34,16 @@ type Tracker struct {
 	now       func() time.Time
 
 	mu sync.Mutex
-	// seconds are the requests that ended, by the second in which they did, as a ring.
+	// seconds is a ring of the requests that ended, by the second in which they ended.
 	seconds [int(lately / time.Second)]second
 	// open are the requests under way that can be late.
-	open  map[int]time.Time
-	last  int
-	epoch int // counts the resets
-	// verdict and why are the result of the last Judge. problem is the last request in trouble.
-	verdict Verdict
-	why     error
-	problem problem
+	open   map[int]time.Time
+	lastID int
+	resets int // counts the resets
+	// verdict and reason are the last result of Verdict. lastProblem is the last request in trouble.
+	verdict     Verdict
+	reason      error
+	lastProblem problem
 }
 
 type second struct {
@@ -54,7 +54,6 @@ type second struct {
 // problem is a request in trouble.
 type problem struct {
 	method string
-	took   time.Duration
 	err    error // nil: it was late
 }
 
@@ -63,14 +62,14 @@ func New(slowAfter time.Duration, now func() time.Time) *Tracker {
 	return &Tracker{slowAfter: slowAfter, now: now, open: map[int]time.Time{}}
 }
 
-// Begin counts a request that is sent. The function that it returns is called once, with the request's error and whether the server
-// has answered at all: an error may also come of the connection, which is not what the tracker judges.
+// Begin records the start of a request. The function that it returns must be called once at its end, with the request's error and whether
+// the server has answered at all: errors of the connection itself are not what the tracker measures.
 func (t *Tracker) Begin(method string) func(err error, answered bool) {
 	method = path.Base(method)
-	began, prompt := t.now(), prompt(method)
+	began, prompt := t.now(), answeredAtOnce(method)
 	t.mu.Lock()
-	t.last++
-	number, epoch := t.last, t.epoch
+	t.lastID++
+	number, epoch := t.lastID, t.resets
 	if prompt {
 		t.open[number] = began
 	}
@@ -81,49 +80,49 @@ func (t *Tracker) Begin(method string) func(err error, answered bool) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.open, number)
-		if epoch != t.epoch {
+		if epoch != t.resets {
 			return
 		}
 		s := t.second(now)
-		switch effect(err, answered, prompt, took, t.slowAfter) {
+		switch classify(err, answered, prompt, took, t.slowAfter) {
 		case failed:
 			s.Failed++
-			t.problem = problem{method, took, err}
+			t.lastProblem = problem{method, err}
 		case late:
 			s.Late++
-			t.problem = problem{method, took, nil}
+			t.lastProblem = problem{method, nil}
 		case served:
 			s.Served++
-		case nothing:
+		case ignored:
 		}
 	}
 }
 
-// Reset forgets all requests, those under way included: they met an outage, or were sent before it.
+// Reset drops all requests, those under way included: they were affected by an outage, or were sent before it.
 func (t *Tracker) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.epoch++
+	t.resets++
 	clear(t.open)
-	t.seconds, t.verdict, t.why = [len(t.seconds)]second{}, Served, nil
+	t.seconds, t.verdict, t.reason = [len(t.seconds)]second{}, Served, nil
 }
 
-// Judge returns how requests are served now, and while they are not, why: the reason from when that began. What was before the end of a
-// trouble does not count for the next one.
-func (t *Tracker) Judge() (Verdict, error) {
+// Verdict returns how requests are served now and, unless they are [Served], the reason as of when that verdict began. Requests before the
+// return to Served do not count for later verdicts.
+func (t *Tracker) Verdict() (Verdict, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	facts := t.facts(now)
+	facts := t.periods(now)
 	before := t.verdict
-	t.verdict = Judge(facts, before)
+	t.verdict = NextVerdict(facts, before)
 	switch {
 	case t.verdict == Served && before != Served:
-		t.seconds, t.why = [len(t.seconds)]second{}, nil
+		t.seconds, t.reason = [len(t.seconds)]second{}, nil
 	case t.verdict != before:
-		t.why = t.explain(facts)
+		t.reason = t.explain(facts)
 	}
-	return t.verdict, t.why
+	return t.verdict, t.reason
 }
 
 // second returns the counts of the current second.
@@ -136,8 +135,8 @@ func (t *Tracker) second(now time.Time) *second {
 	return s
 }
 
-func (t *Tracker) facts(now time.Time) Facts {
-	var f Facts
+func (t *Tracker) periods(now time.Time) Periods {
+	var f Periods
 	for _, s := range t.seconds {
 		age := time.Duration(now.Unix()-s.at) * time.Second
 		if age < lately {
@@ -156,16 +155,16 @@ func (t *Tracker) facts(now time.Time) Facts {
 	return f
 }
 
-// explain writes why requests are not served, with what to check.
-func (t *Tracker) explain(f Facts) error {
+// explain returns why requests are not served, and what to check.
+func (t *Tracker) explain(f Periods) error {
 	counts, period := f.Recent, recent
-	if counts.Late+counts.Failed == 0 || !counts.most() {
+	if counts.Late+counts.Failed == 0 || !counts.mostInTrouble() {
 		counts, period = f.Lately, lately
 	}
 	total := counts.Served + counts.Late + counts.Failed
 	text := fmt.Sprintf("Temporal answers health checks, but of %d requests in the last %s %d failed and %d took longer than %s",
 		total, period, counts.Failed, counts.Late, t.slowAfter)
-	p := t.problem
+	p := t.lastProblem
 	if p.err == nil {
 		return errors.New(text + "; check the latency of Temporal's persistence")
 	}
@@ -181,24 +180,24 @@ func (t *Tracker) explain(f Facts) error {
 type outcome int
 
 const (
-	nothing outcome = iota
+	ignored outcome = iota
 	served
 	late
 	failed
 )
 
-func effect(err error, answered, prompt bool, took, slowAfter time.Duration) outcome {
+func classify(err error, answered, prompt bool, took, slowAfter time.Duration) outcome {
 	code := status.Code(err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = codes.DeadlineExceeded
 	}
 	switch {
-	case code == codes.ResourceExhausted && answered && limits(err), code == codes.Unavailable && answered:
+	case code == codes.ResourceExhausted && answered && isSharedLimit(err), code == codes.Unavailable && answered:
 		return failed
-	case code == codes.DeadlineExceeded && prompt && took > slowAfter: // else the caller was in too much of a hurry
+	case code == codes.DeadlineExceeded && prompt && took > slowAfter: // otherwise the caller's deadline was too short
 		return failed
-	case !prompt || !answers(code):
-		return nothing
+	case !prompt || !workedFor(code):
+		return ignored
 	case took > slowAfter:
 		return late
 	default:
@@ -206,8 +205,8 @@ func effect(err error, answered, prompt bool, took, slowAfter time.Duration) out
 	}
 }
 
-// answers reports whether a request with this code was carried out by a Temporal that works.
-func answers(code codes.Code) bool {
+// workedFor reports whether a working Temporal has processed a request that ended with this code.
+func workedFor(code codes.Code) bool {
 	switch code {
 	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange:
 		return true
@@ -216,9 +215,9 @@ func answers(code codes.Code) bool {
 	}
 }
 
-// limits reports whether RESOURCE_EXHAUSTED comes from a limit that concerns more than the one request: neither from the size of a
-// message, which gRPC refuses on this side, nor from one workflow that is busy.
-func limits(err error) bool {
+// isSharedLimit reports whether RESOURCE_EXHAUSTED comes from a limit for more than the one request: not from the size of a message, which
+// gRPC refuses in the client, and not from one busy workflow.
+func isSharedLimit(err error) bool {
 	s := status.Convert(err)
 	if strings.HasPrefix(s.Message(), "grpc: ") || strings.HasPrefix(s.Message(), "trying to send message") {
 		return false
@@ -227,9 +226,9 @@ func limits(err error) bool {
 	return !ok || exhausted.Cause != enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW
 }
 
-// prompt reports whether Temporal answers a method by itself and at once. Others wait for events or for workers, or read from the visibility
-// store, which has its own pace.
-func prompt(method string) bool {
+// answeredAtOnce reports whether Temporal answers a method by itself and at once. Others wait for events or for workers, or read from the
+// visibility store, which has a latency of its own.
+func answeredAtOnce(method string) bool {
 	for _, slow := range []string{
 		"Poll", "Query", "Update", "List", "Count", "Scan", "GetWorkflowExecutionHistory", "ExecuteMultiOperation", "ShutdownWorker",
 	} {

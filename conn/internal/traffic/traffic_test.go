@@ -41,12 +41,12 @@ func TestJudge(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, traffic.Judge(traffic.Facts{Recent: tt.recent, Lately: tt.lately}, tt.before))
+			require.Equal(t, tt.want, traffic.NextVerdict(traffic.Periods{Recent: tt.recent, Lately: tt.lately}, tt.before))
 		})
 	}
 }
 
-// clock is set by the test.
+// clock is a clock that the test controls.
 type clock struct{ now time.Time }
 
 func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
@@ -65,7 +65,7 @@ func exhausted(cause enums.ResourceExhaustedCause) error {
 	return serviceerror.ToStatus(serviceerror.NewResourceExhausted(cause, "too many requests")).Err()
 }
 
-// TestRequestsInTrouble has five requests of each kind, of which the verdict shows what each counts as.
+// TestRequestsInTrouble has five requests of each kind. The verdict shows what one of them counts as.
 func TestRequestsInTrouble(t *testing.T) {
 	t.Parallel()
 	limit := exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT)
@@ -105,7 +105,7 @@ func TestRequestsInTrouble(t *testing.T) {
 			for _, end := range ended {
 				end(tt.err, tt.answered)
 			}
-			verdict, why := tr.Judge()
+			verdict, why := tr.Verdict()
 			require.Equal(t, tt.want, verdict)
 			require.Equal(t, tt.want == traffic.Served, why == nil)
 		})
@@ -121,10 +121,10 @@ func TestRequestsUnderWayAreLate(t *testing.T) {
 		tr.Begin(poll)
 	}
 	c.pass(time.Second)
-	verdict, _ := tr.Judge()
+	verdict, _ := tr.Verdict()
 	require.Equal(t, traffic.Served, verdict)
 	c.pass(time.Millisecond)
-	verdict, why := tr.Judge()
+	verdict, why := tr.Verdict()
 	require.Equal(t, traffic.Late, verdict)
 	require.EqualError(t, why, "Temporal answers health checks, but of 3 requests in the last 5s 0 failed and 3 took longer than 1s; "+
 		"check the latency of Temporal's persistence")
@@ -132,8 +132,8 @@ func TestRequestsUnderWayAreLate(t *testing.T) {
 		end(nil, true)
 	}
 	c.pass(4 * time.Second)
-	verdict, _ = tr.Judge()
-	require.Equal(t, traffic.Late, verdict, "they are not served because they have ended")
+	verdict, _ = tr.Verdict()
+	require.Equal(t, traffic.Late, verdict, "requests that ended late do not count as served")
 }
 
 func TestTroubleBeginsAndEnds(t *testing.T) {
@@ -147,31 +147,31 @@ func TestTroubleBeginsAndEnds(t *testing.T) {
 	requests(100, nil)
 	c.pass(10 * time.Second)
 	requests(3, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT))
-	verdict, why := tr.Judge()
+	verdict, why := tr.Verdict()
 	require.Equal(t, traffic.Failing, verdict)
 	require.EqualError(t, why, "Temporal answers health checks, but of 3 requests in the last 5s 3 failed and 0 took longer than 1s, the last one "+
 		"StartWorkflowExecution with ResourceExhausted: too many requests; check the rate limits of the namespace and of Temporal's persistence")
 	c.pass(2 * time.Second)
 	requests(11, nil)
-	verdict, again := tr.Judge()
+	verdict, again := tr.Verdict()
 	require.Equal(t, traffic.Failing, verdict, "three of fourteen")
 	require.Equal(t, why, again)
 	requests(1, nil)
-	verdict, why = tr.Judge()
+	verdict, why = tr.Verdict()
 	require.Equal(t, traffic.Served, verdict)
 	require.NoError(t, why)
 	requests(1, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT))
-	verdict, _ = tr.Judge()
-	require.Equal(t, traffic.Served, verdict, "what was before the end does not count again")
+	verdict, _ = tr.Verdict()
+	require.Equal(t, traffic.Served, verdict, "requests from before the end of the trouble do not count again")
 
 	requests(9, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT))
-	verdict, _ = tr.Judge()
+	verdict, _ = tr.Verdict()
 	require.Equal(t, traffic.Failing, verdict)
 	c.pass(29 * time.Second)
-	verdict, _ = tr.Judge()
+	verdict, _ = tr.Verdict()
 	require.Equal(t, traffic.Failing, verdict)
 	c.pass(time.Second)
-	verdict, _ = tr.Judge()
+	verdict, _ = tr.Verdict()
 	require.Equal(t, traffic.Served, verdict)
 }
 
@@ -187,6 +187,6 @@ func TestResetForgetsRequestsUnderWay(t *testing.T) {
 	for _, end := range ended {
 		end(status.Error(codes.DeadlineExceeded, "no answer"), false)
 	}
-	verdict, _ := tr.Judge()
+	verdict, _ := tr.Verdict()
 	require.Equal(t, traffic.Served, verdict)
 }

@@ -17,21 +17,21 @@ type conn struct {
 	lost bool          // guarded by the port's lock
 }
 
-// Read implements [net.Conn]. What arrives while it may not pass is kept back here, or thrown away when the connection is lost.
+// Read implements [net.Conn]. Bytes that arrive while the direction is blocked are kept until it is open, and dropped if the connection is lost.
 func (c *conn) Read(p []byte) (int, error) {
-	if err := c.pass(ToServer); err != nil {
+	if err := c.awaitOpen(ToServer); err != nil {
 		return 0, err
 	}
 	n, err := c.raw.Read(p)
-	if held := c.pass(ToServer); held != nil {
+	if held := c.awaitOpen(ToServer); held != nil {
 		return 0, held
 	}
 	return n, err
 }
 
-// Write implements [net.Conn]. What is written to a lost connection seems to be sent.
+// Write implements [net.Conn]. A write to a lost connection returns without an error and sends nothing.
 func (c *conn) Write(p []byte) (int, error) {
-	if err := c.pass(ToClient); err != nil {
+	if err := c.awaitOpen(ToClient); err != nil {
 		return 0, err
 	}
 	if c.isLost() {
@@ -40,7 +40,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.raw.Write(p)
 }
 
-// Close implements [net.Conn]. The client of a lost connection does not learn of it.
+// Close implements [net.Conn]. A lost connection stays open towards its client.
 func (c *conn) Close() error {
 	c.once.Do(func() { close(c.done) })
 	if c.isLost() {
@@ -50,7 +50,7 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// reset ends a connection at once, and its client learns of it as from a process that died.
+// reset ends a connection at once with a TCP reset, as the kernel does for a process that died.
 func (c *conn) reset() {
 	_ = c.raw.SetLinger(0) // a failure means that the client was faster
 	_ = c.raw.Close()
@@ -58,18 +58,18 @@ func (c *conn) reset() {
 	c.port.remove(c)
 }
 
-// swallow throws away what the client of a lost connection sends until it has left.
-func (c *conn) swallow() {
+// discard drops what the client of a lost connection sends until the client closes it.
+func (c *conn) discard() {
 	_, _ = io.Copy(io.Discard, c.raw)
 	_ = c.raw.Close()
 	c.port.remove(c)
 }
 
-// pass waits until bytes may pass in a direction. Nothing more is read from a lost connection: its reader waits for its own end.
-func (c *conn) pass(d Direction) error {
+// awaitOpen waits until bytes may pass in a direction. Nothing more is read from a lost connection: its reader blocks until Close.
+func (c *conn) awaitOpen(d Direction) error {
 	for {
 		c.port.mu.Lock()
-		held, moved := c.port.frozen || c.port.held&d != 0, c.port.moved
+		held, moved := c.port.frozen || c.port.blocked&d != 0, c.port.changed
 		if c.lost {
 			held = d == ToServer
 		}

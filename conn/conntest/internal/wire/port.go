@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Direction is one way of a connection. Directions can be combined with |.
+// Direction is a direction of a connection. Directions can be combined with |.
 type Direction uint8
 
 const (
 	// ToServer is what clients send.
 	ToServer Direction = 1 << iota
-	// ToClient is what the server answers.
+	// ToClient is what the server sends.
 	ToClient
 )
 
@@ -32,13 +32,13 @@ type Port struct {
 	conns    map[*conn]struct{}
 	accepted int
 	mute     bool
-	held     Direction
+	blocked  Direction
 	frozen   bool
-	moved    chan struct{} // closed and replaced when held or frozen changes, or connections are lost
+	changed  chan struct{} // closed and replaced when blocked or frozen changes, or connections are lost
 }
 
-// Open reserves a free port. It refuses connections until [Port.Listen]. The function is called after every change of what
-// [Port.Connections] and [Port.Accepted] tell, without any lock held.
+// Open reserves a free port. It refuses connections until [Port.Listen]. notify is called after every change of [Port.Connections] and
+// [Port.Accepted], without a lock held.
 func Open(notify func()) (*Port, error) {
 	reserved, address, err := reserve()
 	if err != nil {
@@ -47,14 +47,14 @@ func Open(notify func()) (*Port, error) {
 	return &Port{
 		reserved: reserved, address: address, notify: notify,
 		queue: make(chan *conn), ended: make(chan struct{}),
-		conns: map[*conn]struct{}{}, moved: make(chan struct{}),
+		conns: map[*conn]struct{}{}, changed: make(chan struct{}),
 	}, nil
 }
 
-// Addr is the address of the port, also while it refuses connections.
+// Addr returns the address of the port, also while it refuses connections.
 func (p *Port) Addr() *net.TCPAddr { return p.address }
 
-// Listen accepts connections from now on. It does nothing on a port that does so already.
+// Listen accepts connections from now on. It does nothing on a port that already does.
 func (p *Port) Listen() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *Port) Listen() error {
 	return nil
 }
 
-// Stop refuses connections from now on and resets those there are, except lost ones. The port stays reserved.
+// Stop refuses connections from now on and resets open ones, except lost ones. The port stays reserved.
 func (p *Port) Stop() {
 	p.mu.Lock()
 	if p.listener != nil {
@@ -84,59 +84,59 @@ func (p *Port) Stop() {
 	p.Cut()
 }
 
-// Cut resets all connections, except lost ones: nothing reaches their clients.
+// Cut resets all connections, except lost ones.
 func (p *Port) Cut() {
-	for _, c := range p.living() {
+	for _, c := range p.openConns() {
 		c.reset()
 	}
 }
 
-// Hold lets nothing pass in the given directions, on no connection, until [Port.Release].
-func (p *Port) Hold(d Direction) { p.move(func() { p.held |= d }) }
+// Block lets no byte pass in the given directions, on any connection, until [Port.Unblock].
+func (p *Port) Block(d Direction) { p.update(func() { p.blocked |= d }) }
 
-// Release ends [Port.Hold] in the given directions.
-func (p *Port) Release(d Direction) { p.move(func() { p.held &^= d }) }
+// Unblock ends [Port.Block] in the given directions.
+func (p *Port) Unblock(d Direction) { p.update(func() { p.blocked &^= d }) }
 
-// Freeze lets nothing pass at all, on no connection; false ends that.
-func (p *Port) Freeze(freeze bool) { p.move(func() { p.frozen = freeze }) }
+// Freeze lets no byte pass in either direction, on any connection; false ends that.
+func (p *Port) Freeze(freeze bool) { p.update(func() { p.frozen = freeze }) }
 
-// Mute makes connections to come lost ones from their first byte on; false makes them normal ones again.
-func (p *Port) Mute(mute bool) { p.move(func() { p.mute = mute }) }
+// Mute makes future connections lost ones from their first byte on; false ends that.
+func (p *Port) Mute(mute bool) { p.update(func() { p.mute = mute }) }
 
-// Lose makes all connections lost ones.
+// Lose makes all open connections lost ones.
 func (p *Port) Lose() {
-	conns := p.living()
-	p.move(func() {
+	conns := p.openConns()
+	p.update(func() {
 		for _, c := range conns {
 			p.lose(c)
 		}
 	})
 }
 
-// lose marks a connection and watches for its client to leave, so that it is not counted for ever. The lock is held.
+// lose marks a connection as lost and counts it until its client closes it. The lock is held.
 func (p *Port) lose(c *conn) {
 	if _, open := p.conns[c]; open && !c.lost && !p.closed {
 		c.lost = true
-		p.tasks.Go(c.swallow)
+		p.tasks.Go(c.discard)
 	}
 }
 
-// Connections counts the connections open now. That a client has left is noticed by reading: not while what clients send is
-// held up.
+// Connections returns the number of open connections. A connection that its client has closed is noticed by reading, so not while ToServer
+// is blocked.
 func (p *Port) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
 }
 
-// Accepted counts the connections there ever were.
+// Accepted returns the number of connections accepted since Open.
 func (p *Port) Accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.accepted
 }
 
-// Close ends the port, its connections, lost ones as well, and its goroutines.
+// Close ends the port, its connections, including lost ones, and its goroutines.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -162,16 +162,16 @@ func (p *Port) Close() error {
 	return errors.Join(err, p.reserved.release())
 }
 
-// move changes the state of the port and wakes whoever waits for a change of it.
-func (p *Port) move(change func()) {
+// update changes the state of the port and wakes the goroutines that wait for a change.
+func (p *Port) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
-	close(p.moved)
-	p.moved = make(chan struct{})
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
-func (p *Port) living() []*conn {
+func (p *Port) openConns() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var conns []*conn
@@ -190,13 +190,13 @@ func (p *Port) accept(listener *net.TCPListener) {
 			return
 		}
 		if err != nil {
-			continue // a connection that ended before it was accepted
+			continue // the connection ended before it was accepted
 		}
 		p.admit(listener, raw)
 	}
 }
 
-// admit takes a connection in and hands it to the server, unless the port was stopped meanwhile.
+// admit registers a connection and passes it to the server, unless the port was stopped meanwhile.
 func (p *Port) admit(listener *net.TCPListener, raw *net.TCPConn) {
 	c := &conn{Conn: raw, port: p, raw: raw, done: make(chan struct{})}
 	p.mu.Lock()
@@ -223,7 +223,7 @@ func (p *Port) admit(listener *net.TCPListener, raw *net.TCPConn) {
 	}
 }
 
-// remove forgets a connection that has ended.
+// remove removes a connection that has ended.
 func (p *Port) remove(c *conn) {
 	p.mu.Lock()
 	_, open := p.conns[c]
@@ -234,20 +234,20 @@ func (p *Port) remove(c *conn) {
 	}
 }
 
-// Listener makes a listener that a server accepts from. Each connection goes to one of the listeners there are; to close one
-// leaves the port and its connections as they are, so that one server can take over from another.
+// Listener returns a listener for a server. Each connection goes to one of the open listeners. Closing a listener does not affect the port
+// and its connections, so one server can replace another.
 func (p *Port) Listener() net.Listener {
-	return &branch{port: p, done: make(chan struct{})}
+	return &portListener{port: p, done: make(chan struct{})}
 }
 
-type branch struct {
+type portListener struct {
 	port *Port
 	once sync.Once
 	done chan struct{}
 }
 
 // Accept implements [net.Listener].
-func (b *branch) Accept() (net.Conn, error) {
+func (b *portListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-b.port.queue:
 		return c, nil
@@ -258,10 +258,10 @@ func (b *branch) Accept() (net.Conn, error) {
 }
 
 // Close implements [net.Listener].
-func (b *branch) Close() error {
+func (b *portListener) Close() error {
 	b.once.Do(func() { close(b.done) })
 	return nil
 }
 
 // Addr implements [net.Listener].
-func (b *branch) Addr() net.Addr { return b.port.address }
+func (b *portListener) Addr() net.Addr { return b.port.address }

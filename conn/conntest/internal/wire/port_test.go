@@ -18,8 +18,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	limit    = time.Minute
-	patience = 100 * time.Millisecond
+	limit      = time.Minute
+	unanswered = 100 * time.Millisecond
 )
 
 func open(t *testing.T) *wire.Port {
@@ -31,7 +31,7 @@ func open(t *testing.T) *wire.Port {
 	return p
 }
 
-// pair makes a connection and returns both of its ends.
+// pair makes a connection and returns both ends.
 func pair(t *testing.T, p *wire.Port, l net.Listener) (client *net.TCPConn, server net.Conn) {
 	t.Helper()
 	client = dial(t, p)
@@ -50,7 +50,7 @@ func dial(t *testing.T, p *wire.Port) *net.TCPConn {
 	return raw.(*net.TCPConn)
 }
 
-// receive reads up to n bytes within a time.
+// receive reads up to n bytes within d.
 func receive(t *testing.T, c net.Conn, n int, d time.Duration) (string, error) {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(d)))
@@ -59,7 +59,7 @@ func receive(t *testing.T, c net.Conn, n int, d time.Duration) (string, error) {
 	return string(buffer[:n]), err
 }
 
-func TestHeldBytesArriveLater(t *testing.T) {
+func TestBlockedBytesArriveLater(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	client, server := pair(t, p, p.Listener())
@@ -79,13 +79,13 @@ func TestHeldBytesArriveLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "one", <-arrived)
 
-	p.Hold(wire.ToServer)
+	p.Block(wire.ToServer)
 	_, err = client.Write([]byte("two"))
 	require.NoError(t, err)
 	select {
 	case text := <-arrived:
-		require.Fail(t, "it passed", text)
-	case <-time.After(patience):
+		require.Fail(t, "blocked bytes arrived", text)
+	case <-time.After(unanswered):
 	}
 	_, err = server.Write([]byte("answer"))
 	require.NoError(t, err)
@@ -93,24 +93,24 @@ func TestHeldBytesArriveLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "answer", text, "the other direction is open")
 	p.Freeze(true)
-	p.Release(wire.ToServer)
+	p.Unblock(wire.ToServer)
 	select {
 	case text := <-arrived:
-		require.Fail(t, "it passed", text)
-	case <-time.After(patience):
+		require.Fail(t, "blocked bytes arrived", text)
+	case <-time.After(unanswered):
 	}
 	p.Freeze(false)
 	require.Equal(t, "two", <-arrived)
 
-	p.Hold(wire.ToClient)
+	p.Block(wire.ToClient)
 	written := make(chan error, 1)
 	go func() {
 		_, err := server.Write([]byte("late"))
 		written <- err
 	}()
-	_, err = receive(t, client, 1, patience)
+	_, err = receive(t, client, 1, unanswered)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	p.Release(wire.ToClient)
+	p.Unblock(wire.ToClient)
 	require.NoError(t, <-written)
 	text, err = receive(t, client, 4, limit)
 	require.NoError(t, err)
@@ -122,23 +122,23 @@ func TestHeldBytesArriveLater(t *testing.T) {
 	require.Zero(t, p.Connections())
 }
 
-func TestLostConnectionsTellTheirClientsNothing(t *testing.T) {
+func TestLostConnectionsSendNothing(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	l := p.Listener()
 	client, server := pair(t, p, l)
 	p.Lose()
 	n, err := server.Write([]byte("hello"))
-	require.NoError(t, err, "it seems to be sent")
+	require.NoError(t, err, "the write succeeds")
 	require.Equal(t, 5, n)
-	_, err = receive(t, client, 1, patience)
+	_, err = receive(t, client, 1, unanswered)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, server.Close())
 	_, err = server.Read(make([]byte, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
 	p.Cut()
 	p.Stop()
-	_, err = receive(t, client, 1, patience)
+	_, err = receive(t, client, 1, unanswered)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.Equal(t, 1, p.Connections())
 	_, err = client.Write([]byte("still there?"))
@@ -147,21 +147,21 @@ func TestLostConnectionsTellTheirClientsNothing(t *testing.T) {
 	require.Eventually(t, func() bool { return p.Connections() == 0 }, limit, time.Millisecond)
 }
 
-func TestMutePortHandsNothingOut(t *testing.T) {
+func TestMutePortAcceptsNothingForTheServer(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	p.Mute(true)
 	silenced := dial(t, p)
 	require.Eventually(t, func() bool { return p.Accepted() == 1 }, limit, time.Millisecond)
 	p.Cut()
-	_, err := receive(t, silenced, 1, patience)
+	_, err := receive(t, silenced, 1, unanswered)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	p.Mute(false)
 	client, server := pair(t, p, p.Listener())
-	require.Equal(t, client.LocalAddr().String(), server.RemoteAddr().String(), "the first that is handed out")
+	require.Equal(t, client.LocalAddr().String(), server.RemoteAddr().String(), "the first connection that the server accepts")
 	require.Equal(t, 2, p.Connections())
 	require.NoError(t, silenced.Close())
-	require.Eventually(t, func() bool { return p.Connections() == 1 }, limit, time.Millisecond, "who leaves is noticed")
+	require.Eventually(t, func() bool { return p.Connections() == 1 }, limit, time.Millisecond, "a connection that its client closes is not counted")
 }
 
 func TestListenersTakeTurns(t *testing.T) {
@@ -177,7 +177,8 @@ func TestListenersTakeTurns(t *testing.T) {
 	_, err = server.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = receive(t, client, 1, limit)
-	require.NoError(t, err, "connections go on")
+	require.NoError(t, err, "open connections are not affected")
+
 	pair(t, p, second)
 	require.NoError(t, p.Close())
 	_, err = second.Accept()

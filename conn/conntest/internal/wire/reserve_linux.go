@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// reservation is a socket that is bound to the port and never listens. It keeps the port from being given to anybody who asks
-// for a free one, while connections are refused; a listener can be bound next to it, as both allow the address to be used again.
+// reservation is a socket that is bound to the port and never listens, so connections are refused. It keeps the kernel from assigning the
+// port to another process. A listener can be bound to the same port, since both sockets set SO_REUSEADDR.
 type reservation int
 
 func reserve() (reservation, *net.TCPAddr, error) {

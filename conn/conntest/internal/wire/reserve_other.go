@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// reservation is nothing here: the port is only remembered, and listening on it again fails if somebody has taken it meanwhile.
+// reservation is empty: only the port number is kept, and listening on it again fails if another process has taken it meanwhile.
 type reservation struct{}
 
 func reserve() (reservation, *net.TCPAddr, error) {
@@ -17,7 +17,7 @@ func reserve() (reservation, *net.TCPAddr, error) {
 	}
 	address, ok := listener.Addr().(*net.TCPAddr)
 	if !ok {
-		return reservation{}, nil, errors.New("the listener's address is not one of TCP")
+		return reservation{}, nil, errors.New("the listener's address is not a TCP address")
 	}
 	return reservation{}, address, listener.Close()
 }

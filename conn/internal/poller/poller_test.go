@@ -1,4 +1,4 @@
-package poll_test
+package poller_test
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/poll"
+	"github.com/signalbox-dev/signalbox/conn/internal/poller"
 )
 
 var errCut = errors.New("cut")
 
-// bench is a tracker with a clock that the test moves.
+// bench is a tracker with a clock that the test controls.
 type bench struct {
-	*poll.Tracker
+	*poller.Tracker
 
 	now time.Time
 }
 
 func newBench() *bench {
 	b := &bench{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	b.Tracker = poll.NewTracker(func() time.Time { return b.now })
+	b.Tracker = poller.NewTracker(func() time.Time { return b.now })
 	return b
 }
 
@@ -37,7 +37,7 @@ func activity(queue string) any {
 	return &workflowservice.PollActivityTaskQueueRequest{TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
 }
 
-// poll lets a request be answered; while it is held open, what is given happens.
+// poll watches a request that ends with an error or nil. The functions are called while it is open.
 func (b *bench) poll(ctx context.Context, req any, answer error, meanwhile ...func()) error {
 	return b.Watch(ctx, req, func() error {
 		for _, fn := range meanwhile {
@@ -50,22 +50,22 @@ func (b *bench) poll(ctx context.Context, req any, answer error, meanwhile ...fu
 func TestOpenAndAnsweredPolls(t *testing.T) {
 	t.Parallel()
 	b := newBench()
-	require.Equal(t, poll.Poll{}, b.Queue("q"), "nobody has polled")
+	require.Equal(t, poller.QueueStatus{}, b.Queue("q"), "no poll was made")
 	require.NoError(t, b.poll(t.Context(), workflow("q"), nil, func() {
-		require.True(t, b.Queue("q").OK, "one that the server holds open is a poll")
+		require.True(t, b.Queue("q").OK, "an open poll counts")
 		require.False(t, b.Queue("other").OK)
 		require.Equal(t, b.now, b.Queue("q").Last)
 		b.now = b.now.Add(time.Minute)
 	}))
 	answered := b.now
 	b.now = b.now.Add(10*time.Second - time.Millisecond)
-	require.True(t, b.Queue("q").OK, "the next one is about to be sent")
+	require.True(t, b.Queue("q").OK, "the next poll may follow within 10 s")
 	require.Equal(t, answered, b.Queue("q").Last)
 	b.now = b.now.Add(time.Millisecond)
 	require.False(t, b.Queue("q").OK)
 }
 
-func TestRefusedPollsAreNone(t *testing.T) {
+func TestRefusedPollsDoNotCount(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	require.NoError(t, b.poll(t.Context(), workflow("q"), nil))
@@ -74,13 +74,13 @@ func TestRefusedPollsAreNone(t *testing.T) {
 	require.False(t, b.Queue("q").OK)
 	require.ErrorIs(t, b.Queue("q").Err, errCut)
 	require.Error(t, b.poll(t.Context(), workflow("q"), errCut, func() {
-		require.False(t, b.Queue("q").OK, "a poll that is only being tried proves nothing yet")
+		require.False(t, b.Queue("q").OK, "after a refused poll, a poll that was just sent does not count")
 		b.now = b.now.Add(250 * time.Millisecond)
-		require.True(t, b.Queue("q").OK, "one that has been held for so long does")
+		require.True(t, b.Queue("q").OK, "a poll that is open for 250 ms counts")
 	}))
 	b.now = b.now.Add(time.Second)
 	require.NoError(t, b.poll(t.Context(), workflow("q"), nil))
-	require.True(t, b.Queue("q").OK, "a failure is mended by an answer")
+	require.True(t, b.Queue("q").OK, "an answer ends the failure")
 }
 
 func TestEveryKindMustPoll(t *testing.T) {
@@ -97,7 +97,7 @@ func TestEveryKindMustPoll(t *testing.T) {
 	require.True(t, b.Queue("q").OK)
 }
 
-func TestStoppedPollsHaveNotFailed(t *testing.T) {
+func TestCanceledPollsAreNoFailure(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	require.NoError(t, b.poll(t.Context(), workflow("q"), nil))
@@ -105,14 +105,14 @@ func TestStoppedPollsHaveNotFailed(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	require.Error(t, b.poll(stopped, workflow("q"), context.Canceled))
-	require.True(t, b.Queue("q").OK, "a worker that stops polls no more, and that is all")
+	require.True(t, b.Queue("q").OK, "the poll of a stopping worker has not failed")
 	late, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
 	require.Error(t, b.poll(late, workflow("q"), context.DeadlineExceeded))
-	require.False(t, b.Queue("q").OK, "a poll that nobody answered has failed")
+	require.False(t, b.Queue("q").OK, "a poll that was not answered has failed")
 }
 
-func TestStickyQueuesCountAsTheirOwn(t *testing.T) {
+func TestStickyQueuesCountForNormalQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	require.NoError(t, b.poll(t.Context(), &workflowservice.PollWorkflowTaskQueueRequest{
@@ -126,8 +126,8 @@ func TestOtherRequestsPass(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	req := &workflowservice.DescribeNamespaceRequest{}
-	require.False(t, poll.Is(req))
-	require.True(t, poll.Is(workflow("q")))
+	require.False(t, poller.IsPoll(req))
+	require.True(t, poller.IsPoll(workflow("q")))
 	require.ErrorIs(t, b.poll(t.Context(), req, errCut), errCut)
 	require.NoError(t, b.Queue("").Err)
 }

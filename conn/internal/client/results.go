@@ -1,4 +1,4 @@
-package link
+package client
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// resultsWithin is how long after the begin of a stop the results of tasks may wait for a server that cannot be used. The SDK tries
-	// each for 10 s, and the worker that is being stopped waits for it.
-	resultsWithin = 5 * time.Second
-	// unconnectedFor is for how long there must have been no connection by then, unless the server is known to be down: frontends close
-	// their connections from time to time.
-	unconnectedFor = time.Second
-	// resultsPace is how often a stop checks that.
-	resultsPace = 50 * time.Millisecond
+	// resultsTimeout is how long after the begin of a worker's stop the results of tasks may wait for a server that cannot be used. The SDK
+	// retries each for 10 s, and the worker's stop waits for it.
+	resultsTimeout = 5 * time.Second
+	// minUnconnected is how long there must have been no connection by then, unless the manager's state is down: frontends close their
+	// connections regularly.
+	minUnconnected = time.Second
+	// resultsCheckInterval is how often a stop checks both.
+	resultsCheckInterval = 50 * time.Millisecond
 )
 
 // isResult reports whether a request reports the result of a task.
@@ -33,35 +33,35 @@ func isResult(req any) bool {
 	return false
 }
 
-// results keeps the reports of results under way, so that a stop of workers need not wait for those that cannot be delivered.
+// results holds the results of tasks that are being reported, so that a stop of workers does not wait for those that cannot be delivered.
 type results struct {
-	connected, down func() bool // what is known of the server
+	connected, down func() bool // state of the server
 
-	mu          sync.Mutex
-	leaving     int       // workers that are being stopped
-	left        time.Time // begin of the stop: of the first of several between which the server could not be used
-	unconnected time.Time // since when a stop has found no connection; zero: there is one
-	underWay    map[int]context.CancelFunc
-	last        int
+	mu               sync.Mutex
+	stopping         int       // number of workers that are being stopped
+	stopBegan        time.Time // begin of the stop; of several stops while the server could not be used, of the first
+	unconnectedSince time.Time // since when there was no connection during a stop; zero: there is one
+	underWay         map[int]context.CancelFunc
+	lastID           int
 }
 
 func newResults(connected, down func() bool) *results {
 	return &results{connected: connected, down: down, underWay: map[int]context.CancelFunc{}}
 }
 
-// leave notes that a worker is being stopped until back is called. Meanwhile results that cannot be delivered are given up in time.
-func (r *results) leave() (back func()) {
+// stop is called when a worker begins to stop, and resume once it has stopped. In between, results that cannot be delivered are given up.
+func (r *results) stop() (resume func()) {
 	usable := r.connected() && !r.down()
 	r.mu.Lock()
-	r.leaving++
-	if usable || r.left.IsZero() {
-		r.left = time.Now()
+	r.stopping++
+	if usable || r.stopBegan.IsZero() {
+		r.stopBegan = time.Now()
 	}
 	r.mu.Unlock()
 	stopped := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		ticker := time.NewTicker(resultsPace)
+		ticker := time.NewTicker(resultsCheckInterval)
 		defer ticker.Stop()
 		for {
 			r.check()
@@ -77,20 +77,20 @@ func (r *results) leave() (back func()) {
 		watching.Wait()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.leaving--
+		r.stopping--
 	}
 }
 
-// check ends the reports under way once they are to be given up.
+// check cancels the results under way once they are to be given up.
 func (r *results) check() {
 	connected := r.connected()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case connected:
-		r.unconnected = time.Time{}
-	case r.unconnected.IsZero():
-		r.unconnected = time.Now()
+		r.unconnectedSince = time.Time{}
+	case r.unconnectedSince.IsZero():
+		r.unconnectedSince = time.Now()
 	}
 	if !r.givenUp() {
 		return
@@ -102,10 +102,10 @@ func (r *results) check() {
 
 // givenUp reports whether results are given up. The lock is held.
 func (r *results) givenUp() bool {
-	if r.leaving == 0 || time.Since(r.left) < resultsWithin {
+	if r.stopping == 0 || time.Since(r.stopBegan) < resultsTimeout {
 		return false
 	}
-	return r.down() || !r.unconnected.IsZero() && time.Since(r.unconnected) >= unconnectedFor
+	return r.down() || !r.unconnectedSince.IsZero() && time.Since(r.unconnectedSince) >= minUnconnected
 }
 
 // report sends a result. While a worker is being stopped, the result waits for the connection instead of failing without one: the SDK
@@ -115,20 +115,20 @@ func (r *results) report(ctx context.Context, send func(ctx context.Context, opt
 	defer cancel()
 	r.mu.Lock()
 	var opts []grpc.CallOption
-	if r.leaving > 0 {
+	if r.stopping > 0 {
 		opts = append(opts, grpc.WaitForReady(true))
 	}
 	if r.givenUp() {
 		cancel()
 	}
-	r.last++
-	number := r.last
-	r.underWay[number] = cancel
+	r.lastID++
+	id := r.lastID
+	r.underWay[id] = cancel
 	r.mu.Unlock()
 	err := send(ctx, opts...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.underWay, number)
+	delete(r.underWay, id)
 	if status.Code(err) == codes.Canceled && r.givenUp() {
 		return status.Error(codes.Canceled, "the worker is being stopped, and Temporal cannot be used")
 	}

@@ -25,25 +25,24 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// settings are what Reload reads: a key, or why there is none.
-type settings struct {
+// keyFile is what Reload reads: a key, or an error.
+type keyFile struct {
 	key string
 	err error
 }
 
-// TestAnOutageAfterABadRotation loses Temporal for a while when no new client is to be had any more: the old one is as good as
-// it was before.
-func TestAnOutageAfterABadRotation(t *testing.T) {
+// TestOutageAfterBadRotationKeepsOldClient has an outage while no new client can be made, and expects the old one to be used after it.
+func TestOutageAfterBadRotationKeepsOldClient(t *testing.T) {
 	t.Parallel()
-	for name, spoilt := range map[string]settings{
+	for name, bad := range map[string]keyFile{
 		"the file cannot be read": {err: errors.New("open key: permission denied")},
 		"the key is refused":      {key: "mistyped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var files atomic.Pointer[settings]
-			files.Store(&settings{key: "good"})
-			keyed := func(o client.Options, key string) client.Options {
+			var files atomic.Pointer[keyFile]
+			files.Store(&keyFile{key: "good"})
+			withKey := func(o client.Options, key string) client.Options {
 				o.ConnectionOptions.TLSDisabled = true
 				o.Credentials = client.NewAPIKeyStaticCredentials(key)
 				return o
@@ -53,14 +52,14 @@ func TestAnOutageAfterABadRotation(t *testing.T) {
 				base := o.Client
 				o.Reload = func() (client.Options, error) {
 					s := files.Load()
-					return keyed(base, s.key), s.err
+					return withKey(base, s.key), s.err
 				}
 				o.Identity = func() (string, error) { return files.Load().key, nil }
 			})
 			require.NoError(t, r.Register("orders", idle("orders")))
 			r.connect(t)
 			before := r.until(t, polling)
-			files.Store(&spoilt)
+			files.Store(&bad)
 			r.until(t, func(s conn.Status) bool { return s.LastError != "" })
 			require.Equal(t, conn.Connected, r.Status().State)
 
@@ -72,65 +71,65 @@ func TestAnOutageAfterABadRotation(t *testing.T) {
 			require.NoError(t, r.frontend.Restart())
 			begin := time.Now()
 			after := r.until(t, polling)
-			t.Logf("polling %s after the return", time.Since(begin))
+			t.Logf("polling %s after the restart", time.Since(begin))
 			require.Equal(t, 1, after.Generation)
 			require.Equal(t, before.Workers[0].Since, after.Workers[0].Since)
 
-			files.Store(&settings{key: "better"})
+			files.Store(&keyFile{key: "better"})
 			r.until(t, func(s conn.Status) bool { return s.Generation == 2 && polling(s) })
 		})
 	}
 }
 
-// errand is one activity task that the frontend hands out, to the first poll that asks for it.
-type errand struct {
-	given atomic.Bool
-	// begun is closed when the activity runs, which ends with release.
-	begun, release chan struct{}
-	leave          func()
+// activityTask is one activity task, returned as the answer to the first activity poll.
+type activityTask struct {
+	returned atomic.Bool
+	// begun is closed when the activity runs. The activity returns when end is called.
+	begun, ended chan struct{}
+	end          func()
 }
 
-func newErrand(t *testing.T) *errand {
+func newActivityTask(t *testing.T) *activityTask {
 	t.Helper()
-	e := &errand{begun: make(chan struct{}), release: make(chan struct{})}
-	e.leave = sync.OnceFunc(func() { close(e.release) })
-	t.Cleanup(e.leave)
-	return e
+	a := &activityTask{begun: make(chan struct{}), ended: make(chan struct{})}
+	a.end = sync.OnceFunc(func() { close(a.ended) })
+	t.Cleanup(a.end)
+	return a
 }
 
-// options let clients get the task, and leave time to do it.
-func (e *errand) options(o *conn.Options) {
+// options adds the task to the answers that clients receive, and allows time to finish it.
+func (a *activityTask) options(o *conn.Options) {
 	o.DrainTimeout = patience
-	o.Client.ConnectionOptions.DialOptions = append(o.Client.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(e.hand))
+	o.Client.ConnectionOptions.DialOptions = append(o.Client.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(a.intercept))
 }
 
-func (e *errand) hand(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (a *activityTask) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	_, poll := req.(*workflowservice.PollActivityTaskQueueRequest)
-	if !poll || !e.given.CompareAndSwap(false, true) {
+	if !poll || !a.returned.CompareAndSwap(false, true) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	now, limit := timestamppb.Now(), durationpb.New(time.Hour)
 	proto.Merge(reply.(proto.Message), &workflowservice.PollActivityTaskQueueResponse{
-		TaskToken: []byte("task"), WorkflowNamespace: "default", ActivityId: "1", ActivityType: &common.ActivityType{Name: "errand"},
+		TaskToken: []byte("task"), WorkflowNamespace: "default", ActivityId: "1", ActivityType: &common.ActivityType{Name: "blocked"},
 		WorkflowType: &common.WorkflowType{Name: "order"}, WorkflowExecution: &common.WorkflowExecution{WorkflowId: "one", RunId: "one"},
 		ScheduledTime: now, StartedTime: now, CurrentAttemptScheduledTime: now, Attempt: 1, ScheduleToCloseTimeout: limit, StartToCloseTimeout: limit,
 	})
 	return nil
 }
 
-// worker does the errand.
-func (e *errand) worker(c client.Client) (worker.Worker, error) {
+// worker is a factory of workers that run the activity.
+func (a *activityTask) worker(c client.Client) (worker.Worker, error) {
 	w := worker.New(c, "orders", worker.Options{})
 	w.RegisterActivityWithOptions(func(context.Context) error {
-		close(e.begun)
-		<-e.release
+		close(a.begun)
+		<-a.ended
 		return nil
-	}, activity.RegisterOptions{Name: "errand"})
+	}, activity.RegisterOptions{Name: "blocked"})
 	return w, nil
 }
 
-// starting is a worker set whose workers call a function before they start, or fail with what it returns.
-func starting(before func() error) conn.Factory {
+// beforeStart is a factory of workers that call a function before they start, and fail to start with its error.
+func beforeStart(before func() error) conn.Factory {
 	return func(c client.Client) (worker.Worker, error) {
 		w := worker.New(c, "other", worker.Options{Plugins: []worker.Plugin{starter{before: before}}})
 		w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
@@ -155,45 +154,44 @@ func (s starter) StartWorker(
 	return next(ctx, options)
 }
 
-// reported waits until the frontend was told of the activity's end.
-func (e *errand) reported(t *testing.T, f *conntest.Frontend) {
+// awaitResult ends the activity and waits until the worker reports its result.
+func (a *activityTask) awaitResult(t *testing.T, f *conntest.Frontend) {
 	t.Helper()
-	e.leave()
+	a.end()
 	require.NoError(t, f.AwaitCalls(soon(t), "RespondActivityTaskCompleted", 1))
 }
 
-// TestABuildThatFailsKeepsTheWorkThatItsWorkersTook has a second worker set that does not start while the first one has begun
-// something already.
-func TestABuildThatFailsKeepsTheWorkThatItsWorkersTook(t *testing.T) {
+// TestFailedBuildDrainsItsWorkers has a second worker set that fails to start while a worker of the first one runs a task.
+func TestFailedBuildDrainsItsWorkers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		kind conn.Kind
 		fail func(released <-chan struct{}) error
 	}{
-		"it fails as connections do": {conn.Unreachable, func(<-chan struct{}) error { return status.Error(codes.Unavailable, "gone") }},
-		"it takes too long":          {conn.Hung, func(released <-chan struct{}) error { <-released; return errors.New("too late") }},
+		"connection error": {conn.Unreachable, func(<-chan struct{}) error { return status.Error(codes.Unavailable, "gone") }},
+		"timeout":          {conn.Hung, func(released <-chan struct{}) error { <-released; return errors.New("too late") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newErrand(t)
-			r := newRig(t, conntest.Options{}, e.options)
-			require.NoError(t, r.Register("orders", e.worker))
+			task := newActivityTask(t)
+			r := newRig(t, conntest.Options{}, task.options)
+			require.NoError(t, r.Register("orders", task.worker))
 			released := make(chan struct{})
 			free := sync.OnceFunc(func() { close(released) })
 			t.Cleanup(free)
 			var tries atomic.Int32
-			require.NoError(t, r.Register("other", starting(func() error {
+			require.NoError(t, r.Register("other", beforeStart(func() error {
 				if tries.Add(1) > 1 {
 					return nil
 				}
-				<-e.begun
+				<-task.begun
 				return tt.fail(released)
 			})))
 			r.start(t)
 			s := r.until(t, func(s conn.Status) bool { return s.Breaker.Failures == 1 })
 			require.Equal(t, tt.kind, s.Kind)
 			require.Equal(t, 1, s.Draining)
-			e.reported(t, r.frontend)
+			task.awaitResult(t, r.frontend)
 			free()
 			s = r.until(t, polling)
 			require.Len(t, s.Workers, 2)
@@ -203,63 +201,63 @@ func TestABuildThatFailsKeepsTheWorkThatItsWorkersTook(t *testing.T) {
 	}
 }
 
-// TestStopInTheMiddleOfABuild stops workers that have begun something before they were put to use.
-func TestStopInTheMiddleOfABuild(t *testing.T) {
+// TestStopDuringBuild stops a manager while a worker of the new generation runs a task and another has not started yet.
+func TestStopDuringBuild(t *testing.T) {
 	t.Parallel()
-	e := newErrand(t)
-	r := newRig(t, conntest.Options{}, e.options)
-	require.NoError(t, r.Register("orders", e.worker))
+	task := newActivityTask(t)
+	r := newRig(t, conntest.Options{}, task.options)
+	require.NoError(t, r.Register("orders", task.worker))
 	released := make(chan struct{})
 	free := sync.OnceFunc(func() { close(released) })
 	t.Cleanup(free)
-	require.NoError(t, r.Register("other", starting(func() error {
+	require.NoError(t, r.Register("other", beforeStart(func() error {
 		<-released
 		return errors.New("too late")
 	})))
 	r.start(t)
-	<-e.begun
+	<-task.begun
 	ended := make(chan error, 1)
 	ctx := soon(t)
 	go func() { ended <- r.Stop(ctx) }()
 	r.until(t, is(conn.Closed, conn.None))
-	e.reported(t, r.frontend)
+	task.awaitResult(t, r.frontend)
 	free()
 	require.NoError(t, <-ended)
 	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() == 0 }))
 }
 
-// TestAnotherIdentityInTheMiddleOfABuild lets the build end, on the client whose workers have begun something.
-func TestAnotherIdentityInTheMiddleOfABuild(t *testing.T) {
+// TestIdentityChangeDuringBuild lets the build finish on the client with the running task, and expects another build after it.
+func TestIdentityChangeDuringBuild(t *testing.T) {
 	t.Parallel()
-	e := newErrand(t)
-	var asked atomic.Int32
+	task := newActivityTask(t)
+	var calls atomic.Int32
 	second := make(chan struct{})
-	r := newRig(t, conntest.Options{}, e.options, func(o *conn.Options) {
+	r := newRig(t, conntest.Options{}, task.options, func(o *conn.Options) {
 		o.Identity = func() (string, error) {
 			select {
-			case <-e.begun:
+			case <-task.begun:
 			default:
 				return "one", nil
 			}
-			if asked.Add(1) == 2 {
-				close(second) // the first answer has come to the manager's knowledge
+			if calls.Add(1) == 2 {
+				close(second) // the manager has processed the first result
 			}
 			return "two", nil
 		}
 	})
-	require.NoError(t, r.Register("orders", e.worker))
-	require.NoError(t, r.Register("other", starting(func() error {
+	require.NoError(t, r.Register("orders", task.worker))
+	require.NoError(t, r.Register("other", beforeStart(func() error {
 		<-second
 		return nil
 	})))
 	r.start(t)
 	r.until(t, func(s conn.Status) bool { return s.Generation == 2 && polling(s) })
 	require.Zero(t, r.log.count("Failed to start worker"))
-	e.reported(t, r.frontend)
+	task.awaitResult(t, r.frontend)
 }
 
-// TestAClientThatWasJustGivenOut is used at once, by a process without workers: it must not have been closed meanwhile.
-func TestAClientThatWasJustGivenOut(t *testing.T) {
+// TestReplacedClientWorksDuringGrace uses a client after its generation was replaced, in a process without workers: it is not closed yet.
+func TestReplacedClientWorksDuringGrace(t *testing.T) {
 	t.Parallel()
 	var identity atomic.Value
 	identity.Store("")
@@ -281,5 +279,5 @@ func TestAClientThatWasJustGivenOut(t *testing.T) {
 	require.Equal(t, 3, r.Status().Draining)
 	begin := time.Now()
 	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, time.Since(begin), patience/2, "nobody waits for the grace")
+	require.Less(t, time.Since(begin), patience/2, "Stop does not wait for the grace")
 }
