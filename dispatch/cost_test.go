@@ -18,37 +18,37 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/overview"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// deadWorkers is how many heartbeats ran out in a crowd, aliveWorkers how many did not.
+// deadWorkers is the number of expired heartbeats, aliveWorkers that of current ones.
 const (
 	deadWorkers  = 10_000
 	aliveWorkers = 4
 )
 
-// crowd is a Redis of its own with the heartbeats of many workers that died and a few that live, and the parts that read it. The
-// dispatchers are open and known to the inbox, each with an owner.
+// crowd is a separate Redis with the heartbeats of many dead and a few live workers, and the components that read them. The dispatchers are
+// open, have rows in the inbox, and have owners.
 type crowd struct {
 	admin       *redis.Client
 	store       *redislease.Store
-	roster      *heart.Roster
-	supervisor  *supervise.Supervisor
+	workers     *heartbeat.Workers
+	supervisor  *supervisor.Supervisor
 	sources     overview.Sources
 	dispatchers []inbox.Name
 	heartbeats  []lease.Entry // of the workers that live
 }
 
-// Progress implements the inbox of a supervisor and of an overview.
+// Progress implements the inbox of the supervisor and the overview.
 func (c *crowd) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progress, error) {
 	if len(names) == 0 {
 		names = c.dispatchers
@@ -60,21 +60,23 @@ func (c *crowd) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progre
 	return rows, nil
 }
 
-func (c *crowd) List(context.Context) ([]supervise.Listed, error) {
-	open := make([]supervise.Listed, len(c.dispatchers))
+func (c *crowd) List(context.Context) ([]supervisor.Listed, error) {
+	open := make([]supervisor.Listed, len(c.dispatchers))
 	for i, name := range c.dispatchers {
-		open[i].Execution = contract.Execution{
-			WorkflowID: name.DispatcherID(), RunID: name.DispatcherID(), Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
-			Memo: &contract.Memo{Name: name, Owner: "alive-0", Epoch: 1, Interpreter: 1},
+		open[i].Execution = wire.Execution{
+			WorkflowID: name.DispatcherID(), RunID: name.DispatcherID(), Type: wire.WorkflowType, TaskQueue: name.TaskQueue,
+			Memo: &wire.Memo{Name: name, Owner: "alive-0", Epoch: 1, Interpreter: 1},
 		}
 	}
 	return open, nil
 }
 
-func (c *crowd) Describe(context.Context, string, string) (*supervise.Listed, error) { return nil, nil }
+func (c *crowd) Describe(context.Context, string, string) (*supervisor.Listed, error) {
+	return nil, nil
+}
 
-func (c *crowd) State(_ context.Context, _, _ string) (contract.State, error) {
-	return contract.State{Workers: []contract.Worker{{ServerID: "alive-0"}, {ServerID: "alive-1"}}}, nil
+func (c *crowd) State(_ context.Context, _, _ string) (wire.State, error) {
+	return wire.State{Workers: []wire.Worker{{ServerID: "alive-0"}, {ServerID: "alive-1"}}}, nil
 }
 
 func (c *crowd) Ask(context.Context, string, string) plan.Answer { return plan.Answered }
@@ -83,13 +85,13 @@ func (c *crowd) Terminate(context.Context, string, string, string) error { retur
 
 func (c *crowd) Wait(ctx context.Context) bool { return ctx.Err() == nil }
 
-func (c *crowd) Terminated(terms.Termination, error) {}
+func (c *crowd) Terminated(dispatchtype.Termination, error) {}
 
 func (c *crowd) Cleaned(inbox.Name, time.Duration) {}
 
 func (c *crowd) CleanupFailed(inbox.Name) {}
 
-func (c *crowd) Cycled(supervise.Cycle) {}
+func (c *crowd) Cycled(supervisor.Cycle) {}
 
 // newCrowd starts a Redis that ends with the test and fills it.
 func newCrowd(t testing.TB, dispatchers int) *crowd {
@@ -103,29 +105,29 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.store.Close()) })
 
-	timing := terms.Timing{}.WithDefaults()
-	long := lease.Terms{TTL: time.Hour, Retention: time.Hour}
+	timing := dispatchtype.Timing{}.WithDefaults()
+	long := lease.Lifetime{TTL: time.Hour, Retention: time.Hour}
 	for i := range dispatchers {
 		name := inbox.Name{Project: fmt.Sprintf("p%d", i), TaskQueue: "q"}
 		c.dispatchers = append(c.dispatchers, name)
-		claim, err := json.Marshal(contract.Claim{ServerID: "alive-0", Epoch: 1})
+		claim, err := json.Marshal(wire.Claim{ServerID: "alive-0", Epoch: 1})
 		require.NoError(t, err)
-		_, _, err = c.store.Acquire(t.Context(), contract.OwnerKey(name), "alive-0", claim, long)
+		_, _, err = c.store.Acquire(t.Context(), wire.OwnerKey(name), "alive-0", claim, long)
 		require.NoError(t, err)
 	}
 	for i := range aliveWorkers {
 		server := fmt.Sprintf("alive-%d", i)
-		got, _, err := c.store.Acquire(t.Context(), contract.WorkerKey(server), server, c.beat(t, server), long)
+		got, _, err := c.store.Acquire(t.Context(), wire.WorkerKey(server), server, c.beat(t, server), long)
 		require.NoError(t, err)
 		c.heartbeats = append(c.heartbeats, got)
 	}
-	c.plant(t)
+	c.writeDeadHeartbeats(t)
 
 	rules := plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20}
-	c.roster = heart.NewRoster(c.store, time.Minute)
-	c.supervisor = supervise.New(supervise.Options{
-		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Beats: c.roster.Entries, Listed: c.roster.Listed,
-		Ready: func() error { return nil }, Rules: supervise.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
+	c.workers = heartbeat.NewWorkers(c.store, time.Minute)
+	c.supervisor = supervisor.New(supervisor.Options{
+		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Heartbeats: c.workers.Entries, Listed: c.workers.Listed,
+		Ready: func() error { return nil }, Rules: supervisor.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
 		Guard: timing.Owner(), Pace: c, Record: c, Log: slog.New(slog.DiscardHandler),
 	})
 	c.sources = overview.Sources{Leases: c.store, Inbox: c, Temporal: c, Rules: rules}
@@ -134,7 +136,7 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 
 func (c *crowd) beat(t testing.TB, server string) []byte {
 	t.Helper()
-	beat := contract.Beat{ServerID: server, Build: "1.2.3", Interpreter: contract.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
+	beat := wire.Beat{ServerID: server, Build: "1.2.3", Interpreter: wire.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
 	for _, name := range c.dispatchers {
 		beat.Projects = append(beat.Projects, name.Project)
 	}
@@ -143,14 +145,14 @@ func (c *crowd) beat(t testing.TB, server string) []byte {
 	return text
 }
 
-// plant writes the heartbeats that ran out five minutes ago, in the layout that package redislease documents.
-func (c *crowd) plant(t testing.TB) {
+// writeDeadHeartbeats writes heartbeats that expired five minutes ago, in the layout that package redislease documents.
+func (c *crowd) writeDeadHeartbeats(t testing.TB) {
 	t.Helper()
 	renewed := time.Now().Add(-5 * time.Minute)
 	pipe := c.admin.Pipeline()
 	for i := range deadWorkers {
 		server := fmt.Sprintf("dead-%d", i)
-		key := redislease.DefaultPrefix + contract.WorkerKey(server)
+		key := redislease.DefaultPrefix + wire.WorkerKey(server)
 		pipe.HSet(t.Context(), key, "holder", server, "token", lease.NewToken(), "value", c.beat(t, server), "revision", renewed.UnixMicro(),
 			"acquired", renewed.Add(-time.Minute).UnixMicro(), "renewed", renewed.UnixMicro(), "expires", renewed.Add(20*time.Second).UnixMicro(),
 			"retention", time.Hour.Milliseconds(), "resigned", 0)
@@ -160,7 +162,7 @@ func (c *crowd) plant(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// cost is what something took: the commands that Redis carried out, those of scripts included, and among them the scripts.
+// cost is the number of commands that Redis executed, including those of scripts, the number of scripts, and the duration.
 type cost struct {
 	commands, scripts int
 	took              time.Duration
@@ -190,8 +192,8 @@ func (c *crowd) measure(t testing.TB, do func()) cost {
 	return found
 }
 
-// duties are what reads heartbeats, by name.
-func (c *crowd) duties(t testing.TB) map[string]func() {
+// readers are the readers of heartbeats, by name.
+func (c *crowd) readers(t testing.TB) map[string]func() {
 	return map[string]func(){
 		"supervisor cycle": func() {
 			report, err := c.supervisor.Reconcile(t.Context(), false)
@@ -203,7 +205,7 @@ func (c *crowd) duties(t testing.TB) map[string]func() {
 			require.NoError(t, err)
 			require.Len(t, list, len(c.dispatchers))
 			for i := range list {
-				require.Equal(t, overview.Parked, list[i].Status, list[i].Why)
+				require.Equal(t, overview.Parked, list[i].Status, list[i].Reason)
 			}
 		},
 		"list of workers": func() {
@@ -212,14 +214,14 @@ func (c *crowd) duties(t testing.TB) map[string]func() {
 			require.Empty(t, errs)
 			require.Len(t, workers, deadWorkers+aliveWorkers)
 		},
-		// A cycle of the supervisor and twelve heartbeats, after each of which the process reads those of the others.
+		// One supervisor cycle and twelve heartbeats, after each of which the process reads those of the others.
 		"minute of a process": func() {
 			_, err := c.supervisor.Reconcile(t.Context(), false)
 			require.NoError(t, err)
 			for range 12 {
-				_, err := c.store.Renew(t.Context(), c.heartbeats[0].Key, c.heartbeats[0].Token, nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+				_, err := c.store.Renew(t.Context(), c.heartbeats[0].Key, c.heartbeats[0].Token, nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 				require.NoError(t, err)
-				lives, err := c.roster.Lives(t.Context())
+				lives, err := c.workers.Processes(t.Context())
 				require.NoError(t, err)
 				require.Len(t, lives, deadWorkers+aliveWorkers)
 			}
@@ -227,14 +229,14 @@ func (c *crowd) duties(t testing.TB) map[string]func() {
 	}
 }
 
-// TestCostOfDeadWorkers: a list, a cycle of the supervisor and a minute of a process read each heartbeat once, in pages, however many
-// dispatchers there are.
+// TestCostOfDeadWorkers: a list, a supervisor cycle and a minute of a process read each heartbeat once, in pages, for any number of
+// dispatchers.
 func TestCostOfDeadWorkers(t *testing.T) {
 	t.Parallel()
 	const dispatchers = 26
 	c := newCrowd(t, dispatchers)
 	keys := deadWorkers + aliveWorkers + dispatchers
-	for name, do := range c.duties(t) {
+	for name, do := range c.readers(t) {
 		got := c.measure(t, do)
 		t.Logf("%s: %d commands, %d of them scripts, in %s", name, got.commands, got.scripts, got.took.Round(time.Millisecond))
 		require.Less(t, got.commands, keys+keys/10, name)
@@ -242,13 +244,13 @@ func TestCostOfDeadWorkers(t *testing.T) {
 	}
 }
 
-// BenchmarkDeadWorkers measures the same.
+// BenchmarkDeadWorkers measures the readers.
 func BenchmarkDeadWorkers(b *testing.B) {
 	for _, dispatchers := range []int{1, 26, 200} {
 		c := newCrowd(b, dispatchers)
-		duties := c.duties(b)
-		for _, name := range slices.Sorted(maps.Keys(duties)) {
-			do := duties[name]
+		readers := c.readers(b)
+		for _, name := range slices.Sorted(maps.Keys(readers)) {
+			do := readers[name]
 			b.Run(fmt.Sprintf("%s/dispatchers=%d", name, dispatchers), func(b *testing.B) {
 				var commands, scripts int
 				for b.Loop() {
@@ -262,11 +264,11 @@ func BenchmarkDeadWorkers(b *testing.B) {
 	}
 }
 
-// startRedis starts a Redis that only this test uses, and returns its URL.
+// startRedis starts a Redis for this test only, and returns its URL.
 func startRedis(t testing.TB) string {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("there is no redis-server to start; scripts/services.sh install installs it")
+		t.Skip("redis-server not found; scripts/services.sh install installs it")
 	}
 	port, release, err := freeport.Claim(t.Context())
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func TestID(t *testing.T) {
 	require.ErrorContains(t, err, "task queue: missing")
 }
 
-func TestEveryProblemOfTheOptionsIsTold(t *testing.T) {
+func TestValidateReturnsEveryProblem(t *testing.T) {
 	t.Parallel()
 	_, err := dispatch.New(dispatch.Options{
 		Timing: dispatch.Timing{Renew: time.Minute}, Supervisor: dispatch.SupervisorOptions{Interval: time.Hour, LegacyIDs: []string{"dispatcher-*"}},
@@ -62,7 +62,7 @@ func TestEveryProblemOfTheOptionsIsTold(t *testing.T) {
 	require.ErrorContains(t, o.Validate(), "server ID")
 }
 
-func TestItStartsWithoutTemporal(t *testing.T) {
+func TestStartWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leases := lease.NewMemory()
@@ -82,7 +82,7 @@ func TestItStartsWithoutTemporal(t *testing.T) {
 		require.Equal(t, lease.Held, beat.State)
 		require.Contains(t, string(beat.Value), `"projects":["early","late"]`)
 		_, err = leases.Get(t.Context(), "dispatcher:early:q")
-		require.ErrorIs(t, err, lease.ErrNotFound, "nothing is owned that cannot be used")
+		require.ErrorIs(t, err, lease.ErrNotFound, "nothing is owned without Temporal")
 		require.Empty(t, d.Owned())
 		require.ErrorIs(t, d.Ring(t.Context(), early), errAway)
 		require.ErrorIs(t, d.RequestHandover(t.Context(), early, "ann", "why"), dispatch.ErrNotOwned)
@@ -102,8 +102,8 @@ func TestItStartsWithoutTemporal(t *testing.T) {
 	})
 }
 
-// TestServeDuringStopBeginsNothing has a process find projects while it stops. The race detector sees what is begun too late.
-func TestServeDuringStopBeginsNothing(t *testing.T) {
+// TestServeDuringStopStartsNothing: the race detector reports a goroutine that is started too late.
+func TestServeDuringStopStartsNothing(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		d, err := dispatch.New(options(lease.NewMemory()))
@@ -115,35 +115,35 @@ func TestServeDuringStopBeginsNothing(t *testing.T) {
 		}
 		require.NoError(t, d.Stop(t.Context()))
 		serving.Wait()
-		require.NoError(t, d.Serve(dispatch.Name{Project: "late", TaskQueue: "q"}), "it is remembered, and not worked for")
+		require.NoError(t, d.Serve(dispatch.Name{Project: "late", TaskQueue: "q"}), "Serve returns no error, and starts nothing")
 		require.Empty(t, d.Owned())
 	}
 }
 
-func TestHandoversAreRequestedOfWhoeverOwns(t *testing.T) {
+func TestHandoverIsRequestedFromOwner(t *testing.T) {
 	t.Parallel()
 	leases := lease.NewMemory()
 	d, err := dispatch.New(options(leases))
 	require.NoError(t, err)
 	name := dispatch.Name{Project: "shop", TaskQueue: "orders"}
-	_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+	_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	require.NoError(t, d.RequestHandover(t.Context(), name, "ann", "deploy"))
-	require.NoError(t, d.RequestHandover(t.Context(), name, "bob", "too"), "one is enough")
+	require.NoError(t, d.RequestHandover(t.Context(), name, "bob", "too"), "a pending request suffices")
 	request, err := leases.Get(t.Context(), "handover:shop:orders")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"by":"ann","reason":"deploy"}`, string(request.Value))
 	require.Equal(t, 30*time.Second, request.ExpiresAt.Sub(request.AcquiredAt))
 }
 
-// TestManyServedAskForNothing has ten thousand wait for Temporal: one asks for all.
-func TestManyServedAskForNothing(t *testing.T) {
+// TestManyServedDispatchersShareOnePoll: ten thousand goroutines wait for Temporal, and one polls for all.
+func TestManyServedDispatchersShareOnePoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := options(lease.NewMemory())
-		asked := new(atomic.Int64)
+		calls := new(atomic.Int64)
 		o.Client = func() (client.Client, error) {
-			asked.Add(1)
+			calls.Add(1)
 			return nil, errAway
 		}
 		d, err := dispatch.New(o)
@@ -153,9 +153,9 @@ func TestManyServedAskForNothing(t *testing.T) {
 			require.NoError(t, d.Serve(dispatch.Name{Project: fmt.Sprintf("p%d", i), TaskQueue: "q"}))
 		}
 		synctest.Wait()
-		before := asked.Load()
+		before := calls.Load()
 		<-time.After(10 * time.Second)
-		require.Less(t, asked.Load()-before, int64(1000))
+		require.Less(t, calls.Load()-before, int64(1000))
 		require.NoError(t, d.Stop(t.Context()))
 	})
 }

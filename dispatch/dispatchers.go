@@ -12,49 +12,49 @@ import (
 	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/heart"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/roll"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
 const (
-	// The attempts to win leases of a process: per second, and at once.
-	winsPerSecond = 500
-	winsAtOnce    = 200
-	// ownings is how many dispatchers a process starts, adopts or replaces at the same time.
-	ownings = 32
-	// listEvery is how many heartbeats pass until a process lists those of all others again; in between it reads those of the living.
+	// acquiresPerSecond and acquireBurst limit the attempts of a process to acquire leases: the rate, and the burst.
+	acquiresPerSecond = 500
+	acquireBurst      = 200
+	// maxTakeovers is how many dispatchers a process starts, adopts or replaces at the same time.
+	maxTakeovers = 32
+	// listEvery is the number of heartbeats between two full listings of all heartbeats. In between, the process reads only those of live
+	// workers.
 	listEvery = 12
 )
 
-// Dispatchers are the dispatchers that a process works for, and those among them that it owns.
+// Dispatchers serves dispatchers in one process, and owns those whose leases the process holds. It is safe for concurrent use.
 type Dispatchers struct {
-	o          Options
-	temporal   *remote.Temporal
-	process    *owner.Process
-	activities *flow.Activities
-	record     *record.Record
-	heart      *heart.Heart
-	roster     *heart.Roster
-	roll       *roll.Roll
-	supervisor *supervise.Supervisor
-	rings      singleflight.Group
-	born       time.Time
+	o             Options
+	temporal      *remote.Temporal
+	process       *owner.Process
+	activities    *flow.Activities
+	record        *record.Record
+	heartbeat     *heartbeat.Heartbeat
+	heartbeats    *heartbeat.Workers
+	registrations *heartbeat.Registrations
+	supervisor    *supervisor.Supervisor
+	rings         singleflight.Group
+	startedAt     time.Time
 
-	// changed has room for one notice that served has changed.
+	// changed has capacity 1 and receives a value after each change of served.
 	changed chan struct{}
 
-	mu     sync.Mutex
-	served map[Name]*service
-	ctx    context.Context //nolint:containedctx // of everything that runs between Start and Stop; nil outside
-	lives  map[string]heart.Life
-	usable chan struct{} // closed and replaced when Temporal can be used
+	mu        sync.Mutex
+	served    map[Name]*service
+	ctx       context.Context //nolint:containedctx // of all goroutines between Start and Stop; nil outside
+	processes map[string]heartbeat.Process
+	usable    chan struct{} // closed and replaced while Temporal is usable
 
 	cancel  context.CancelFunc
 	joined  sync.WaitGroup
@@ -64,60 +64,60 @@ type Dispatchers struct {
 	}
 }
 
-// service is a dispatcher that the process works for.
+// service is a dispatcher that this process serves.
 type service struct {
 	loop   *owner.Loop
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// New returns the dispatchers of a process. Without Start, it can ring doorbells and ask for handovers.
+// New validates the options and returns the dispatchers of a process. Ring, RequestHandover and Reconcile do not need Start.
 func New(o Options) (*Dispatchers, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	d := &Dispatchers{o: o, served: map[Name]*service{}, born: time.Now(), usable: make(chan struct{}), changed: make(chan struct{}, 1)}
+	d := &Dispatchers{o: o, served: map[Name]*service{}, startedAt: time.Now(), usable: make(chan struct{}), changed: make(chan struct{}, 1)}
 	d.temporal = &remote.Temporal{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
-	d.roll = roll.New(registrar{d}, o.ServerID, o.Build, o.Log)
-	d.roster = heart.NewRoster(o.Leases, listEvery*o.Timing.Heartbeat)
-	d.heart = &heart.Heart{
-		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Terms: o.Timing.Worker(), Beat: d.beat, Changed: d.changed, Log: o.Log,
-		Returned: func() { d.roll.Add(d.names()...) },
+	d.registrations = heartbeat.NewRegistrations(registrar{d}, o.ServerID, o.Build, o.Log)
+	d.heartbeats = heartbeat.NewWorkers(o.Leases, listEvery*o.Timing.Heartbeat)
+	d.heartbeat = &heartbeat.Heartbeat{
+		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Lifetime: o.Timing.Worker(), Beat: d.beat, Changed: d.changed, Log: o.Log,
+		Returned: func() { d.registrations.Add(d.names()...) },
 	}
 	d.activities = &flow.Activities{
-		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Canceled: d.lookAfter, Metrics: o.Metrics,
+		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Canceled: d.notifyOwner, Metrics: o.Metrics,
 		Log: o.Log,
 	}
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
-		Fit: d.fit, StoreFailed: d.heart.StoreFailed, Workers: d.workers,
-		Pace: pace.NewLimit(winsPerSecond, winsAtOnce), Slots: make(chan struct{}, ownings), Observer: d.record, Log: o.Log,
+		MayOwn: d.mayOwn, StoreFailed: d.heartbeat.StoreFailed, Workers: d.workers,
+		Pace: pace.NewLimit(acquiresPerSecond, acquireBurst), Slots: make(chan struct{}, maxTakeovers), Observer: d.record, Log: o.Log,
 	}
-	d.supervisor = d.supervise()
+	d.supervisor = d.newSupervisor()
 	return d, nil
 }
 
-// Register puts what dispatchers need on the worker of a task queue. It must be done for each task queue that is served.
+// Register registers the dispatcher's workflow and activities on the worker of a task queue. Call it for each task queue that is served.
 func (d *Dispatchers) Register(r worker.Registry) { d.activities.Register(r) }
 
-// Start begins to own and to work for what is served. It waits for nothing.
+// Start starts serving and owning dispatchers. It returns at once.
 func (d *Dispatchers) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx != nil {
-		return errors.New("start dispatchers: they were started already")
+		return errors.New("start dispatchers: already started")
 	}
 	journal, endJournal := context.WithCancel(context.WithoutCancel(ctx))
 	d.journal.cancel = endJournal
 	d.journal.joined.Go(func() { d.record.Run(journal) })
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.ctx, d.cancel = running, cancel
-	for _, chore := range []func(context.Context){
-		d.heart.Run, d.roll.Run, d.heed, d.heedRequests, d.sweep, d.inspect, d.watchWorkers, d.watchClient, d.supervisor.Run,
+	for _, loop := range []func(context.Context){
+		d.heartbeat.Run, d.registrations.Run, d.watchHints, d.pollHandovers, d.ringParked, d.checkOwned, d.watchWorkers, d.watchClient, d.supervisor.Run,
 	} {
-		d.joined.Go(func() { chore(running) })
+		d.joined.Go(func() { loop(running) })
 	}
 	for name, s := range d.served {
 		d.run(running, name, s)
@@ -125,13 +125,13 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop gives up what this process owns, and nothing else: the dispatchers run on. It returns when everything has ended, or with
-// ctx. They cannot be started again.
+// Stop resigns the leases that this process holds; the dispatchers keep running. It returns once every goroutine has ended, or when ctx
+// ends. Dispatchers cannot be started again after Stop.
 func (d *Dispatchers) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	started := d.ctx != nil
 	if started {
-		d.cancel() // with the lock held, so that Serve begins nothing that the join below would miss
+		d.cancel() // with the lock held, so that Serve starts no goroutine that the join below would miss
 	}
 	d.mu.Unlock()
 	if !started {
@@ -161,10 +161,11 @@ func join(ctx context.Context, group *sync.WaitGroup) error {
 	}
 }
 
-// Serve says that this process has a worker on a dispatcher's task queue, with [Dispatchers.Register] done. From now on it works for
-// the dispatcher, and owns it when nobody else does. To serve again what is served changes nothing.
+// Serve makes this process serve a dispatcher: the process has a worker on the dispatcher's task queue, with [Dispatchers.Register] done.
+// From now on the process registers with the dispatcher, and acquires its lease when it is free. Serving the same name again changes
+// nothing.
 func (d *Dispatchers) Serve(name Name) error {
-	if err := contract.Validate(name); err != nil {
+	if err := wire.Validate(name); err != nil {
 		return fmt.Errorf("serve dispatcher: %w", err)
 	}
 	d.mu.Lock()
@@ -172,27 +173,28 @@ func (d *Dispatchers) Serve(name Name) error {
 	if d.served[name] != nil {
 		return nil
 	}
-	d.record.Begin(name.Project)
+	d.record.InitMetrics(name.Project)
 	s := &service{loop: owner.New(d.process, name)}
 	d.served[name] = s
-	d.announce()
+	d.notifyChanged()
 	if d.ctx != nil && d.ctx.Err() == nil {
 		d.run(d.ctx, name, s)
 	}
 	return nil
 }
 
-// announce has the heartbeat say at once what is served now. Until then, lists would show projects without a worker that have one.
-func (d *Dispatchers) announce() {
+// notifyChanged makes the heartbeat write the served projects at once. Otherwise lists would show projects without a worker until the next
+// heartbeat.
+func (d *Dispatchers) notifyChanged() {
 	select {
 	case d.changed <- struct{}{}:
-	default: // the notice before has not been read yet
+	default: // the previous value has not been received yet
 	}
 }
 
-// Begin makes the counters of a project's dispatchers, at 0. Serve does so for what this process works for; a process that serves other
-// projects' metrics as well begins those.
-func (d *Dispatchers) Begin(project string) { d.record.Begin(project) }
+// InitMetrics creates the metrics of a project's dispatchers, with the value 0. Serve does so for the projects that it serves; a process
+// that exports metrics of other projects calls InitMetrics for those.
+func (d *Dispatchers) InitMetrics(project string) { d.record.InitMetrics(project) }
 
 // run is called with the lock held.
 func (d *Dispatchers) run(ctx context.Context, name Name, s *service) {
@@ -203,16 +205,16 @@ func (d *Dispatchers) run(ctx context.Context, name Name, s *service) {
 		defer cancel()
 		s.loop.Run(ctx)
 	})
-	d.roll.Add(name)
+	d.registrations.Add(name)
 }
 
-// Leave ends what Serve began: the process gives the dispatcher up if it owns it. It returns when that is done, or with ctx.
+// Leave reverses Serve. If this process owns the dispatcher, it resigns the lease. Leave returns when that is done, or when ctx ends.
 func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
 	d.mu.Lock()
 	s := d.served[name]
 	delete(d.served, name)
-	d.announce()
-	d.roll.Remove(name)
+	d.notifyChanged()
+	d.registrations.Remove(name)
 	d.mu.Unlock()
 	if s == nil || s.cancel == nil {
 		return nil
@@ -234,7 +236,7 @@ type Owned struct {
 	Since time.Time
 }
 
-// Owned returns what this process owns, in the order of names.
+// Owned returns the dispatchers that this process owns, ordered by name.
 func (d *Dispatchers) Owned() []Owned {
 	var list []Owned
 	for _, o := range d.owned() {
@@ -266,7 +268,7 @@ func (d *Dispatchers) service(name Name) *service {
 	return d.served[name]
 }
 
-// names returns what is served, in order.
+// names returns the served names, sorted.
 func (d *Dispatchers) names() []Name {
 	return slices.SortedFunc(maps.Keys(d.services()), Name.Compare)
 }

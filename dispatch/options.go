@@ -8,77 +8,78 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// What is shared with those who embed dispatchers.
+// Types of the options and the journal.
 type (
-	// Timing says how long things last.
-	Timing = terms.Timing
-	// SupervisorOptions say how a process looks for what others left behind.
-	SupervisorOptions = terms.Supervisor
-	// Journal keeps what became of dispatchers.
-	Journal = terms.Journal
-	// OwnerChange is a dispatcher that has another owner.
-	OwnerChange = terms.OwnerChange
+	// Timing has the durations of leases, heartbeats and checks.
+	Timing = dispatchtype.Timing
+	// SupervisorOptions configure the supervisor, which cleans up after crashed processes.
+	SupervisorOptions = dispatchtype.Supervisor
+	// Journal stores changes of dispatchers.
+	Journal = dispatchtype.Journal
+	// OwnerChange is a change of a dispatcher's owner.
+	OwnerChange = dispatchtype.OwnerChange
 	// Termination is a workflow that was terminated.
-	Termination = terms.Termination
-	// Eviction is a batch of workers that a dispatcher struck off its list.
-	Eviction = terms.Eviction
-	// ForeignWorkflow is a workflow that has taken the ID of a dispatcher.
-	ForeignWorkflow = terms.Foreign
-	// Outcome is how an attempt to own a dispatcher ended.
-	Outcome = terms.Outcome
+	Termination = dispatchtype.Termination
+	// Eviction is a batch of workers that a dispatcher removed from its list.
+	Eviction = dispatchtype.Eviction
+	// ForeignWorkflow is a workflow that is no dispatcher of this installation and has the ID of one.
+	ForeignWorkflow = dispatchtype.Foreign
+	// Outcome is the result of an attempt to own a dispatcher.
+	Outcome = dispatchtype.Outcome
 )
 
 // The outcomes of an attempt to own a dispatcher.
 const (
-	ColdStart = terms.ColdStart
-	Joined    = terms.Joined
-	Handover  = terms.Handover
-	Takeover  = terms.Takeover
-	Lost      = terms.Lost
-	Failed    = terms.Failed
+	ColdStart = dispatchtype.ColdStart
+	Joined    = dispatchtype.Joined
+	Handover  = dispatchtype.Handover
+	Takeover  = dispatchtype.Takeover
+	Lost      = dispatchtype.Lost
+	Failed    = dispatchtype.Failed
 )
 
-// Options say what a process needs to own and work for dispatchers.
+// Options configure [New].
 type Options struct {
-	// ServerID names this process among all; another one after each start.
+	// ServerID identifies this process among all processes; it must differ after each start.
 	ServerID string
-	// Build is the version of the program, for people.
+	// Build is the version of the program, for display.
 	Build string
-	// Describe returns further facts for the heartbeat, at most about 2 KiB; may be nil. It must be quick.
+	// Describe returns further facts for the heartbeat, at most about 2 KiB; may be nil. It is called for each heartbeat and must return
+	// quickly.
 	Describe func() map[string]string
-	// Client returns the client to use now, or why there is none. It is asked for each request.
+	// Client returns the current client, or an error while there is none. It is called for each request.
 	Client func() (client.Client, error)
-	// Polls tells whether this process's worker polls the task queue of a dispatcher now. While it does not, the process leaves the
-	// dispatcher to others, and keeps what it owns. It is asked often and must be quick; nil: as if it always did.
+	// Polls reports whether this process's worker polls the dispatcher's task queue now. While it returns false, the process acquires no
+	// lease of that dispatcher, and keeps the lease that it holds. It is called often and must return quickly; nil means always true.
 	Polls func(Name) bool
-	// Namespace is the clients' namespace.
+	// Namespace is the Temporal namespace of the clients.
 	Namespace string
-	// Converter is the data converter of the clients, for memos; nil: the SDK's default.
+	// Converter is the data converter of the clients, for memos; nil means the SDK's default.
 	Converter converter.DataConverter
 	Leases    lease.Store
 	Inbox     inbox.Inbox
-	// Journal is told of changes; may be nil.
+	// Journal receives the changes of dispatchers; may be nil.
 	Journal    Journal
 	Timing     Timing
 	Supervisor SupervisorOptions
-	// Metrics is where the metrics go; nil: nowhere.
+	// Metrics receives the metrics; nil discards them.
 	Metrics client.MetricsHandler
-	// Log gets the log lines; nil: nowhere.
+	// Log receives the log lines; nil discards them.
 	Log *slog.Logger
 }
 
-// Validate returns what is wrong with the options, all of it.
+// Validate returns all problems of the options, joined.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	var problems []error
-	if o.ServerID == "" || len(contract.WorkerKey(o.ServerID)) > min(lease.MaxKey, lease.MaxHolder) {
-		problems = append(problems, fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID, min(lease.MaxKey, lease.MaxHolder)-len(contract.WorkerKey(""))))
+	if o.ServerID == "" || len(wire.WorkerKey(o.ServerID)) > min(lease.MaxKey, lease.MaxHolder) {
+		problems = append(problems, fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID, min(lease.MaxKey, lease.MaxHolder)-len(wire.WorkerKey(""))))
 	}
 	for _, needed := range []struct {
 		name    string
@@ -94,7 +95,7 @@ func (o Options) Validate() error {
 		}
 	}
 	for _, pattern := range o.Supervisor.LegacyIDs {
-		problems = append(problems, contract.ValidatePattern(pattern))
+		problems = append(problems, wire.ValidatePattern(pattern))
 	}
 	problems = append(problems, o.Timing.Validate(), o.Supervisor.Validate(o.Timing.StaleAfter))
 	return errors.Join(problems...)

@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// leftover is a Temporal with one open dispatcher, of a release without owners, that nobody works for.
+// leftover is a Temporal with one open dispatcher of a release without owners, and without a worker.
 type leftover struct {
 	client.Client
 	ended []string
@@ -43,7 +43,7 @@ func (l *leftover) DescribeWorkflowExecution(context.Context, string, string) (*
 }
 
 func (l *leftover) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-	return nil, serviceerror.NewDeadlineExceeded("nobody polls")
+	return nil, serviceerror.NewDeadlineExceeded("no poller")
 }
 
 func (l *leftover) TerminateWorkflow(_ context.Context, _, runID, _ string, _ ...any) error {
@@ -51,36 +51,36 @@ func (l *leftover) TerminateWorkflow(_ context.Context, _, runID, _ string, _ ..
 	return nil
 }
 
-// book is a journal that keeps terminations.
-type book struct {
+// journal stores terminations.
+type journal struct {
 	dispatch.Journal
 	terminated []dispatch.Termination
 }
 
-func (b *book) Terminated(_ context.Context, t dispatch.Termination) error {
-	b.terminated = append(b.terminated, t)
+func (j *journal) Terminated(_ context.Context, t dispatch.Termination) error {
+	j.terminated = append(j.terminated, t)
 	return nil
 }
 
-// TestReconcilingWithoutStartIsInTheJournal: a process that serves no dispatcher reconciles too, and may end soon after.
-func TestReconcilingWithoutStartIsInTheJournal(t *testing.T) {
+// TestReconcileWithoutStartWritesJournal: a process that serves no dispatcher can reconcile, and may end soon after.
+func TestReconcileWithoutStartWritesJournal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leases := lease.NewMemory()
-		o, temporal, journal := options(leases), &leftover{}, &book{}
-		o.Client, o.Journal = func() (client.Client, error) { return temporal, nil }, journal
+		o, temporal, written := options(leases), &leftover{}, &journal{}
+		o.Client, o.Journal = func() (client.Client, error) { return temporal, nil }, written
 		d, err := dispatch.New(o)
 		require.NoError(t, err)
 		name := dispatch.Name{Project: "shop", TaskQueue: "orders"}
 		_, err = o.Inbox.Fence(t.Context(), name, "w-2", 0)
 		require.NoError(t, err)
-		_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Terms{TTL: time.Second, Retention: time.Hour})
+		_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Lifetime{TTL: time.Second, Retention: time.Hour})
 		require.NoError(t, err)
 		<-time.After(time.Minute)
 		_, err = d.Reconcile(t.Context(), false)
 		require.NoError(t, err)
 		require.Equal(t, []string{"run-1"}, temporal.ended)
-		require.Len(t, journal.terminated, 1)
-		require.Equal(t, "run-1", journal.terminated[0].RunID)
+		require.Len(t, written.terminated, 1)
+		require.Equal(t, "run-1", written.terminated[0].RunID)
 	})
 }

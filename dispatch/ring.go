@@ -7,34 +7,34 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
 var (
-	// ErrNotOpen is returned where no dispatcher is open. Its owner starts it again, and it then finds what there is to do.
+	// ErrNotOpen is returned where no dispatcher is open. The owner starts it again, and the new run finds the pending work.
 	ErrNotOpen = errors.New("no dispatcher is open")
-	// ErrNotOwned is returned where nobody owns the dispatcher, so nobody can hand it over.
+	// ErrNotOwned is returned where the dispatcher has no owner that could hand it over.
 	ErrNotOwned = errors.New("the dispatcher has no owner")
 )
 
 const (
-	// handoverTTL is for how long a request to hand over counts.
+	// handoverTTL is how long a handover request is valid.
 	handoverTTL = 30 * time.Second
 	ringTimeout = 10 * time.Second
 )
 
-// Ring rings the doorbell of a parked dispatcher. Those who ring at the same time share one ring, which is enough: whatever was
-// accepted before it is found. It starts nothing. [ErrNotOpen].
+// Ring wakes a parked dispatcher by its doorbell signal. Concurrent callers share one signal, which suffices: the dispatcher then finds
+// every event accepted before. Ring starts no dispatcher. It returns [ErrNotOpen] where none is open.
 func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 	ring := d.rings.DoChan(name.DispatcherID(), func() (any, error) {
-		// Who rang first does so for all: its leaving may not end the others' ring.
+		// The first caller signals for all: its cancellation must not end the others' request.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), ringTimeout)
 		defer cancel()
 		err := d.temporal.Ring(shared, name)
 		if errors.Is(err, remote.ErrGone) {
-			d.lookAfter(shared, name)
+			d.notifyOwner(shared, name)
 			err = ErrNotOpen
 		}
 		return nil, err
@@ -50,26 +50,27 @@ func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 	}
 }
 
-// RequestHandover asks the owner of a dispatcher to give it to another process, in the name of whoever wants that. It returns when
-// the owner can read it; where there is no other process, the same one owns it again after a few seconds. [ErrNotOwned].
+// RequestHandover asks the owner of a dispatcher to resign, and records the requester and the reason. It returns once the request is
+// stored. Where no other process serves the dispatcher, the same one acquires it again after a few seconds. It returns [ErrNotOwned] where
+// there is no owner.
 func (d *Dispatchers) RequestHandover(ctx context.Context, name Name, by, reason string) error {
-	if err := contract.Validate(name); err != nil {
+	if err := wire.Validate(name); err != nil {
 		return fmt.Errorf("request handover: %w", err)
 	}
-	owned, err := d.o.Leases.Get(ctx, contract.OwnerKey(name))
+	owned, err := d.o.Leases.Get(ctx, wire.OwnerKey(name))
 	if errors.Is(err, lease.ErrNotFound) || err == nil && owned.State != lease.Held {
 		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), ErrNotOwned)
 	}
 	if err != nil {
 		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), err)
 	}
-	value, err := json.Marshal(contract.Request{By: by, Reason: reason})
+	value, err := json.Marshal(wire.Request{By: by, Reason: reason})
 	if err != nil {
 		return err
 	}
-	terms := lease.Terms{TTL: handoverTTL, Retention: handoverTTL}
-	_, _, err = d.o.Leases.Acquire(ctx, contract.HandoverKey(name), d.o.ServerID, value, terms)
-	if err != nil && !errors.Is(err, lease.ErrHeld) { // one was made already, and not heeded yet
+	terms := lease.Lifetime{TTL: handoverTTL, Retention: handoverTTL}
+	_, _, err = d.o.Leases.Acquire(ctx, wire.HandoverKey(name), d.o.ServerID, value, terms)
+	if err != nil && !errors.Is(err, lease.ErrHeld) { // an earlier request is still pending
 		return fmt.Errorf("request handover of %q: %w", name.DispatcherID(), err)
 	}
 	return nil

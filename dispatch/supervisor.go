@@ -5,52 +5,52 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 )
 
-// What a reconciliation tells.
+// Types of a reconciliation's result.
 type (
-	// Report is what one cycle of the supervisor found and did.
-	Report = supervise.Report
-	// ReportItem is one thing that it did, or would do.
-	ReportItem = supervise.Item
-	// Action is what is done about something.
-	Action = supervise.Action
+	// Report is the result of one supervisor cycle.
+	Report = supervisor.Report
+	// ReportItem is one action that the cycle took, or would take.
+	ReportItem = supervisor.Item
+	// Action is the kind of a report item.
+	Action = supervisor.Action
 )
 
 // The actions.
 const (
-	ActionTerminate   = supervise.Terminate
-	ActionPostpone    = supervise.Postpone
-	ActionDeleteEntry = supervise.DeleteEntry
-	ActionAlert       = supervise.Alert
+	ActionTerminate   = supervisor.Terminate
+	ActionPostpone    = supervisor.Postpone
+	ActionDeleteEntry = supervisor.DeleteEntry
+	ActionAlert       = supervisor.Alert
 )
 
-// Reconcile makes one cycle of the supervisor now, as it makes them by itself: it reads the leases, the inbox and the dispatchers that
-// are open in Temporal, of all projects, and ends what nobody owns or works for. A dry run acts on nothing. It needs no Start. The error is of
-// what could not be read, or of what failed; nothing is done for lack of data.
+// Reconcile runs one supervisor cycle now, the same as the periodic ones. It reads the leases, the inbox and the open dispatchers in
+// Temporal, of all projects, and terminates dispatchers that have neither an owner nor a worker. A dry run only reports. Reconcile does not
+// need Start. The error is a failed read or a failed action; missing data never causes an action.
 func (d *Dispatchers) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
 	report, err := d.supervisor.Reconcile(ctx, dryRun)
 	d.mu.Lock()
 	started := d.ctx != nil
 	d.mu.Unlock()
 	if !started {
-		// Nobody else writes the journal. What was done is told of even if who asked for it has gone.
+		// The journal's writer does not run. The entries are written even if the caller has canceled its context.
 		d.record.Flush(context.WithoutCancel(ctx))
 	}
 	return report, err
 }
 
-// supervise makes the supervisor of a process. Its requests to Temporal have a pace of their own.
-func (d *Dispatchers) supervise() *supervise.Supervisor {
+// newSupervisor returns the supervisor of a process. Its requests to Temporal have their own rate limit.
+func (d *Dispatchers) newSupervisor() *supervisor.Supervisor {
 	o := d.o
-	return supervise.New(supervise.Options{
+	return supervisor.New(supervisor.Options{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Guard: o.Timing.Owner(), Record: d.record, Log: o.Log,
-		Temporal: &supervise.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
-		Beats:    d.roster.Entries, Listed: d.roster.Listed,
+		Temporal:   &supervisor.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
+		Heartbeats: d.heartbeats.Entries, Listed: d.heartbeats.Listed,
 		Ready: func() error { _, err := o.Client(); return err },
 		Pace:  pace.NewLimit(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
-		Rules: supervise.Rules{
+		Rules: supervisor.Rules{
 			Rules: plan.Rules{
 				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, Most: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,
 			},

@@ -9,30 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// Longest of the terms: beyond it, sums of times no longer fit what stores calculate with.
-const maxTerm = 10 * 365 * 24 * time.Hour
+// maxRetention is the maximum duration: beyond it, sums of times could exceed the numbers that stores calculate with.
+const maxRetention = 10 * 365 * 24 * time.Hour
 
-// CheckAcquire says why no store takes such an acquisition: an error that is [ErrInvalid], or nil. A store calls it before
-// anything else, so that all of them refuse the same.
-func CheckAcquire(key, holder string, value []byte, terms Terms) error {
+// CheckAcquire validates an acquisition. The error is [ErrInvalid]. Every store calls it first, so that all stores refuse the same requests.
+func CheckAcquire(key, holder string, value []byte, lifetime Lifetime) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
 	if err := checkName("holder", holder, MaxHolder); err != nil {
 		return err
 	}
-	return checkContent(value, terms)
+	return checkContent(value, lifetime)
 }
 
-// CheckRenew does the same for a renewal. Any token is taken: one that never was is lost.
-func CheckRenew(key string, value []byte, terms Terms) error {
+// CheckRenew validates a renewal. Any token is valid: the lease of an unknown token is lost.
+func CheckRenew(key string, value []byte, lifetime Lifetime) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	return checkContent(value, terms)
+	return checkContent(value, lifetime)
 }
 
-// CheckKey does the same for what has a key only.
+// CheckKey validates a request that has only a key.
 func CheckKey(key string) error { return checkName("key", key, MaxKey) }
 
 func checkName(what, name string, limit int) error {
@@ -47,19 +46,19 @@ func checkName(what, name string, limit int) error {
 	return nil
 }
 
-func checkContent(value []byte, terms Terms) error {
+func checkContent(value []byte, lifetime Lifetime) error {
 	switch {
 	case len(value) > MaxValue:
 		return fmt.Errorf("%w: the value has %d bytes, more than %d", ErrInvalid, len(value), MaxValue)
-	case terms.TTL < time.Millisecond:
-		return fmt.Errorf("%w: a TTL of %s is less than a millisecond", ErrInvalid, terms.TTL)
-	case terms.Retention < terms.TTL:
-		return fmt.Errorf("%w: the retention of %s is shorter than the TTL of %s", ErrInvalid, terms.Retention, terms.TTL)
-	case terms.Retention > maxTerm:
-		return fmt.Errorf("%w: the retention of %s is longer than %s", ErrInvalid, terms.Retention, maxTerm)
+	case lifetime.TTL < time.Millisecond:
+		return fmt.Errorf("%w: a TTL of %s is less than a millisecond", ErrInvalid, lifetime.TTL)
+	case lifetime.Retention < lifetime.TTL:
+		return fmt.Errorf("%w: the retention of %s is shorter than the TTL of %s", ErrInvalid, lifetime.Retention, lifetime.TTL)
+	case lifetime.Retention > maxRetention:
+		return fmt.Errorf("%w: the retention of %s is longer than %s", ErrInvalid, lifetime.Retention, maxRetention)
 	}
 	return nil
 }
 
-// NewToken makes the token of an acquisition: at least 128 random bits, as text.
+// NewToken returns the token of an acquisition: at least 128 random bits, as text.
 func NewToken() string { return rand.Text() }

@@ -9,93 +9,93 @@ import (
 	"time"
 )
 
-// Why a [Hold] ended, besides [ErrLost] and the end of its context.
+// Reasons why a [Hold] ended, besides [ErrLost] and the end of its context.
 var (
-	// ErrUntrusted: no renewal was answered in time. The store may have given the key to somebody else by now.
+	// ErrUntrusted: no renewal was answered in time. Another holder may have acquired the key by now.
 	ErrUntrusted = errors.New("the lease was not renewed in time")
-	// ErrResigned: its holder gave it up.
+	// ErrResigned: the holder gave it up.
 	ErrResigned = errors.New("the lease was resigned")
 )
 
-// DefaultMargin is how long before its end a lease is no longer trusted, if [Pace] does not say otherwise.
+// DefaultMargin is the default of KeepOptions.Margin.
 const DefaultMargin = time.Second
 
-// Pace is how a lease is kept.
-type Pace struct {
-	// Renew is the time between renewals, at most: a tenth of it is left to chance, so that the leases of a process are not
-	// all renewed at one moment, and what is trusted for less than twice as long is renewed sooner.
-	Renew time.Duration
-	// Margin is how long before its end the lease is no longer trusted; [DefaultMargin] if 0. It covers clocks that run at
-	// different speeds, and the time between looking at the lease and acting.
+// KeepOptions configure [Keep].
+type KeepOptions struct {
+	// Interval is the maximum time between renewals. It is shortened by up to a tenth at random, so that the leases of a process are not all
+	// renewed at the same time, and further where the lease is trusted for less than twice as long.
+	Interval time.Duration
+	// Margin is how long before the end of the lease the [Hold] ends; [DefaultMargin] if 0. It covers clocks that run at different speeds,
+	// and the time between a check of the lease and the action that depends on it.
 	Margin time.Duration
-	// Terms are those of each renewal.
-	Terms Terms
-	// Value, where set, is asked for the value of each renewal, from one goroutine. Otherwise the value stays.
+	// Lifetime is that of each renewal.
+	Lifetime Lifetime
+	// Value, where set, returns the value of each renewal. It is called from one goroutine. If nil, the value does not change.
 	Value func() []byte
 }
 
-// Validate says why nothing can be kept at this pace: an error that is [ErrInvalid].
-func (p Pace) Validate() error {
+// Validate returns an error that is [ErrInvalid] and contains every problem of the options.
+func (p KeepOptions) Validate() error {
 	var problems []error
-	if err := checkContent(nil, p.Terms); err != nil {
+	if err := checkContent(nil, p.Lifetime); err != nil {
 		problems = append(problems, err)
 	}
 	if p.Margin < 0 {
 		problems = append(problems, fmt.Errorf("%w: the margin of %s is negative", ErrInvalid, p.Margin))
 	}
-	if trusted := p.Terms.TTL - p.margin(); p.Renew <= 0 || p.Renew >= trusted {
-		problems = append(problems, fmt.Errorf("%w: a renewal every %s does not keep what is trusted for %s (TTL %s less a margin of %s)",
-			ErrInvalid, p.Renew, trusted, p.Terms.TTL, p.margin()))
+	if trustedFor := p.Lifetime.TTL - p.margin(); p.Interval <= 0 || p.Interval >= trustedFor {
+		problems = append(problems, fmt.Errorf("%w: a renewal every %s does not keep a lease that is trusted for %s (TTL %s less a margin of %s)",
+			ErrInvalid, p.Interval, trustedFor, p.Lifetime.TTL, p.margin()))
 	}
 	return errors.Join(problems...)
 }
 
-func (p Pace) margin() time.Duration {
+func (p KeepOptions) margin() time.Duration {
 	if p.Margin == 0 {
 		return DefaultMargin
 	}
 	return p.Margin
 }
 
-// Hold is a lease that is being renewed, from [Keep] until it ends: by [Hold.Resign], because it was lost or may have been, or with its
-// context. Once ended it stays so. Its methods are safe for concurrent use.
+// Hold is a lease that is being renewed, from [Keep] until it ends: by [Hold.Resign], because the lease was lost or may have been, or with
+// its context. A Hold that has ended never becomes valid again. Its methods are safe for concurrent use.
 type Hold struct {
-	store  Store
-	pace   Pace
-	key    string
-	token  string
-	cancel context.CancelFunc // ends renewing
-	joined chan struct{}      // closed when nothing is renewed any more
-	done   chan struct{}
+	store   Store
+	options KeepOptions
+	key     string
+	token   string
+	cancel  context.CancelFunc // ends the renewals
+	stopped chan struct{}      // closed when the renewals have ended
+	done    chan struct{}
 
 	mu       sync.Mutex
 	entry    Entry
-	deadline time.Time   // until when the lease is trusted, by the local monotonic clock
-	timer    *time.Timer // calls expire then
-	failure  error       // of the last renewal
+	deadline time.Time   // when the lease is no longer trusted, by the local monotonic clock
+	timer    *time.Timer // calls expire at the deadline
+	renewErr error       // error of the last renewal
 	err      error       // why it ended
 }
 
-// Keep renews what was acquired until ctx ends or the lease does. sent is [time.Now] from just before the acquisition was asked for:
-// trust is counted from there, since the store's time may have passed all the while the answer took. It also takes what a
-// [HeldError] shows, when the token in it is the caller's own, with the time from before that was asked for.
+// Keep renews an acquired lease until ctx or the lease ends. sent is [time.Now] from just before the acquisition was requested: the lease is
+// trusted from then on, since the answer may have been sent long after the store granted it. got may also be the entry of a [HeldError] with
+// the caller's own token, with the time from before that request.
 //
-// A pace that is not valid ends it at once. Whoever keeps a lease calls [Hold.Resign] in the end; the end of ctx stops the renewals
-// but leaves the lease to run out.
-func Keep(ctx context.Context, store Store, got Entry, sent time.Time, pace Pace) *Hold {
+// With invalid options the Hold ends at once. The caller must call [Hold.Resign]: the end of ctx stops the renewals, but the lease stays in
+// force until it runs out.
+func Keep(ctx context.Context, store Store, got Entry, sent time.Time, options KeepOptions) *Hold {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Hold{
-		store: store, pace: pace, key: got.Key, token: got.Token, cancel: cancel,
-		joined: make(chan struct{}), done: make(chan struct{}), entry: got,
+		store: store, options: options, key: got.Key, token: got.Token, cancel: cancel,
+		stopped: make(chan struct{}), done: make(chan struct{}), entry: got,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.deadline = h.trustedUntil(sent, got)
 	h.timer = time.AfterFunc(time.Until(h.deadline), h.expire)
-	if err := pace.Validate(); err != nil {
+	if err := options.Validate(); err != nil {
 		h.end(fmt.Errorf("keep lease %q: %w", h.key, err))
 	}
-	// Not by the goroutine that renews: a store that does not heed its context would delay it.
+	// Not by the goroutine that renews, which a store that ignores its context would delay.
 	context.AfterFunc(ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -105,39 +105,39 @@ func Keep(ctx context.Context, store Store, got Entry, sent time.Time, pace Pace
 	return h
 }
 
-// Done is closed when the lease may no longer be trusted. What the holder does after that, somebody else may be doing too.
+// Done returns a channel that is closed when the lease is no longer trusted. After that, another process may hold it.
 func (h *Hold) Done() <-chan struct{} { return h.done }
 
-// Err says why the lease ended: [ErrLost], [ErrUntrusted] with the cause, [ErrResigned], or the context's; nil before that.
+// Err returns why the Hold ended: [ErrLost], [ErrUntrusted] with the cause, [ErrResigned], or the error of the context; nil before that.
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// Valid tells whether the lease is trusted at this moment. A process that was frozen may see it false before Done is closed.
+// Valid reports whether the lease is trusted now. In a process that was frozen it may be false before Done is closed.
 func (h *Hold) Valid() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.trusted()
 }
 
-// Entry is what the store answered last.
+// Entry returns the last answer of the store.
 func (h *Hold) Entry() Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.entry
 }
 
-// Resign ends the lease and gives it up in the store, also where it was lost or is no longer trusted: a renewal may have
-// reached the store and its answer not the holder. It returns after renewing has stopped. nil means that this holder has it no
-// more, be it that somebody else does; with any other error it lasts until it runs out, or the next call.
+// Resign ends the Hold and gives up the lease in the store, also if it was lost or is no longer trusted: a renewal may have reached the store
+// without its answer reaching the holder. It returns after the renewals have ended. nil means that this holder no longer has the lease,
+// whether or not another one has it. With an error the lease may stay in force until it runs out; Resign can be called again.
 func (h *Hold) Resign(ctx context.Context) error {
 	h.mu.Lock()
 	h.end(ErrResigned)
 	h.mu.Unlock()
 	select {
-	case <-h.joined:
+	case <-h.stopped:
 	case <-ctx.Done():
 		return fmt.Errorf("resign lease %q: a renewal has not ended: %w", h.key, context.Cause(ctx))
 	}
@@ -149,7 +149,7 @@ func (h *Hold) Resign(ctx context.Context) error {
 
 // run renews until ctx ends.
 func (h *Hold) run(ctx context.Context) {
-	defer close(h.joined)
+	defer close(h.stopped)
 	failures := 0
 	for ctx.Err() == nil {
 		wait := time.NewTimer(h.next(failures))
@@ -167,41 +167,41 @@ func (h *Hold) run(ctx context.Context) {
 	}
 }
 
-// next is how long to wait for the next renewal, after so many that failed.
+// next returns how long to wait before the next renewal, after a number of consecutive failures.
 func (h *Hold) next(failures int) time.Duration {
 	if failures > 0 {
-		wait := h.pace.Renew / 16 << min(failures-1, 2)
+		wait := h.options.Interval / 16 << min(failures-1, 2)
 		return wait/2 + rand.N(wait/2+1) //nolint:gosec // spreads load, guards nothing
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wait := h.pace.Renew - rand.N(h.pace.Renew/10+1) //nolint:gosec // spreads load, guards nothing
+	wait := h.options.Interval - rand.N(h.options.Interval/10+1) //nolint:gosec // spreads load, guards nothing
 	return min(wait, time.Until(h.deadline)/2)
 }
 
-// renew asks the store once and tells whether it answered.
+// renew sends one renewal and reports whether it succeeded.
 func (h *Hold) renew(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, h.pace.Renew)
+	ctx, cancel := context.WithTimeout(ctx, h.options.Interval)
 	defer cancel()
 	var value []byte
-	if h.pace.Value != nil {
-		value = h.pace.Value()
+	if h.options.Value != nil {
+		value = h.options.Value()
 	}
 	sent := time.Now()
-	entry, err := h.store.Renew(ctx, h.key, h.token, value, h.pace.Terms)
+	entry, err := h.store.Renew(ctx, h.key, h.token, value, h.options.Lifetime)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrLost):
 		h.end(fmt.Errorf("renew lease %q: %w", h.key, err))
 	case err != nil:
-		h.failure = err
+		h.renewErr = err
 	case !h.trusted():
-		// Too late, although the store prolonged it: who saw it invalid once must not find it valid again.
-		h.failure = nil
+		// Too late, although the store has renewed the lease: a Hold must not become valid again after Valid returned false.
+		h.renewErr = nil
 		h.end(h.untrusted())
 	default:
-		h.entry, h.failure = entry, nil
+		h.entry, h.renewErr = entry, nil
 		h.deadline = h.trustedUntil(sent, entry)
 		h.timer.Reset(time.Until(h.deadline))
 	}
@@ -209,10 +209,10 @@ func (h *Hold) renew(ctx context.Context) bool {
 }
 
 func (h *Hold) trustedUntil(sent time.Time, e Entry) time.Time {
-	return sent.Add(e.Remaining() - h.pace.margin())
+	return sent.Add(e.Remaining() - h.options.margin())
 }
 
-// expire is called by the timer, which may fire while a renewal moves the deadline.
+// expire is called by the timer, which may fire while a renewal changes the deadline.
 func (h *Hold) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,20 +224,21 @@ func (h *Hold) expire() {
 }
 
 func (h *Hold) untrusted() error {
-	if h.failure != nil {
-		return fmt.Errorf("renew lease %q: %w: %w", h.key, ErrUntrusted, h.failure)
+	if h.renewErr != nil {
+		return fmt.Errorf("renew lease %q: %w: %w", h.key, ErrUntrusted, h.renewErr)
 	}
 	return fmt.Errorf("renew lease %q: %w", h.key, ErrUntrusted)
 }
 
 func (h *Hold) trusted() bool { return h.err == nil && time.Now().Before(h.deadline) }
 
-// end is called with the lock held. The first reason counts.
-func (h *Hold) end(why error) {
+// end ends the Hold, unless it has ended already. The lock is held.
+
+func (h *Hold) end(reason error) {
 	if h.err != nil {
 		return
 	}
-	h.err = why
+	h.err = reason
 	h.timer.Stop()
 	h.cancel()
 	close(h.done)

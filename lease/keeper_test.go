@@ -13,17 +13,17 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// faulty is a memory whose renewals and resignations go wrong as a test wants.
+// faulty is a store in memory with faults in renewals and resignations.
 type faulty struct {
 	*lease.Memory
 
 	mu      sync.Mutex
-	renewed []time.Time // when renewals were asked for
+	renewed []time.Time // times of the renewals
 	renew   func(ctx context.Context, ask func(context.Context) (lease.Entry, error)) (lease.Entry, error)
-	resign  func(ctx context.Context) error // instead of the memory's, if it fails
+	resign  func(ctx context.Context) error // called first; an error replaces the memory's result
 }
 
-func (f *faulty) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+func (f *faulty) Renew(ctx context.Context, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
 	f.mu.Lock()
 	f.renewed = append(f.renewed, time.Now())
 	renew := f.renew
@@ -50,7 +50,7 @@ func (f *faulty) set(renew func(context.Context, func(context.Context) (lease.En
 	f.renew = renew
 }
 
-func (f *faulty) asked() []time.Time {
+func (f *faulty) renewals() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.renewed
@@ -58,31 +58,31 @@ func (f *faulty) asked() []time.Time {
 
 var errAway = errors.New("the store is away")
 
-func away(context.Context, func(context.Context) (lease.Entry, error)) (lease.Entry, error) {
+func unavailable(context.Context, func(context.Context) (lease.Entry, error)) (lease.Entry, error) {
 	return lease.Entry{}, errAway
 }
 
-// keep acquires and keeps.
-func keep(t *testing.T, store lease.Store, pace lease.Pace) *lease.Hold {
+// keep acquires the key and keeps the lease.
+func keep(t *testing.T, store lease.Store, options lease.KeepOptions) *lease.Hold {
 	t.Helper()
 	sent := time.Now()
-	got, _, err := store.Acquire(t.Context(), key, "a", []byte("first"), pace.Terms)
+	got, _, err := store.Acquire(t.Context(), key, "a", []byte("first"), options.Lifetime)
 	require.NoError(t, err)
-	return lease.Keep(t.Context(), store, got, sent, pace)
+	return lease.Keep(t.Context(), store, got, sent, options)
 }
 
-// ended waits for the end of a lease and returns how long that took.
+// ended waits for the end of a hold and returns how long that took.
 func ended(held *lease.Hold) time.Duration {
 	start := time.Now()
 	<-held.Done()
 	return time.Since(start)
 }
 
-func TestALeaseIsKeptAndResigned(t *testing.T) {
+func TestKeepAndResign(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
-		counted := pace
+		counted := options
 		asked := 0
 		counted.Value = func() []byte { asked++; return []byte{byte(asked)} }
 		held := keep(t, store, counted)
@@ -95,9 +95,9 @@ func TestALeaseIsKeptAndResigned(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lease.Held, entry.State)
 		require.Equal(t, held.Entry().Token, entry.Token)
-		require.Equal(t, []byte{byte(len(store.asked()))}, entry.Value, "the value is asked for at each renewal")
-		for i, at := range store.asked()[1:] {
-			gap := at.Sub(store.asked()[i])
+		require.Equal(t, []byte{byte(len(store.renewals()))}, entry.Value, "Value is called for each renewal")
+		for i, at := range store.renewals()[1:] {
+			gap := at.Sub(store.renewals()[i])
 			require.LessOrEqual(t, gap, 5*time.Second)
 			require.GreaterOrEqual(t, gap, 4500*time.Millisecond)
 		}
@@ -111,25 +111,25 @@ func TestALeaseIsKeptAndResigned(t *testing.T) {
 		require.Equal(t, lease.Resigned, entry.State)
 		require.NoError(t, held.Resign(t.Context()), "again")
 
-		renewals := len(store.asked())
+		renewals := len(store.renewals())
 		<-time.After(time.Minute)
-		require.Len(t, store.asked(), renewals, "nothing is renewed after that")
+		require.Len(t, store.renewals(), renewals, "no renewal after the resignation")
 	})
 }
 
-func TestALeaseThatWasTakenIsLost(t *testing.T) {
+func TestLeaseOfAnotherHolderIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := lease.NewMemory()
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		require.NoError(t, store.Delete(t.Context(), key, held.Entry().Token, held.Entry().Revision))
-		other, _, err := store.Acquire(t.Context(), key, "b", nil, terms)
+		other, _, err := store.Acquire(t.Context(), key, "b", nil, lifetime)
 		require.NoError(t, err)
 		require.LessOrEqual(t, ended(held), 5*time.Second, "at the next renewal")
 		require.ErrorIs(t, held.Err(), lease.ErrLost)
 
-		require.NoError(t, held.Resign(t.Context()), "somebody else has it, so nothing is left to give up")
-		require.ErrorIs(t, held.Err(), lease.ErrLost, "the first reason counts")
+		require.NoError(t, held.Resign(t.Context()), "another holder has the lease, so there is nothing to give up")
+		require.ErrorIs(t, held.Err(), lease.ErrLost, "the first reason remains")
 		entry, err := store.Get(t.Context(), key)
 		require.NoError(t, err)
 		require.Equal(t, lease.Held, entry.State)
@@ -137,25 +137,25 @@ func TestALeaseThatWasTakenIsLost(t *testing.T) {
 	})
 }
 
-func TestAStoreThatIsAwayIsAskedUntilTheLeaseIsNoLongerTrusted(t *testing.T) {
+func TestRenewalIsRetriedUntilTheLeaseIsNoLongerTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &faulty{Memory: lease.NewMemory(), renew: away}
-		held := keep(t, store, pace)
+		store := &faulty{Memory: lease.NewMemory(), renew: unavailable}
+		held := keep(t, store, options)
 		require.Equal(t, 14*time.Second, ended(held), "a second before it runs out")
 		require.ErrorIs(t, held.Err(), lease.ErrUntrusted)
 		require.ErrorIs(t, held.Err(), errAway)
-		require.GreaterOrEqual(t, len(store.asked()), 8)
-		require.Less(t, store.asked()[1].Sub(store.asked()[0]), 400*time.Millisecond, "the second try comes soon")
+		require.GreaterOrEqual(t, len(store.renewals()), 8)
+		require.Less(t, store.renewals()[1].Sub(store.renewals()[0]), 400*time.Millisecond, "the second try comes soon")
 		require.NoError(t, held.Resign(t.Context()))
 	})
 }
 
-func TestAStoreThatComesBackInTimeIsEnough(t *testing.T) {
+func TestLeaseSurvivesShortOutageOfStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &faulty{Memory: lease.NewMemory(), renew: away}
-		held := keep(t, store, pace)
+		store := &faulty{Memory: lease.NewMemory(), renew: unavailable}
+		held := keep(t, store, options)
 		<-time.After(12 * time.Second)
 		store.set(nil)
 		<-time.After(time.Minute)
@@ -164,7 +164,7 @@ func TestAStoreThatComesBackInTimeIsEnough(t *testing.T) {
 	})
 }
 
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
+func TestRenewalIsRepeatedAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
@@ -176,7 +176,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 			}
 			return entry, err
 		})
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		<-time.After(time.Minute)
 		require.True(t, held.Valid())
 		require.NoError(t, held.Resign(t.Context()))
@@ -187,43 +187,43 @@ func TestTrustIsCountedFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
-		// The store prolongs at once, its answers take 3 s, and from the third on there are none.
+		// The store renews at once, but its answers take 3 s, and there are none from the third on.
 		store.set(func(ctx context.Context, ask func(context.Context) (lease.Entry, error)) (lease.Entry, error) {
 			entry, err := ask(ctx)
-			if len(store.asked()) > 2 {
+			if len(store.renewals()) > 2 {
 				<-ctx.Done()
 				return lease.Entry{}, ctx.Err()
 			}
 			<-time.After(3 * time.Second)
 			return entry, err
 		})
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		<-held.Done()
-		require.Equal(t, 14*time.Second, time.Since(store.asked()[1]))
+		require.Equal(t, 14*time.Second, time.Since(store.renewals()[1]))
 
 		sent := time.Now().Add(-20 * time.Second)
-		got, _, err := store.Acquire(t.Context(), "another", "a", nil, terms)
+		got, _, err := store.Acquire(t.Context(), "another", "a", nil, lifetime)
 		require.NoError(t, err)
-		late := lease.Keep(t.Context(), store, got, sent, pace)
-		require.False(t, late.Valid(), "the answer to the acquisition took longer than it lasts")
+		late := lease.Keep(t.Context(), store, got, sent, options)
+		require.False(t, late.Valid(), "the answer to the acquisition took longer than the lease lasts")
 		require.Zero(t, ended(late))
 		require.NoError(t, late.Resign(t.Context()))
 		require.NoError(t, held.Resign(t.Context()))
 	})
 }
 
-// TestTheFrozen is about a process, or a store, that stands still beyond the lease: what comes after that changes nothing.
-func TestTheFrozen(t *testing.T) {
+// TestFrozenStoreOrProcess freezes the store, or the process, until the lease has run out. A late answer does not make the hold valid again.
+func TestFrozenStoreOrProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
 		thaw := make(chan struct{})
 		store.set(func(ctx context.Context, ask func(context.Context) (lease.Entry, error)) (lease.Entry, error) {
 			entry, err := ask(ctx)
-			<-thaw // and does not heed its context
+			<-thaw // ignores its context
 			return entry, err
 		})
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		<-time.After(14*time.Second - 1)
 		require.True(t, held.Valid())
 		<-time.After(1)
@@ -232,20 +232,20 @@ func TestTheFrozen(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, held.Resign(ctx), context.DeadlineExceeded, "a renewal that may still arrive is waited for")
+		require.ErrorIs(t, held.Resign(ctx), context.DeadlineExceeded, "Resign waits for a renewal that may still arrive")
 
 		close(thaw)
 		synctest.Wait()
-		require.False(t, held.Valid(), "although the store had prolonged it")
+		require.False(t, held.Valid(), "although the store has renewed the lease")
 		require.ErrorIs(t, held.Err(), lease.ErrUntrusted)
 		require.NoError(t, held.Resign(t.Context()))
 		entry, err := store.Get(t.Context(), key)
 		require.NoError(t, err)
-		require.Equal(t, lease.Resigned, entry.State, "what the late renewal prolonged is given up")
+		require.Equal(t, lease.Resigned, entry.State, "the lease that was renewed late is given up")
 	})
 }
 
-func TestResigningDuringARenewal(t *testing.T) {
+func TestResignDuringRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
@@ -253,12 +253,12 @@ func TestResigningDuringARenewal(t *testing.T) {
 		store.set(func(ctx context.Context, ask func(context.Context) (lease.Entry, error)) (lease.Entry, error) {
 			close(begun)
 			<-ctx.Done()
-			// The request is on its way although its sender gave up.
+			// The request reaches the store although its context has ended.
 			entry, err := ask(t.Context())
 			require.NoError(t, err)
 			return entry, err
 		})
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		<-begun
 		require.NoError(t, held.Resign(t.Context()))
 		require.ErrorIs(t, held.Err(), lease.ErrResigned)
@@ -268,11 +268,11 @@ func TestResigningDuringARenewal(t *testing.T) {
 	})
 }
 
-func TestAResignationThatFailsIsTold(t *testing.T) {
+func TestResignReturnsErrorOfStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory(), resign: func(context.Context) error { return errAway }}
-		held := keep(t, store, pace)
+		held := keep(t, store, options)
 		require.ErrorIs(t, held.Resign(t.Context()), errAway)
 		store.resign = nil
 		require.NoError(t, held.Resign(t.Context()))
@@ -282,7 +282,7 @@ func TestAResignationThatFailsIsTold(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContextLeavesTheLeaseToRunOut(t *testing.T) {
+func TestEndOfContextLeavesLeaseUntilExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
@@ -291,10 +291,10 @@ func TestTheEndOfTheContextLeavesTheLeaseToRunOut(t *testing.T) {
 			<-hung
 			return lease.Entry{}, errAway
 		})
-		got, _, err := store.Acquire(t.Context(), key, "a", nil, terms)
+		got, _, err := store.Acquire(t.Context(), key, "a", nil, lifetime)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		held := lease.Keep(ctx, store, got, time.Now(), pace)
+		held := lease.Keep(ctx, store, got, time.Now(), options)
 		<-time.After(6 * time.Second) // a renewal hangs
 		shutdown := errors.New("shutting down")
 		cancel(shutdown)
@@ -308,42 +308,42 @@ func TestTheEndOfTheContextLeavesTheLeaseToRunOut(t *testing.T) {
 	})
 }
 
-func TestALeaseOfOnesOwnIsTakenUpAgain(t *testing.T) {
+func TestKeepOwnLeaseAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Memory: lease.NewMemory()}
-		tried, _, err := store.Acquire(t.Context(), key, "a", nil, terms) // say its answer was lost
+		tried, _, err := store.Acquire(t.Context(), key, "a", nil, lifetime) // its answer counts as lost
 		require.NoError(t, err)
 		<-time.After(12 * time.Second)
 		sent := time.Now()
-		_, _, err = store.Acquire(t.Context(), key, "a", nil, terms)
+		_, _, err = store.Acquire(t.Context(), key, "a", nil, lifetime)
 		var other *lease.HeldError
 		require.ErrorAs(t, err, &other)
 		require.Equal(t, tried.Token, other.Entry.Token)
-		held := lease.Keep(t.Context(), store, other.Entry, sent, pace)
+		held := lease.Keep(t.Context(), store, other.Entry, sent, options)
 		require.True(t, held.Valid())
 		<-time.After(time.Minute)
-		require.True(t, held.Valid(), "the first renewal comes before the little that was left is over")
+		require.True(t, held.Valid(), "the first renewal comes before the remaining time is over")
 		require.NoError(t, held.Resign(t.Context()))
 	})
 }
 
-func TestAPaceThatKeepsNothing(t *testing.T) {
+func TestInvalidKeepOptions(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, pace.Validate())
-	for name, wrong := range map[string]lease.Pace{
+	require.NoError(t, options.Validate())
+	for name, wrong := range map[string]lease.KeepOptions{
 		"zero":                    {},
-		"never renewed":           {Terms: terms},
-		"renewed too late":        {Renew: 14 * time.Second, Terms: terms},
-		"nothing beyond margin":   {Renew: time.Millisecond, Terms: lease.Terms{TTL: time.Second, Retention: time.Minute}},
-		"a negative margin":       {Renew: time.Second, Margin: -1, Terms: terms},
-		"forgotten while held":    {Renew: time.Second, Terms: lease.Terms{TTL: 15 * time.Second}},
-		"a negative renewal time": {Renew: -1, Terms: terms},
+		"never renewed":           {Lifetime: lifetime},
+		"renewed too late":        {Interval: 14 * time.Second, Lifetime: lifetime},
+		"nothing beyond margin":   {Interval: time.Millisecond, Lifetime: lease.Lifetime{TTL: time.Second, Retention: time.Minute}},
+		"a negative margin":       {Interval: time.Second, Margin: -1, Lifetime: lifetime},
+		"retention below TTL":     {Interval: time.Second, Lifetime: lease.Lifetime{TTL: 15 * time.Second}},
+		"a negative renewal time": {Interval: -1, Lifetime: lifetime},
 	} {
 		require.ErrorIs(t, wrong.Validate(), lease.ErrInvalid, name)
 		synctest.Test(t, func(t *testing.T) {
 			store := lease.NewMemory()
-			got, _, err := store.Acquire(t.Context(), key, "a", nil, terms)
+			got, _, err := store.Acquire(t.Context(), key, "a", nil, lifetime)
 			require.NoError(t, err)
 			held := lease.Keep(t.Context(), store, got, time.Now(), wrong)
 			require.Zero(t, ended(held), name)

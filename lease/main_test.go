@@ -13,8 +13,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "dispatcher:shop:orders"
 
-// terms and pace are those of a dispatcher: trusted for 14 s after each request.
+// terms and pace are those of a dispatcher: the lease is trusted for 14 s after each request.
 var (
-	terms = lease.Terms{TTL: 15 * time.Second, Retention: 10 * time.Minute}
-	pace  = lease.Pace{Renew: 5 * time.Second, Terms: terms}
+	lifetime = lease.Lifetime{TTL: 15 * time.Second, Retention: 10 * time.Minute}
+	options  = lease.KeepOptions{Interval: 5 * time.Second, Lifetime: lifetime}
 )

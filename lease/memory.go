@@ -9,51 +9,51 @@ import (
 	"time"
 )
 
-// Memory is a [Store] inside one process, for tests and for a platform that is one process. Nothing outlives it.
+// Memory is a [Store] in the memory of one process, for tests and for platforms of a single process.
 type Memory struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	entries  map[string]*kept
+	entries  map[string]*record
 	revision int64     // of the last write of any key
-	sweepAt  time.Time // when entries past their retention are looked for next
+	sweepAt  time.Time // when entries past their retention are removed next
 	watchers map[chan string]struct{}
 }
 
-// kept is an entry, with what the outside does not see.
-type kept struct {
+// record is an entry with internal fields.
+type record struct {
 	entry     Entry // State and ReadAt are set on reading
 	resigned  bool
 	retention time.Duration
-	vanishAt  time.Time
+	deleteAt  time.Time
 }
 
-// MemoryOption changes how a [Memory] works.
+// MemoryOption configures a [Memory].
 type MemoryOption func(*Memory)
 
-// WithClock makes now the store's clock, [time.Now] otherwise. It is called while the store is locked.
+// WithClock sets the store's clock; the default is [time.Now]. now is called while the store is locked.
 func WithClock(now func() time.Time) MemoryOption {
 	return func(m *Memory) { m.now = now }
 }
 
-// How often the whole memory is searched for entries past their retention, and how many hints wait for a slow watcher.
+// sweepEvery is how often entries past their retention are removed, hintBuffer the number of keys buffered for a slow watcher.
 const (
 	sweepEvery = time.Minute
-	hints      = 256
+	hintBuffer = 256
 )
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory(options ...MemoryOption) *Memory {
-	m := &Memory{now: time.Now, entries: map[string]*kept{}, watchers: map[chan string]struct{}{}}
+	m := &Memory{now: time.Now, entries: map[string]*record{}, watchers: map[chan string]struct{}{}}
 	for _, o := range options {
 		o(m)
 	}
 	return m
 }
 
-// Acquire is [Store.Acquire].
-func (m *Memory) Acquire(ctx context.Context, key, holder string, value []byte, terms Terms) (Entry, *Entry, error) {
-	if err := CheckAcquire(key, holder, value, terms); err != nil {
+// Acquire implements [Store.Acquire].
+func (m *Memory) Acquire(ctx context.Context, key, holder string, value []byte, lifetime Lifetime) (Entry, *Entry, error) {
+	if err := CheckAcquire(key, holder, value, lifetime); err != nil {
 		return Entry{}, nil, err
 	}
 	now, unlock, err := m.lock(ctx)
@@ -70,16 +70,16 @@ func (m *Memory) Acquire(ctx context.Context, key, holder string, value []byte, 
 		}
 		before = &entry
 	}
-	k := &kept{entry: Entry{Key: key, Holder: holder, Token: NewToken(), AcquiredAt: now}}
+	k := &record{entry: Entry{Key: key, Holder: holder, Token: NewToken(), AcquiredAt: now}}
 	m.entries[key] = k
-	m.prolong(k, now, value, terms)
-	m.tell(key)
+	m.renewRecord(k, now, value, lifetime)
+	m.notify(key)
 	return k.read(now), before, nil
 }
 
-// Renew is [Store.Renew].
-func (m *Memory) Renew(ctx context.Context, key, token string, value []byte, terms Terms) (Entry, error) {
-	if err := CheckRenew(key, value, terms); err != nil {
+// Renew implements [Store.Renew].
+func (m *Memory) Renew(ctx context.Context, key, token string, value []byte, lifetime Lifetime) (Entry, error) {
+	if err := CheckRenew(key, value, lifetime); err != nil {
 		return Entry{}, err
 	}
 	now, unlock, err := m.lock(ctx)
@@ -94,11 +94,11 @@ func (m *Memory) Renew(ctx context.Context, key, token string, value []byte, ter
 	if value == nil {
 		value = k.entry.Value
 	}
-	m.prolong(k, now, value, terms)
+	m.renewRecord(k, now, value, lifetime)
 	return k.read(now), nil
 }
 
-// Resign is [Store.Resign].
+// Resign implements [Store.Resign].
 func (m *Memory) Resign(ctx context.Context, key, token string) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -113,13 +113,13 @@ func (m *Memory) Resign(ctx context.Context, key, token string) error {
 		return ErrLost
 	}
 	k.resigned = true
-	k.vanishAt = now.Add(k.retention)
-	m.revise(k)
-	m.tell(key)
+	k.deleteAt = now.Add(k.retention)
+	m.bumpRevision(k)
+	m.notify(key)
 	return nil
 }
 
-// Delete is [Store.Delete].
+// Delete implements [Store.Delete].
 func (m *Memory) Delete(ctx context.Context, key, token string, revision int64) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -137,11 +137,11 @@ func (m *Memory) Delete(ctx context.Context, key, token string, revision int64) 
 		return ErrChanged
 	}
 	delete(m.entries, key)
-	m.tell(key)
+	m.notify(key)
 	return nil
 }
 
-// Get is [Store.Get].
+// Get implements [Store.Get].
 func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
 	if err := CheckKey(key); err != nil {
 		return Entry{}, err
@@ -158,7 +158,7 @@ func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
 	return k.read(now), nil
 }
 
-// List is [Store.List]: what there is at the moment of the first item.
+// List implements [Store.List]. The entries are those at the time of the first item.
 func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		entries, err := m.snapshot(ctx, prefix)
@@ -192,12 +192,12 @@ func (m *Memory) snapshot(ctx context.Context, prefix string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Watch is [Store.Watch].
+// Watch implements [Store.Watch].
 func (m *Memory) Watch(ctx context.Context) (<-chan string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	keys := make(chan string, hints)
+	keys := make(chan string, hintBuffer)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watchers[keys] = struct{}{}
@@ -210,7 +210,7 @@ func (m *Memory) Watch(ctx context.Context) (<-chan string, error) {
 	return keys, nil
 }
 
-// lock begins a call: what it does happens at the time returned.
+// lock locks the store for a call, and returns the time of that call.
 func (m *Memory) lock(ctx context.Context) (now time.Time, unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, nil, err
@@ -219,17 +219,17 @@ func (m *Memory) lock(ctx context.Context) (now time.Time, unlock func(), err er
 	return m.now().UTC(), m.mu.Unlock, nil
 }
 
-// find returns what is kept under a key, nil where there is nothing or its retention is over.
-func (m *Memory) find(key string, now time.Time) *kept {
+// find returns the record of a key; nil if there is none or its retention is over.
+func (m *Memory) find(key string, now time.Time) *record {
 	k := m.entries[key]
-	if k == nil || now.Before(k.vanishAt) {
+	if k == nil || now.Before(k.deleteAt) {
 		return k
 	}
 	delete(m.entries, key)
 	return nil
 }
 
-// sweep removes what nobody asks for any more: keys that name a process never come back.
+// sweep removes records past their retention: keys that contain the ID of a process are never used again.
 func (m *Memory) sweep(now time.Time) {
 	if now.Before(m.sweepAt) {
 		return
@@ -240,19 +240,19 @@ func (m *Memory) sweep(now time.Time) {
 	}
 }
 
-func (m *Memory) prolong(k *kept, now time.Time, value []byte, terms Terms) {
+func (m *Memory) renewRecord(k *record, now time.Time, value []byte, lifetime Lifetime) {
 	k.entry.Value = bytes.Clone(value)
-	k.entry.RenewedAt, k.entry.ExpiresAt = now, now.Add(terms.TTL)
-	k.retention, k.vanishAt = terms.Retention, now.Add(terms.Retention)
-	m.revise(k)
+	k.entry.RenewedAt, k.entry.ExpiresAt = now, now.Add(lifetime.TTL)
+	k.retention, k.deleteAt = lifetime.Retention, now.Add(lifetime.Retention)
+	m.bumpRevision(k)
 }
 
-func (m *Memory) revise(k *kept) {
+func (m *Memory) bumpRevision(k *record) {
 	m.revision++
 	k.entry.Revision = m.revision
 }
 
-func (m *Memory) tell(key string) {
+func (m *Memory) notify(key string) {
 	for keys := range m.watchers {
 		select {
 		case keys <- key:
@@ -261,11 +261,11 @@ func (m *Memory) tell(key string) {
 	}
 }
 
-func (k *kept) heldUnder(token string, now time.Time) bool {
+func (k *record) heldUnder(token string, now time.Time) bool {
 	return k.entry.Token == token && StateAt(now, k.entry.ExpiresAt, k.resigned) == Held
 }
 
-func (k *kept) read(now time.Time) Entry {
+func (k *record) read(now time.Time) Entry {
 	e := k.entry
 	e.Value = bytes.Clone(e.Value)
 	e.State, e.ReadAt = StateAt(now, e.ExpiresAt, k.resigned), now

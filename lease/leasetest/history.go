@@ -22,24 +22,24 @@ const (
 	list    = "list" // one call for each entry listed
 )
 
-// Call is what somebody asked of a store, and what came of it.
+// Call is one call of a store with its result.
 type Call struct {
 	Op       string // acquire, renew, resign, delete, get, or list for each entry listed
 	Key      string
 	Holder   string // acquire
-	Token    string // as asked for
+	Token    string // of the request
 	Revision int64  // delete
 	Value    []byte // acquire, renew
-	Terms    lease.Terms
-	// Start and End are times of one monotonic clock, as durations since any moment.
+	Lifetime lease.Lifetime
+	// Start and End are times of one monotonic clock, as durations since an arbitrary moment.
 	Start, End time.Duration
-	// Got is the entry answered, or shown by a [lease.HeldError].
+	// Got is the entry returned, also in a [lease.HeldError].
 	Got    *lease.Entry
 	Before *lease.Entry
 	Err    error
 }
 
-// String is the call as a line.
+// String formats the call as one line.
 func (c Call) String() string {
 	text := fmt.Sprintf("%s…%s %s %s", c.Start, c.End, c.Op, c.Key)
 	if c.Op == acquire {
@@ -63,7 +63,7 @@ func (c Call) String() string {
 
 const clockFormat = "15:04:05.000000"
 
-// unknown tells whether nobody knows if the call changed anything.
+// unknown reports whether the outcome of the call is unknown.
 func (c Call) unknown() bool {
 	if c.Err == nil {
 		return false
@@ -72,7 +72,7 @@ func (c Call) unknown() bool {
 	return !slices.ContainsFunc(known, func(e error) bool { return errors.Is(c.Err, e) })
 }
 
-// Recorder is a store that writes down what is asked of the one behind it.
+// Recorder is a store that records the calls of another store.
 type Recorder struct {
 	store lease.Store
 	began time.Time
@@ -83,10 +83,10 @@ type Recorder struct {
 
 var _ lease.Store = (*Recorder)(nil)
 
-// NewRecorder records the calls of a store from now on.
+// NewRecorder returns a store that records its calls of another store.
 func NewRecorder(store lease.Store) *Recorder { return &Recorder{store: store, began: time.Now()} }
 
-// Calls returns what was recorded.
+// Calls returns the calls so far.
 func (r *Recorder) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Recorder) add(c Call, got *lease.Entry, err error) {
 	case errors.As(err, &held):
 		c.Got = &held.Entry
 	case c.Op == acquire && got != nil:
-		c.Token = got.Token // that was tried
+		c.Token = got.Token // of the attempt
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,18 +112,18 @@ func (r *Recorder) add(c Call, got *lease.Entry, err error) {
 }
 
 // Acquire records [lease.Store.Acquire].
-func (r *Recorder) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
-	c := Call{Op: acquire, Key: key, Holder: holder, Value: value, Terms: terms, Start: r.now()}
-	got, before, err := r.store.Acquire(ctx, key, holder, value, terms)
+func (r *Recorder) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	c := Call{Op: acquire, Key: key, Holder: holder, Value: value, Lifetime: lifetime, Start: r.now()}
+	got, before, err := r.store.Acquire(ctx, key, holder, value, lifetime)
 	c.Before = before
 	r.add(c, &got, err)
 	return got, before, err
 }
 
 // Renew records [lease.Store.Renew].
-func (r *Recorder) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
-	c := Call{Op: renew, Key: key, Token: token, Value: value, Terms: terms, Start: r.now()}
-	got, err := r.store.Renew(ctx, key, token, value, terms)
+func (r *Recorder) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
+	c := Call{Op: renew, Key: key, Token: token, Value: value, Lifetime: lifetime, Start: r.now()}
+	got, err := r.store.Renew(ctx, key, token, value, lifetime)
 	r.add(c, &got, err)
 	return got, err
 }
@@ -152,7 +152,7 @@ func (r *Recorder) Get(ctx context.Context, key string) (lease.Entry, error) {
 	return got, err
 }
 
-// List records [lease.Store.List]: each entry as a call of its own.
+// List records [lease.Store.List], each entry as a separate call.
 func (r *Recorder) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		start := r.now()
@@ -165,5 +165,5 @@ func (r *Recorder) List(ctx context.Context, prefix string) iter.Seq2[lease.Entr
 	}
 }
 
-// Watch is [lease.Store.Watch], which is not recorded: hints promise nothing.
+// Watch is [lease.Store.Watch]. It is not recorded, since hints have no guarantee.
 func (r *Recorder) Watch(ctx context.Context) (<-chan string, error) { return r.store.Watch(ctx) }

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Load is what [Explore] lets loose.
+// Load is the size of a random load; see [RunLoad].
 type Load struct {
 	Keys    int
 	Clients int
@@ -20,10 +20,10 @@ type Load struct {
 	Seed    uint64
 }
 
-// Explore lets clients do at random what clients do, and what they must not get away with: renewing, resigning and deleting
-// with tokens and revisions that are no longer current, pausing for longer than their leases last. It returns what they saw. Errors
-// of the store do not end it.
-func Explore(ctx context.Context, store lease.Store, load Load) []Call {
+// RunLoad runs clients that make random calls, invalid ones included: renewals, resignations and deletions with tokens and revisions that are
+// no longer current, and pauses that are longer than their leases. It returns the calls with their results. Errors of the store do not end
+// it.
+func RunLoad(ctx context.Context, store lease.Store, load Load) []Call {
 	recorder := NewRecorder(store)
 	var clients sync.WaitGroup
 	for i := range load.Clients {
@@ -42,25 +42,25 @@ func Explore(ctx context.Context, store lease.Store, load Load) []Call {
 	return recorder.Calls()
 }
 
-// client remembers all that it was ever given.
+// client makes random calls. It keeps all leases that it acquired.
 type client struct {
 	store  lease.Store
 	name   string
 	keys   int
 	random *rand.Rand
 	mine   map[string][]lease.Entry
-	read   lease.Entry // what it read last
+	read   lease.Entry // the entry that it read last
 }
 
-// briefly is how long leases last here: some calls, so that many run out.
-var briefly = lease.Terms{TTL: 15 * time.Millisecond, Retention: time.Minute}
+// shortLifetime lasts for a few calls, so that many leases run out.
+var shortLifetime = lease.Lifetime{TTL: 15 * time.Millisecond, Retention: time.Minute}
 
 func (c *client) step(ctx context.Context, n int) {
 	key := fmt.Sprintf("history/%d", c.random.IntN(c.keys))
 	value := fmt.Appendf(nil, "%s %d", c.name, n)
-	terms := briefly
-	terms.TTL += time.Duration(c.random.Int64N(int64(terms.TTL)))
-	token := "nobody's"
+	lifetime := shortLifetime
+	lifetime.TTL += time.Duration(c.random.Int64N(int64(lifetime.TTL)))
+	token := "unknown"
 	if mine := c.mine[key]; len(mine) > 0 {
 		token = mine[len(mine)-1].Token
 		if c.random.IntN(4) == 0 {
@@ -69,7 +69,7 @@ func (c *client) step(ctx context.Context, n int) {
 	}
 	switch dice := c.random.IntN(100); {
 	case dice < 30:
-		if got, _, err := c.store.Acquire(ctx, key, c.name, value, terms); err == nil {
+		if got, _, err := c.store.Acquire(ctx, key, c.name, value, lifetime); err == nil {
 			c.mine[key] = append(c.mine[key], got)
 			c.read = got
 		}
@@ -77,7 +77,7 @@ func (c *client) step(ctx context.Context, n int) {
 		if c.random.IntN(3) == 0 {
 			value = nil
 		}
-		_, _ = c.store.Renew(ctx, key, token, value, terms)
+		_, _ = c.store.Renew(ctx, key, token, value, lifetime)
 	case dice < 63:
 		_ = c.store.Resign(ctx, key, token)
 	case dice < 70 && c.read.Key != "":
@@ -95,7 +95,7 @@ func (c *client) step(ctx context.Context, n int) {
 	default:
 		pause := time.Duration(c.random.Int64N(int64(3 * time.Millisecond)))
 		if c.random.IntN(6) == 0 {
-			pause = 2 * briefly.TTL
+			pause = 2 * shortLifetime.TTL
 		}
 		select {
 		case <-time.After(pause):
@@ -104,11 +104,11 @@ func (c *client) step(ctx context.Context, n int) {
 	}
 }
 
-// history is the check that lets clients loose on a store.
-func history(t testing.TB, store lease.Store) {
+// randomHistory is the check that runs random clients and verifies their history.
+func randomHistory(t testing.TB, store lease.Store) {
 	t.Helper()
 	load := Load{Keys: 3, Clients: 6, Calls: 250, Seed: rand.Uint64()}
-	calls := Explore(t.Context(), store, load)
+	calls := RunLoad(t.Context(), store, load)
 	granted := 0
 	for _, c := range calls {
 		if c.unknown() {
@@ -122,9 +122,9 @@ func history(t testing.TB, store lease.Store) {
 		}
 	}
 	if granted < 10 {
-		t.Errorf("only %d of %d calls acquired anything: this history says nothing", granted, len(calls))
+		t.Errorf("only %d of %d calls acquired the lease: the history proves nothing", granted, len(calls))
 	}
-	for _, problem := range Judge(calls) {
+	for _, problem := range Verify(calls) {
 		t.Errorf("%s\nin the history of %+v", problem, load)
 	}
 }

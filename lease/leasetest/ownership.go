@@ -14,14 +14,14 @@ func acquisition(t testing.TB, store lease.Store) {
 	t.Helper()
 	_, err := store.Get(t.Context(), key)
 	require.ErrorIs(t, err, lease.ErrNotFound)
-	got, before := take(t, store, "a", long)
+	got, before := acquireFree(t, store, "a", long)
 	require.Nil(t, before)
 	require.Equal(t, key, got.Key)
 	require.Equal(t, "of a", string(got.Value))
 	require.True(t, got.AcquiredAt.Equal(got.RenewedAt))
 	require.Equal(t, long.TTL, got.ExpiresAt.Sub(got.RenewedAt))
 	e := read(t, store)
-	same(t, got, e)
+	requireSame(t, got, e)
 	require.Equal(t, lease.Held, e.State)
 	require.LessOrEqual(t, e.Remaining(), long.TTL)
 	require.GreaterOrEqual(t, e.Age(), got.Age())
@@ -29,20 +29,20 @@ func acquisition(t testing.TB, store lease.Store) {
 
 func refusal(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long)
 	for _, holder := range []string{"a", "b"} {
 		_, _, err := store.Acquire(t.Context(), key, holder, []byte("new"), short)
 		require.ErrorIs(t, err, lease.ErrHeld)
 		var held *lease.HeldError
 		require.ErrorAs(t, err, &held)
-		sane(t, held.Entry)
-		same(t, got, held.Entry)
+		requireConsistent(t, held.Entry)
+		requireSame(t, got, held.Entry)
 		require.Equal(t, lease.Held, held.Entry.State)
 	}
-	same(t, got, read(t, store))
+	requireSame(t, got, read(t, store))
 }
 
-func crowd(t testing.TB, store lease.Store) {
+func concurrentAcquire(t testing.TB, store lease.Store) {
 	t.Helper()
 	const many = 20
 	var mu sync.Mutex
@@ -67,14 +67,14 @@ func crowd(t testing.TB, store lease.Store) {
 	for _, err := range refused {
 		var held *lease.HeldError
 		require.ErrorAs(t, err, &held)
-		same(t, won[0], held.Entry)
+		requireSame(t, won[0], held.Entry)
 	}
-	same(t, won[0], read(t, store))
+	requireSame(t, won[0], read(t, store))
 }
 
-func neighbours(t testing.TB, store lease.Store) {
+func independentKeys(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long)
 	other, before, err := store.Acquire(t.Context(), key+"/three", "a", nil, long)
 	require.NoError(t, err)
 	require.Nil(t, before)
@@ -84,12 +84,12 @@ func neighbours(t testing.TB, store lease.Store) {
 	require.ErrorIs(t, err, lease.ErrLost)
 	require.ErrorIs(t, store.Resign(t.Context(), other.Key, got.Token), lease.ErrLost)
 	require.NoError(t, store.Resign(t.Context(), other.Key, other.Token))
-	same(t, got, read(t, store))
+	requireSame(t, got, read(t, store))
 }
 
 func renewal(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", lease.Terms{TTL: long.TTL / 2, Retention: long.Retention})
+	got, _ := acquireFree(t, store, "a", lease.Lifetime{TTL: long.TTL / 2, Retention: long.Retention})
 	last := got
 	for _, step := range []struct {
 		value []byte
@@ -97,7 +97,7 @@ func renewal(t testing.TB, store lease.Store) {
 	}{{nil, "of a"}, {[]byte("second"), "second"}, {nil, "second"}, {[]byte{}, ""}, {nil, ""}} {
 		e, err := store.Renew(t.Context(), key, got.Token, step.value, long)
 		require.NoError(t, err)
-		sane(t, e)
+		requireConsistent(t, e)
 		require.Equal(t, lease.Held, e.State)
 		require.Equal(t, got.Token, e.Token)
 		require.Equal(t, "a", e.Holder)
@@ -106,7 +106,7 @@ func renewal(t testing.TB, store lease.Store) {
 		require.False(t, e.RenewedAt.Before(last.RenewedAt))
 		require.Equal(t, long.TTL, e.ExpiresAt.Sub(e.RenewedAt))
 		require.Equal(t, step.want, string(e.Value))
-		same(t, e, read(t, store))
+		requireSame(t, e, read(t, store))
 		last = e
 	}
 	_, _, err := store.Acquire(t.Context(), key, "b", nil, long)
@@ -115,20 +115,20 @@ func renewal(t testing.TB, store lease.Store) {
 
 func expiry(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", short)
+	got, _ := acquireFree(t, store, "a", short)
 	e := until(t, store, expired)
-	same(t, got, e)
+	requireSame(t, got, e)
 	require.LessOrEqual(t, e.Remaining(), time.Duration(0))
 
 	_, err := store.Renew(t.Context(), key, got.Token, nil, long)
-	require.ErrorIs(t, err, lease.ErrLost, "although nobody has taken it")
+	require.ErrorIs(t, err, lease.ErrLost, "also if it was not acquired again")
 	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost)
-	same(t, got, read(t, store))
+	requireSame(t, got, read(t, store))
 
-	next, before := take(t, store, "b", long)
+	next, before := acquireFree(t, store, "b", long)
 	require.NotNil(t, before)
-	sane(t, *before)
-	same(t, got, *before)
+	requireConsistent(t, *before)
+	requireSame(t, got, *before)
 	require.Equal(t, lease.Expired, before.State)
 	require.NotEqual(t, got.Token, next.Token)
 	require.Greater(t, next.Revision, got.Revision)
@@ -136,7 +136,7 @@ func expiry(t testing.TB, store lease.Store) {
 
 func resignation(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long)
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	e := read(t, store)
 	require.Equal(t, lease.Resigned, e.State)
@@ -147,32 +147,32 @@ func resignation(t testing.TB, store lease.Store) {
 	_, err := store.Renew(t.Context(), key, got.Token, nil, long)
 	require.ErrorIs(t, err, lease.ErrLost)
 	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost)
-	same(t, e, read(t, store))
+	requireSame(t, e, read(t, store))
 
-	next, before := take(t, store, "a", long)
+	next, before := acquireFree(t, store, "a", long)
 	require.NotNil(t, before)
-	same(t, e, *before)
+	requireSame(t, e, *before)
 	require.Equal(t, lease.Resigned, before.State)
-	require.NotEqual(t, got.Token, next.Token, "of the same holder as well")
+	require.NotEqual(t, got.Token, next.Token, "also for the same holder")
 
 	require.NoError(t, store.Resign(t.Context(), key, next.Token))
-	_, before = take(t, store, "b", long)
+	_, before = acquireFree(t, store, "b", long)
 	require.NotNil(t, before)
 	require.Equal(t, next.Token, before.Token, "the predecessor is the last one")
 }
 
 func oldToken(t testing.TB, store lease.Store) {
 	t.Helper()
-	old, _ := take(t, store, "a", short)
+	old, _ := acquireFree(t, store, "a", short)
 	until(t, store, expired)
-	current, _ := take(t, store, "a", long)
-	for _, token := range []string{old.Token, "", "nobody's", current.Token + " "} {
+	current, _ := acquireFree(t, store, "a", long)
+	for _, token := range []string{old.Token, "", "unknown", current.Token + " "} {
 		_, err := store.Renew(t.Context(), key, token, []byte("wrong"), short)
 		require.ErrorIs(t, err, lease.ErrLost)
 		require.ErrorIs(t, store.Resign(t.Context(), key, token), lease.ErrLost)
 		require.ErrorIs(t, store.Delete(t.Context(), key, token, current.Revision), lease.ErrChanged)
 		e := read(t, store)
-		same(t, current, e)
+		requireSame(t, current, e)
 		require.Equal(t, lease.Held, e.State)
 	}
 	_, err := store.Renew(t.Context(), key+"/absent", current.Token, nil, long)
@@ -182,28 +182,28 @@ func oldToken(t testing.TB, store lease.Store) {
 
 func deletion(t testing.TB, store lease.Store) {
 	t.Helper()
-	require.ErrorIs(t, store.Delete(t.Context(), key, "nobody's", 1), lease.ErrNotFound)
-	got, _ := take(t, store, "a", long)
+	require.ErrorIs(t, store.Delete(t.Context(), key, "unknown", 1), lease.ErrNotFound)
+	got, _ := acquireFree(t, store, "a", long)
 	renewed, err := store.Renew(t.Context(), key, got.Token, nil, long)
 	require.NoError(t, err)
 	require.ErrorIs(t, store.Delete(t.Context(), key, got.Token, got.Revision), lease.ErrChanged, "it was renewed meanwhile")
-	same(t, renewed, read(t, store))
-	require.NoError(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision), "what is held can be deleted")
+	requireSame(t, renewed, read(t, store))
+	require.NoError(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision), "an entry can be deleted while it is held")
 	_, err = store.Get(t.Context(), key)
 	require.ErrorIs(t, err, lease.ErrNotFound)
 	require.ErrorIs(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision), lease.ErrNotFound)
 	_, err = store.Renew(t.Context(), key, renewed.Token, nil, long)
 	require.ErrorIs(t, err, lease.ErrLost)
 
-	next, before := take(t, store, "b", long)
+	next, before := acquireFree(t, store, "b", long)
 	require.Nil(t, before)
-	require.Greater(t, next.Revision, renewed.Revision, "also over a deletion")
+	require.Greater(t, next.Revision, renewed.Revision, "also after a deletion")
 	require.NoError(t, store.Resign(t.Context(), key, next.Token))
 	require.ErrorIs(t, store.Delete(t.Context(), key, next.Token, next.Revision), lease.ErrChanged, "it was resigned meanwhile")
 	resigned := read(t, store)
 	require.NoError(t, store.Delete(t.Context(), key, resigned.Token, resigned.Revision))
 
-	take(t, store, "c", short)
+	acquireFree(t, store, "c", short)
 	e := until(t, store, expired)
 	require.NoError(t, store.Delete(t.Context(), key, e.Token, e.Revision))
 	_, err = store.Get(t.Context(), key)

@@ -11,14 +11,13 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Check is one promise of a store.
+// Check is a test of one guarantee of a store.
 type Check struct {
 	Name string
 	Run  func(t testing.TB, store lease.Store)
 }
 
-// Run holds a store to all its promises. Each check has a store of its own from open: without entries, and closed by a cleanup
-// of the test where that is needed.
+// Run runs all checks. Each check has its own store from open, which must be empty; open may close it in a cleanup of the test.
 func Run(t *testing.T, open func(t *testing.T) lease.Store) {
 	t.Helper()
 	for _, check := range Checks() {
@@ -29,63 +28,63 @@ func Run(t *testing.T, open func(t *testing.T) lease.Store) {
 	}
 }
 
-// Checks are the promises, for whoever wants them one by one.
+// Checks returns the checks of [Run], to run them separately.
 func Checks() []Check {
 	return []Check{
 		{"an acquisition can be read", acquisition},
-		{"what is held is refused, to its holder as well", refusal},
-		{"of many at once one gets it", crowd},
-		{"keys have nothing to do with each other", neighbours},
-		{"a renewal prolongs", renewal},
-		{"what ran out is expired", expiry},
-		{"what was resigned is free", resignation},
+		{"a held key cannot be acquired, not even by its holder", refusal},
+		{"one of many concurrent acquisitions succeeds", concurrentAcquire},
+		{"keys are independent", independentKeys},
+		{"a renewal extends the lease", renewal},
+		{"a lease that ran out is expired", expiry},
+		{"a resigned key can be acquired", resignation},
 		{"an old token changes nothing", oldToken},
-		{"a deletion compares", deletion},
+		{"a deletion compares token and revision", deletion},
 		{"entries outlive their leases", retention},
-		{"all that begins with a prefix is listed", listing},
-		{"who watches is told", watching},
-		{"anything printable is a key, anything at all a value", text},
-		{"nonsense is refused", nonsense},
-		{"a context that ended is heeded", endedContext},
-		{"a history of many clients is in order", history},
+		{"all keys with a prefix are listed", listing},
+		{"changes are reported to watchers", watching},
+		{"keys may be any printable text, values any bytes", keysAndValues},
+		{"invalid requests are refused", invalidRequests},
+		{"a call with an ended context fails", endedContext},
+		{"a random history is consistent", randomHistory},
 	}
 }
 
 const (
 	key = "lease:one/two"
-	// limit is for what must happen.
+	// limit is the time limit for what must happen.
 	limit = 30 * time.Second
 	tick  = 2 * time.Millisecond
 )
 
 var (
-	// long is held for as long as any check takes.
-	long = lease.Terms{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
+	// long lasts longer than any check.
+	long = lease.Lifetime{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
 	// short runs out at once.
-	short = lease.Terms{TTL: 30 * time.Millisecond, Retention: 10 * time.Minute}
+	short = lease.Lifetime{TTL: 30 * time.Millisecond, Retention: 10 * time.Minute}
 )
 
-// take acquires what must be free.
-func take(t testing.TB, store lease.Store, holder string, terms lease.Terms) (lease.Entry, *lease.Entry) {
+// acquireFree acquires the key, which must be free.
+func acquireFree(t testing.TB, store lease.Store, holder string, terms lease.Lifetime) (lease.Entry, *lease.Entry) {
 	t.Helper()
 	got, before, err := store.Acquire(t.Context(), key, holder, []byte("of "+holder), terms)
 	require.NoError(t, err)
-	sane(t, got)
+	requireConsistent(t, got)
 	require.Equal(t, lease.Held, got.State)
 	require.Equal(t, holder, got.Holder)
 	return got, before
 }
 
-// read reads what must be there.
+// read reads the entry, which must exist.
 func read(t testing.TB, store lease.Store) lease.Entry {
 	t.Helper()
 	e, err := store.Get(t.Context(), key)
 	require.NoError(t, err)
-	sane(t, e)
+	requireConsistent(t, e)
 	return e
 }
 
-// until reads until the store's own time and state are as wanted.
+// until reads the entry until it satisfies a condition.
 func until(t testing.TB, store lease.Store, wanted func(lease.Entry) bool) lease.Entry {
 	t.Helper()
 	for start := time.Now(); ; {
@@ -94,12 +93,12 @@ func until(t testing.TB, store lease.Store, wanted func(lease.Entry) bool) lease
 			return e
 		}
 		require.Less(t, time.Since(start), limit, "%+v", e)
-		pause(t.Context(), tick)
+		sleep(t.Context(), tick)
 	}
 }
 
-// pause is the pace of asking, never what a check relies on.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits between two reads. No check relies on its duration.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
@@ -108,24 +107,24 @@ func pause(ctx context.Context, d time.Duration) {
 
 func expired(e lease.Entry) bool { return e.State == lease.Expired }
 
-// sane looks at an entry by itself.
-func sane(t testing.TB, e lease.Entry) {
+// requireConsistent checks an entry by itself.
+func requireConsistent(t testing.TB, e lease.Entry) {
 	t.Helper()
 	require.NotEmpty(t, e.Token)
 	require.Positive(t, e.Revision)
-	require.Equal(t, lease.StateAt(e.ReadAt, e.ExpiresAt, e.State == lease.Resigned), e.State, "by its times")
+	require.Equal(t, lease.StateAt(e.ReadAt, e.ExpiresAt, e.State == lease.Resigned), e.State, "the state does not correspond to the times")
 	require.False(t, e.RenewedAt.Before(e.AcquiredAt))
 	require.False(t, e.ReadAt.Before(e.RenewedAt))
 	require.True(t, e.ExpiresAt.After(e.RenewedAt))
 }
 
-// same compares what two readings must have in common when nothing was written in between.
-func same(t testing.TB, want, got lease.Entry) {
+// requireSame compares two reads without a write in between.
+func requireSame(t testing.TB, want, got lease.Entry) {
 	t.Helper()
-	require.Equal(t, facts(want), facts(got))
+	require.Equal(t, content(want), content(got))
 }
 
-func facts(e lease.Entry) string {
+func content(e lease.Entry) string {
 	return fmt.Sprintf("%s %s %s %d %q %d %d %d", e.Key, e.Holder, e.Token, e.Revision, e.Value,
 		e.AcquiredAt.UnixMicro(), e.RenewedAt.UnixMicro(), e.ExpiresAt.UnixMicro())
 }

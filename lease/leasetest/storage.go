@@ -12,17 +12,17 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// retention: an entry is readable until its retention after the last write is over, and not for much longer.
+// retention checks that an entry is readable until its retention after the last write is over, and not much longer.
 func retention(t testing.TB, store lease.Store) {
 	t.Helper()
-	first := lease.Terms{TTL: 600 * time.Millisecond, Retention: 600 * time.Millisecond}
-	keep := lease.Terms{TTL: 1500 * time.Millisecond, Retention: 1600 * time.Millisecond}
-	last := lease.Terms{TTL: 30 * time.Millisecond, Retention: 600 * time.Millisecond}
+	first := lease.Lifetime{TTL: 600 * time.Millisecond, Retention: 600 * time.Millisecond}
+	keep := lease.Lifetime{TTL: 1500 * time.Millisecond, Retention: 1600 * time.Millisecond}
+	last := lease.Lifetime{TTL: 30 * time.Millisecond, Retention: 600 * time.Millisecond}
 	past := func(since time.Time, d time.Duration) func(lease.Entry) bool {
 		return func(e lease.Entry) bool { return e.ReadAt.Sub(since) >= d }
 	}
 	// A renewal counts: the entry outlives the retention of the acquisition.
-	got, _ := take(t, store, "a", first)
+	got, _ := acquireFree(t, store, "a", first)
 	until(t, store, past(got.AcquiredAt, first.TTL/4))
 	renewed, err := store.Renew(t.Context(), key, got.Token, nil, keep)
 	require.NoError(t, err)
@@ -34,23 +34,23 @@ func retention(t testing.TB, store lease.Store) {
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	e = until(t, store, past(renewed.RenewedAt, keep.Retention+slack))
 	require.Equal(t, lease.Resigned, e.State)
-	gone(t, store, sent.Add(keep.Retention))
+	awaitRemoval(t, store, sent.Add(keep.Retention))
 
-	// Once forgotten it is no predecessor.
+	// An entry that was removed is no predecessor.
 	sent = time.Now()
-	_, before := take(t, store, "b", last)
+	_, before := acquireFree(t, store, "b", last)
 	require.Nil(t, before)
 	until(t, store, expired)
-	gone(t, store, sent.Add(last.Retention))
+	awaitRemoval(t, store, sent.Add(last.Retention))
 	for e, err := range store.List(t.Context(), "") {
-		require.Fail(t, "what is forgotten is listed", "%+v %v", e, err)
+		require.Fail(t, "an entry past its retention is listed", "%+v %v", e, err)
 	}
 }
 
-// gone waits for the end of an entry, which comes no earlier than the given time.
-func gone(t testing.TB, store lease.Store, earliest time.Time) {
+// awaitRemoval waits until the store has removed an entry, which must not happen before the given time.
+func awaitRemoval(t testing.TB, store lease.Store, earliest time.Time) {
 	t.Helper()
-	for start := time.Now(); ; pause(t.Context(), tick) {
+	for start := time.Now(); ; sleep(t.Context(), tick) {
 		_, err := store.Get(t.Context(), key)
 		if err != nil {
 			require.ErrorIs(t, err, lease.ErrNotFound)
@@ -81,8 +81,8 @@ func listing(t testing.TB, store lease.Store) {
 		found := map[string]lease.Entry{}
 		for e, err := range store.List(t.Context(), prefix) {
 			require.NoError(t, err)
-			sane(t, e)
-			same(t, want[e.Key], e)
+			requireConsistent(t, e)
+			requireSame(t, want[e.Key], e)
 			require.True(t, strings.HasPrefix(e.Key, prefix), e.Key)
 			found[e.Key] = e
 		}
@@ -92,13 +92,13 @@ func listing(t testing.TB, store lease.Store) {
 	require.Len(t, all("worker:"), many)
 	require.Len(t, all("worker:29"), 11)
 	for _, key := range others[3:] {
-		require.Len(t, all(key), 1, "no pattern: %s", key)
+		require.Len(t, all(key), 1, "the prefix is no pattern: %s", key)
 	}
 	require.Empty(t, all("*"))
 	require.Empty(t, all("absent"))
 	for _, err := range store.List(t.Context(), "worker:") {
 		require.NoError(t, err)
-		break // and nothing is left behind
+		break // List must release its resources
 	}
 }
 
@@ -108,27 +108,27 @@ func watching(t testing.TB, store lease.Store) {
 	defer cancel()
 	keys, err := store.Watch(ctx)
 	require.NoError(t, err)
-	told := func(what string) {
+	expect := func(what string) {
 		t.Helper()
 		select {
 		case got, open := <-keys:
 			require.True(t, open)
 			require.Equal(t, key, got, what)
 		case <-time.After(limit):
-			require.Fail(t, "nothing told", what)
+			require.Fail(t, "no key received", what)
 		}
 	}
-	got, _ := take(t, store, "a", long)
-	told("acquired")
+	got, _ := acquireFree(t, store, "a", long)
+	expect("acquired")
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
-	told("resigned")
+	expect("resigned")
 	e := read(t, store)
 	require.NoError(t, store.Delete(t.Context(), key, e.Token, e.Revision))
-	told("deleted")
+	expect("deleted")
 
-	// Whoever does not read holds up nobody.
+	// A watcher that does not read does not block the store.
 	for range 1000 {
-		got, _ := take(t, store, "a", long)
+		got, _ := acquireFree(t, store, "a", long)
 		require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	}
 	cancel()
@@ -144,7 +144,7 @@ func watching(t testing.TB, store lease.Store) {
 	}
 }
 
-func text(t testing.TB, store lease.Store) {
+func keysAndValues(t testing.TB, store lease.Store) {
 	t.Helper()
 	for _, name := range []string{"a", " ", "{tag}:x", "clé/κλειδί", `"quoted" and \`, "{", "%s%d", strings.Repeat("x", lease.MaxKey)} {
 		value := []byte("\x00\xff\r\n" + name)
@@ -153,7 +153,7 @@ func text(t testing.TB, store lease.Store) {
 		require.Equal(t, name, got.Holder)
 		e, err := store.Get(t.Context(), name)
 		require.NoError(t, err, name)
-		same(t, got, e)
+		requireSame(t, got, e)
 		require.Equal(t, value, e.Value)
 	}
 	largest := make([]byte, lease.MaxValue)
@@ -162,12 +162,12 @@ func text(t testing.TB, store lease.Store) {
 	require.Len(t, got.Value, lease.MaxValue)
 }
 
-func nonsense(t testing.TB, store lease.Store) {
+func invalidRequests(t testing.TB, store lease.Store) {
 	t.Helper()
 	for name, a := range map[string]struct {
 		key, holder string
 		value       []byte
-		terms       lease.Terms
+		terms       lease.Lifetime
 	}{
 		"no key":                {"", "a", nil, long},
 		"a long key":            {strings.Repeat("x", lease.MaxKey+1), "a", nil, long},
@@ -176,19 +176,19 @@ func nonsense(t testing.TB, store lease.Store) {
 		"no holder":             {key, "", nil, long},
 		"a long holder":         {key, strings.Repeat("x", lease.MaxHolder+1), nil, long},
 		"a large value":         {key, "a", make([]byte, lease.MaxValue+1), long},
-		"no terms":              {key, "a", nil, lease.Terms{}},
-		"a negative TTL":        {key, "a", nil, lease.Terms{TTL: -time.Second, Retention: time.Second}},
-		"a TTL of microseconds": {key, "a", nil, lease.Terms{TTL: time.Microsecond, Retention: time.Second}},
-		"no retention":          {key, "a", nil, lease.Terms{TTL: time.Second}},
-		"retention for ever":    {key, "a", nil, lease.Terms{TTL: time.Second, Retention: 1<<63 - 1}},
+		"no terms":              {key, "a", nil, lease.Lifetime{}},
+		"a negative TTL":        {key, "a", nil, lease.Lifetime{TTL: -time.Second, Retention: time.Second}},
+		"a TTL of microseconds": {key, "a", nil, lease.Lifetime{TTL: time.Microsecond, Retention: time.Second}},
+		"no retention":          {key, "a", nil, lease.Lifetime{TTL: time.Second}},
+		"retention for ever":    {key, "a", nil, lease.Lifetime{TTL: time.Second, Retention: 1<<63 - 1}},
 	} {
 		_, _, err := store.Acquire(t.Context(), a.key, a.holder, a.value, a.terms)
 		require.ErrorIs(t, err, lease.ErrInvalid, name)
 	}
-	got, _ := take(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long)
 	_, err := store.Renew(t.Context(), key, got.Token, make([]byte, lease.MaxValue+1), long)
 	require.ErrorIs(t, err, lease.ErrInvalid)
-	_, err = store.Renew(t.Context(), key, got.Token, nil, lease.Terms{})
+	_, err = store.Renew(t.Context(), key, got.Token, nil, lease.Lifetime{})
 	require.ErrorIs(t, err, lease.ErrInvalid)
 	_, err = store.Renew(t.Context(), "", got.Token, nil, long)
 	require.ErrorIs(t, err, lease.ErrInvalid)
@@ -196,12 +196,12 @@ func nonsense(t testing.TB, store lease.Store) {
 	require.ErrorIs(t, store.Delete(t.Context(), "", got.Token, got.Revision), lease.ErrInvalid)
 	_, err = store.Get(t.Context(), "")
 	require.ErrorIs(t, err, lease.ErrInvalid)
-	same(t, got, read(t, store))
+	requireSame(t, got, read(t, store))
 }
 
 func endedContext(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := take(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := store.Acquire(ctx, key+"/other", "b", nil, long)
@@ -220,5 +220,5 @@ func endedContext(t testing.TB, store lease.Store) {
 		require.ErrorIs(t, err, context.Canceled, "%d", i)
 		require.True(t, Call{Err: err}.unknown(), "%d: %v", i, err)
 	}
-	same(t, got, read(t, store))
+	requireSame(t, got, read(t, store))
 }

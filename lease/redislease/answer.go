@@ -8,32 +8,32 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// answer is what a script returned: a word, and after some words the server's time and the fields of one or two entries.
+// answer is the result of a script: a word, in some cases followed by the server's time and the fields of one or two entries.
 type answer []string
 
-// fields is how many fields an entry has, in the order that shared.lua gives them.
+// fields is the number of fields of an entry, in the order of shared.lua.
 const fields = 9
 
 // fieldNames are the names of the fields, in the same order.
 var fieldNames = []string{"holder", "token", "revision", "acquired", "renewed", "expires", "retention", "resigned", "value"}
 
 // mostNumber is the largest number that the scripts take: beyond 2^52, adding one may change nothing.
-const mostNumber = 1 << 52
+const maxNumber = 1 << 52
 
 func (a answer) is(word string) bool { return len(a) > 0 && a[0] == word }
 
-// absence is the error for a key under which nothing can be read.
+// absence returns the error if the answer contains no entry.
 func (a answer) absence(key string) error {
 	switch {
 	case a.is("none"):
 		return lease.ErrNotFound
 	case a.is("malformed") && len(a) == 2:
-		return &lease.MalformedError{Key: key, Why: a[1]}
+		return &lease.MalformedError{Key: key, Reason: a[1]}
 	}
 	return nil
 }
 
-// read is the entry, or the error for its absence.
+// read returns the entry, or the error for its absence.
 func (a answer) read(key string) (lease.Entry, error) {
 	if err := a.absence(key); err != nil {
 		return lease.Entry{}, err
@@ -48,7 +48,7 @@ func (a answer) entry(key string) (lease.Entry, error) {
 	return parse(key, a[1], a[2:2+fields])
 }
 
-// before is the entry that was replaced by got, nil where there was none. It was read at the moment of the acquisition.
+// before returns the entry that was replaced by got, nil if there was none. It was read at the time of the acquisition.
 func (a answer) before(got lease.Entry) (*lease.Entry, error) {
 	if len(a) != 2+2*fields {
 		return nil, nil
@@ -60,13 +60,13 @@ func (a answer) before(got lease.Entry) (*lease.Entry, error) {
 	return &e, nil
 }
 
-// parse reads the fields of an entry. The script has looked at them: what fails here was answered by another script.
+// parse parses the fields of an entry. The script has validated them: an error means that another script answered.
 func parse(key, now string, f []string) (lease.Entry, error) {
 	var numbers [6]int64
 	for i, text := range []string{now, f[2], f[3], f[4], f[5], f[7]} {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return lease.Entry{}, fmt.Errorf("the script answered with a number that is none: %w", err)
+			return lease.Entry{}, fmt.Errorf("the script answered with an invalid number: %w", err)
 		}
 		numbers[i] = n
 	}
@@ -81,9 +81,9 @@ func parse(key, now string, f []string) (lease.Entry, error) {
 	return e, nil
 }
 
-// plain is the entry from the fields of a hash, in their order, as of a time of the server's clock from before they were read. It takes only what
-// the scripts take as well, and no entry that was written after that time: false for any other.
-func plain(key string, now time.Time, found []any) (lease.Entry, bool) {
+// parseFields returns the entry with the fields of a hash, as of a time of the server's clock before they were read. It returns false for
+// fields that the scripts do not accept, and for an entry that was written after that time.
+func parseFields(key string, now time.Time, found []any) (lease.Entry, bool) {
 	texts := make([]string, len(found))
 	for i, value := range found {
 		text, ok := value.(string)
@@ -96,7 +96,7 @@ func plain(key string, now time.Time, found []any) (lease.Entry, bool) {
 		return lease.Entry{}, false
 	}
 	for _, text := range texts[2:8] {
-		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > mostNumber {
+		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > maxNumber {
 			return lease.Entry{}, false
 		}
 	}

@@ -14,21 +14,21 @@ import (
 
 const key = "dispatcher:shop:orders"
 
-func acquire(t *testing.T, store lease.Store, holder string, terms lease.Terms) lease.Entry {
+func acquire(t *testing.T, store lease.Store, holder string, terms lease.Lifetime) lease.Entry {
 	t.Helper()
 	got, _, err := store.Acquire(t.Context(), key, holder, nil, terms)
 	require.NoError(t, err)
 	return got
 }
 
-// keep acquires and keeps at a quick pace.
+// keep acquires the key and keeps the lease with short intervals.
 func keep(t *testing.T, store lease.Store) *lease.Hold {
 	t.Helper()
 	sent := time.Now()
-	return lease.Keep(t.Context(), store, acquire(t, store, "a", quick.Terms), sent, quick)
+	return lease.Keep(t.Context(), store, acquire(t, store, "a", quick.Lifetime), sent, quick)
 }
 
-// renewed waits for another renewal.
+// renewed waits for the next renewal.
 func renewed(t *testing.T, held *lease.Hold) {
 	t.Helper()
 	revision := held.Entry().Revision
@@ -36,7 +36,7 @@ func renewed(t *testing.T, held *lease.Hold) {
 	require.True(t, held.Valid())
 }
 
-// ended waits for the end of a lease.
+// ended waits for the end of a hold.
 func ended(t *testing.T, held *lease.Hold) {
 	t.Helper()
 	select {
@@ -46,20 +46,20 @@ func ended(t *testing.T, held *lease.Hold) {
 	}
 }
 
-// TestALostAnswerLeavesALeaseThatOneMayRecognise: nothing is heard of the acquisition, but it was made.
-func TestALostAnswerLeavesALeaseThatOneMayRecognise(t *testing.T) {
+// TestLostAnswerToAcquisition makes an acquisition whose answer is lost. The caller recognises its lease by the token.
+func TestLostAnswerToAcquisition(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	way := behind(t, server.addr)
+	way := newProxy(t, server.addr)
 	store := open(t, redislease.Options{URL: "redis://" + way.addr})
 	direct := open(t, redislease.Options{URL: server.url()})
-	// Now there is a connection, and the server knows the script.
+	// Now there is a connection, and the server has cached the script.
 	require.NoError(t, store.Resign(t.Context(), key, acquire(t, store, "a", long).Token))
 
 	way.set(hold, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // whoever asked gives up once it was made
+	go func() { // cancels the request once the acquisition was made
 		defer cancel()
 		for ctx.Err() == nil {
 			if e, err := direct.Get(ctx, key); err != nil || e.State == lease.Held {
@@ -79,17 +79,17 @@ func TestALostAnswerLeavesALeaseThatOneMayRecognise(t *testing.T) {
 	var held *lease.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "a", held.Entry.Holder)
-	require.Equal(t, tried.Token, held.Entry.Token, "its own")
-	own := lease.Keep(t.Context(), store, held.Entry, sent, lease.Pace{Renew: 10 * time.Millisecond, Terms: long})
+	require.Equal(t, tried.Token, held.Entry.Token, "the caller's own lease")
+	own := lease.Keep(t.Context(), store, held.Entry, sent, lease.KeepOptions{Interval: 10 * time.Millisecond, Lifetime: long})
 	renewed(t, own)
 	require.NoError(t, own.Resign(t.Context()))
 }
 
-// TestARequestThatIsSentTwiceCountsOnce: the client sends again what it got no answer to.
-func TestARequestThatIsSentTwiceCountsOnce(t *testing.T) {
+// TestRepeatedRequestCountsOnce loses answers, so that the Redis client repeats its requests.
+func TestRepeatedRequestCountsOnce(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	way := behind(t, server.addr)
+	way := newProxy(t, server.addr)
 	store := open(t, redislease.Options{URL: "redis://" + way.addr})
 	first, _, err := store.Acquire(t.Context(), key, "a", []byte("first"), long)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestARequestThatIsSentTwiceCountsOnce(t *testing.T) {
 	require.Equal(t, lease.Held, got.State)
 	require.NotNil(t, before)
 	resigned.ReadAt = got.AcquiredAt
-	require.Equal(t, resigned, *before, "the predecessor is noted for whoever asks again")
+	require.Equal(t, resigned, *before, "the predecessor is stored for a repeated request")
 
 	way.set(cut, 1)
 	again, err := store.Renew(t.Context(), key, got.Token, nil, long)
@@ -111,41 +111,41 @@ func TestARequestThatIsSentTwiceCountsOnce(t *testing.T) {
 	require.Greater(t, again.Revision, got.Revision)
 	noted, err := server.client(t).HExists(t.Context(), "signalbox:"+key, "before.token").Result()
 	require.NoError(t, err)
-	require.False(t, noted, "until the first renewal")
+	require.False(t, noted, "the first renewal removes the predecessor")
 
 	way.set(cut, 1)
-	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost, "it was resigned by the first of the two")
+	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost, "the first of the two requests has resigned it")
 	e, err := store.Get(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, lease.Resigned, e.State)
 }
 
-func TestAHungRedisEndsTheTrustInTime(t *testing.T) {
+func TestHoldEndsInTimeWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	way := behind(t, server.addr)
+	way := newProxy(t, server.addr)
 	store := open(t, redislease.Options{URL: "redis://" + way.addr, Timeout: time.Second})
-	// Trusted for 4 s after each request; the rest is for this test to look in.
-	terms := lease.Terms{TTL: 34 * time.Second, Retention: time.Minute}
+	// Trusted for 4 s after each request, and in force for longer, so that this test can read the entry in between.
+	terms := lease.Lifetime{TTL: 34 * time.Second, Retention: time.Minute}
 	sent := time.Now()
 	held := lease.Keep(t.Context(), store, acquire(t, store, "a", terms), sent,
-		lease.Pace{Renew: 200 * time.Millisecond, Margin: 30 * time.Second, Terms: terms})
+		lease.KeepOptions{Interval: 200 * time.Millisecond, Margin: 30 * time.Second, Lifetime: terms})
 	renewed(t, held)
 	way.set(hold, 0)
 	ended(t, held)
 	e, err := open(t, redislease.Options{URL: server.url()}).Get(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, lease.Held, e.State, "the holder stops before anybody else may begin")
+	require.Equal(t, lease.Held, e.State, "the hold ends before another holder can acquire")
 	require.ErrorIs(t, held.Err(), lease.ErrUntrusted)
 
 	way.set(pass, 0)
 	require.NoError(t, held.Resign(t.Context()))
 }
 
-func TestAShortPauseOfRedisIsBorne(t *testing.T) {
+func TestHoldSurvivesShortPauseOfRedis(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	way := behind(t, server.addr)
+	way := newProxy(t, server.addr)
 	store := open(t, redislease.Options{URL: "redis://" + way.addr})
 	held := keep(t, store)
 	renewed(t, held)
@@ -155,11 +155,11 @@ func TestAShortPauseOfRedisIsBorne(t *testing.T) {
 	require.NoError(t, held.Resign(t.Context()))
 }
 
-func TestRedisThatForgotGrantsAgain(t *testing.T) {
+func TestLeaseIsGrantedAgainAfterDataLoss(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	for name, forget := range map[string]func(t *testing.T){
-		"restart": func(t *testing.T) { server.kill(t); server.run(t) },
+		"restart": func(t *testing.T) { server.kill(t); server.launch(t) },
 		"flush":   func(t *testing.T) { require.NoError(t, server.client(t).FlushAll(t.Context()).Err()) },
 	} {
 		store := open(t, redislease.Options{URL: server.url()})
@@ -168,7 +168,7 @@ func TestRedisThatForgotGrantsAgain(t *testing.T) {
 		forget(t)
 		other := open(t, redislease.Options{URL: server.url()})
 		next := acquire(t, other, "b", long)
-		require.Greater(t, next.Revision, held.Entry().Revision, "%s: revisions grow on", name)
+		require.Greater(t, next.Revision, held.Entry().Revision, "%s: revisions continue to grow", name)
 		ended(t, held)
 		require.ErrorIs(t, held.Err(), lease.ErrLost, name)
 		require.NoError(t, held.Resign(t.Context()))
@@ -180,7 +180,7 @@ func TestRedisThatForgotGrantsAgain(t *testing.T) {
 	}
 }
 
-func TestScriptsThatWereForgottenAreSentAgain(t *testing.T) {
+func TestScriptsAreSentAgainAfterFlush(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	store := open(t, redislease.Options{URL: server.url()})
@@ -190,8 +190,8 @@ func TestScriptsThatWereForgottenAreSentAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWatchingGoesOnAfterARestart: also where there was no Redis at first.
-func TestWatchingGoesOnAfterARestart(t *testing.T) {
+// TestWatchContinuesAfterRestart watches before Redis is started, and restarts it.
+func TestWatchContinuesAfterRestart(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	server.kill(t)
@@ -199,7 +199,7 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	keys, err := store.Watch(t.Context())
 	require.NoError(t, err)
 	for range 2 {
-		server.run(t)
+		server.launch(t)
 		writer := server.client(t)
 		require.Eventually(t, func() bool {
 			require.NoError(t, writer.Publish(t.Context(), "signalbox:changes", key).Err())
@@ -214,11 +214,11 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// TestWatchingAHungRedis begins when it goes on.
-func TestWatchingAHungRedis(t *testing.T) {
+// TestWatchWhileRedisHangs starts to watch while Redis hangs, and expects keys once it continues.
+func TestWatchWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	way := behind(t, server.addr)
+	way := newProxy(t, server.addr)
 	way.set(hold, 0)
 	keys, err := open(t, redislease.Options{URL: "redis://" + way.addr}).Watch(t.Context())
 	require.NoError(t, err)
@@ -235,8 +235,8 @@ func TestWatchingAHungRedis(t *testing.T) {
 	}, limit, tick)
 }
 
-// TestWhatIsNoEntry: others may write under the prefix, by mistake or by hand.
-func TestWhatIsNoEntry(t *testing.T) {
+// TestMalformedEntries has values under the prefix that the store has not written.
+func TestMalformedEntries(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	raw := server.client(t)
@@ -261,11 +261,11 @@ func TestWhatIsNoEntry(t *testing.T) {
 		"no-token":   {with("token", nil), "it has no field token"},
 		"no-holder":  {with("holder", ""), "its holder or its token is empty"},
 		"no-value":   {with("value", nil), "it has no field value"},
-		"letters":    {with("expires", "tomorrow"), "its field expires is no number that was written here"},
-		"fraction":   {with("renewed", "1.5"), "its field renewed is no number that was written here"},
-		"negative":   {with("acquired", "-1"), "its field acquired is no number that was written here"},
-		"exponent":   {with("revision", "1e9"), "its field revision is no number that was written here"},
-		"huge":       {with("revision", "99999999999999999999999999"), "its field revision is no number that was written here"},
+		"letters":    {with("expires", "tomorrow"), "its field expires is not a valid number"},
+		"fraction":   {with("renewed", "1.5"), "its field renewed is not a valid number"},
+		"negative":   {with("acquired", "-1"), "its field acquired is not a valid number"},
+		"exponent":   {with("revision", "1e9"), "its field revision is not a valid number"},
+		"huge":       {with("revision", "99999999999999999999999999"), "its field revision is not a valid number"},
 		"two\nlines": {with("token", "u"), `invalid lease request: the key "two\nlines" is not printable text`},
 		"an entry":   {with("token", "u"), ""},
 	}
@@ -285,7 +285,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 			continue
 		}
 		require.ErrorAs(t, err, &malformed)
-		listed[malformed.Key] = malformed.Why
+		listed[malformed.Key] = malformed.Reason
 	}
 	require.Len(t, listed, len(cases))
 	for name, each := range cases {

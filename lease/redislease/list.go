@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// batch is how many keys one SCAN goes through, and how many entries at most are read by one round trip.
+// batch is the COUNT of one SCAN, and the maximum number of entries that one round trip reads.
 const batch = 1000
 
-// List is [lease.Store.List]: SCAN on each master, and the entries of each answer read together, each by one command. What those cannot say is
-// read by scripts.
+// List implements [lease.Store.List] by SCAN on each master. The entries of each answer are read in one round trip, those that cannot be read
+// so by scripts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		nodes, err := s.masters(ctx)
@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// masters are the servers that have keys of their own.
+// masters returns the master nodes.
 func (s *Store) masters(ctx context.Context) ([]redis.Cmdable, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
@@ -53,10 +53,10 @@ func (s *Store) masters(ctx context.Context) ([]redis.Cmdable, error) {
 	return nodes, err
 }
 
-// listNode yields what one server has and tells whether more is wanted.
+// listNode yields the entries of one server. more is false if the consumer has stopped.
 func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string, yield func(lease.Entry, error) bool) (more bool, err error) {
 	for cursor := uint64(0); ; {
-		keys, next, err := node.Scan(ctx, cursor, literal(s.prefix+prefix)+"*", batch).Result()
+		keys, next, err := node.Scan(ctx, cursor, escapePattern(s.prefix+prefix)+"*", batch).Result()
 		if err != nil {
 			return false, err
 		}
@@ -73,12 +73,12 @@ func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string,
 	}
 }
 
-// listKeys yields the entries of some keys, in one round trip if all of them can be read and none is being written.
+// listKeys yields the entries of some keys. It needs one round trip if all can be read and none is written meanwhile.
 func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
 	if len(keys) == 0 {
 		return true, nil
 	}
-	entries, others, err := s.readPlain(ctx, node, keys)
+	entries, others, err := s.readDirectly(ctx, node, keys)
 	if err != nil {
 		return false, err
 	}
@@ -90,10 +90,10 @@ func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string,
 	return s.listByScript(ctx, node, others, yield)
 }
 
-// readPlain reads entries without a script: the time, and then the fields of each. An entry is what it was at that time unless it was written
-// since, which its revision shows. The keys that are returned beside the entries are to be read by the script: their entries were written
-// meanwhile, cannot be read, are gone, or are on another node by now.
-func (s *Store) readPlain(ctx context.Context, node redis.Cmdable, keys []string) (entries []lease.Entry, others []string, err error) {
+// readDirectly reads entries without a script: the time, and then the fields of each. An entry is as it was at that time unless it was
+// written since, which its revision shows. The keys in others must be read by the script: their entries were written meanwhile, cannot
+// be read, were removed, or have moved to another node.
+func (s *Store) readDirectly(ctx context.Context, node redis.Cmdable, keys []string) (entries []lease.Entry, others []string, err error) {
 	pipe := node.Pipeline()
 	now := pipe.Time(ctx)
 	answers := make([]*redis.SliceCmd, len(keys))
@@ -110,7 +110,7 @@ func (s *Store) readPlain(ctx context.Context, node redis.Cmdable, keys []string
 		if _, refused := errors.AsType[redis.Error](err); err != nil && !refused {
 			return nil, nil, err
 		}
-		if entry, ok := plain(strings.TrimPrefix(full, s.prefix), now.Val(), found); ok {
+		if entry, ok := parseFields(strings.TrimPrefix(full, s.prefix), now.Val(), found); ok {
 			entries = append(entries, entry)
 		} else {
 			others = append(others, full)
@@ -119,7 +119,8 @@ func (s *Store) readPlain(ctx context.Context, node redis.Cmdable, keys []string
 	return entries, others, nil
 }
 
-// listByScript yields the entries of some keys, which scripts read. The first script goes as text, so that the server knows it for the others.
+// listByScript yields the entries of some keys, read by scripts. The first call has the script's text, so that the server has cached it for
+// the others.
 func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
 	if len(keys) == 0 {
 		return true, nil
@@ -136,10 +137,10 @@ func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []str
 	_, _ = pipe.Exec(ctx) // each answer has its own error
 	for i, full := range keys {
 		key := strings.TrimPrefix(full, s.prefix)
-		entry, err := s.listed(ctx, key, answers[i])
+		entry, err := s.parseListed(ctx, key, answers[i])
 		var malformed *lease.MalformedError
 		switch {
-		case errors.Is(err, lease.ErrNotFound): // since the scan
+		case errors.Is(err, lease.ErrNotFound): // removed since the scan
 			continue
 		case err != nil && !errors.As(err, &malformed):
 			return false, err
@@ -151,14 +152,14 @@ func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []str
 	return true, nil
 }
 
-// listed is the entry of a key from the answer of the server that was scanned.
-func (s *Store) listed(ctx context.Context, key string, cmd *redis.Cmd) (lease.Entry, error) {
+// parseListed returns the entry of a key from the answer of the scanned server.
+func (s *Store) parseListed(ctx context.Context, key string, cmd *redis.Cmd) (lease.Entry, error) {
 	if err := lease.CheckKey(key); err != nil {
-		return lease.Entry{}, &lease.MalformedError{Key: key, Why: err.Error()}
+		return lease.Entry{}, &lease.MalformedError{Key: key, Reason: err.Error()}
 	}
 	found, err := cmd.StringSlice()
 	if _, refused := errors.AsType[redis.Error](err); refused {
-		// The key moved to another node meanwhile, or the first one did and so the server did not get to know the script.
+		// The key has moved to another node, or the first one has and so the server did not cache the script.
 		return s.Get(ctx, key)
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *Store) listed(ctx context.Context, key string, cmd *redis.Cmd) (lease.E
 	return answer(found).read(key)
 }
 
-// literal takes the meaning from what SCAN would match as a pattern.
-func literal(text string) string {
+// escapePattern escapes the pattern characters of SCAN.
+func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// written is what the client had to say.
+// written is the log of the Redis client.
 var written = &log{}
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// log is text that several write.
+// log is a buffer for concurrent writers.
 type log struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -39,7 +39,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// shared is the URL of a Redis that others use as well.
+// shared returns the URL of a Redis that other tests use too.
 func shared(t *testing.T) string {
 	t.Helper()
 	url := os.Getenv("SIGNALBOX_TEST_REDIS")
@@ -49,5 +49,5 @@ func shared(t *testing.T) string {
 	return url
 }
 
-// prefix is one that nobody else uses.
+// prefix returns a unique prefix.
 func prefix() string { return "test-" + lease.NewToken() + ":" }

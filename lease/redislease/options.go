@@ -14,33 +14,33 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Options say where Redis is. Either URL or Addresses is needed; zero fields have the defaults given.
+// Options configure a store. Either URL or Addresses is required; zero fields have the defaults given.
 type Options struct {
 	// URL is redis://user:password@host:port/database, or rediss:// for TLS. It has no parameters.
 	URL string
 	// Addresses are host:port of the server, of sentinels, or of some nodes of a cluster.
 	Addresses []string
-	// MasterName makes Addresses those of sentinels, and is how these know the master.
+	// MasterName, where set, is the sentinels' name of the master; Addresses are then those of sentinels.
 	MasterName string
-	// Cluster tells that there is a cluster.
+	// Cluster: Addresses are nodes of a cluster.
 	Cluster bool
-	// Username and Password, where set, count more than those of the URL. Password is asked for each connection.
+	// Username and Password, where set, take precedence over those of the URL. Password is called for each connection.
 	Username string
 	Password func() (string, error)
-	// TLS, where set, is used towards servers and sentinels; with rediss:// there is TLS anyway.
+	// TLS, where set, is used for servers and sentinels. A rediss:// URL uses TLS without it.
 	TLS *tls.Config
-	// Timeout bounds each dial and each request; 1 s.
+	// Timeout limits each dial and each request; 1 s.
 	Timeout time.Duration
-	// Prefix begins every key; [DefaultPrefix].
+	// Prefix is the prefix of every key; [DefaultPrefix].
 	Prefix string
 }
 
-// DefaultPrefix begins every key unless [Options] say otherwise.
+// DefaultPrefix is the default of Options.Prefix.
 const DefaultPrefix = "signalbox:"
 
 const defaultTimeout = time.Second
 
-// Open makes a store with a client of its own. It connects when it is first used.
+// Open returns a store with its own client, which connects when it is first used.
 func Open(o Options) (*Store, error) {
 	settings, err := o.client()
 	if err != nil {
@@ -51,11 +51,11 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	store.own = true
+	store.ownsClient = true
 	return store, nil
 }
 
-// client turns the options into those of the client.
+// client returns the options of the Redis client.
 func (o Options) client() (*redis.UniversalOptions, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (o Options) client() (*redis.UniversalOptions, error) {
 	settings := &redis.UniversalOptions{
 		Addrs: o.Addresses, MasterName: o.MasterName, IsClusterMode: o.Cluster, Username: o.Username, TLSConfig: o.TLS,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
-		// Who keeps a lease asks again by itself, and within a time it knows. One retry bears a connection that broke while idle.
+		// lease.Hold repeats renewals by itself. One retry here covers a connection that broke while it was idle.
 		MaxRetries: 1, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -77,7 +77,7 @@ func (o Options) client() (*redis.UniversalOptions, error) {
 		settings.Addrs, settings.DB = []string{u.Addr}, u.DB
 		settings.Username, password = cmp.Or(o.Username, u.Username), u.Password
 		if u.TLSConfig != nil && o.TLS == nil {
-			// Without a server name, so that each node of a cluster is known by its own.
+			// Without a server name, so that each node of a cluster is verified by its own.
 			settings.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
@@ -94,7 +94,7 @@ func (o Options) client() (*redis.UniversalOptions, error) {
 	return settings, nil
 }
 
-// validate reports all that is wrong at once.
+// validate returns an error that contains every problem.
 func (o Options) validate() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf("redis: "+format, args...)) }
@@ -102,16 +102,16 @@ func (o Options) validate() error {
 	case o.URL == "" && len(o.Addresses) == 0:
 		add("neither a URL nor addresses are given")
 	case o.URL != "" && len(o.Addresses) > 0:
-		add("a URL and addresses are given; one of them is enough")
+		add("both a URL and addresses are given; give one of them")
 	case o.URL != "" && !strings.HasPrefix(o.URL, "redis://") && !strings.HasPrefix(o.URL, "rediss://"):
 		add("the URL begins neither with redis:// nor with rediss://")
 	case strings.Contains(o.URL, "?"):
-		add("the URL has parameters; there are options instead")
+		add("the URL has parameters; use options instead")
 	case len(o.Addresses) > 1 && o.MasterName == "" && !o.Cluster:
-		add("%d addresses are given, but neither the sentinels' name of a master, nor that it is a cluster", len(o.Addresses))
+		add("%d addresses are given; set either the sentinels' master name or the cluster option", len(o.Addresses))
 	}
 	if o.MasterName != "" && (o.Cluster || o.URL != "") {
-		add("the sentinels' name of a master %q goes with addresses of sentinels alone", o.MasterName)
+		add("the sentinels' master name %q requires addresses of sentinels, without a URL or the cluster option", o.MasterName)
 	}
 	if o.Timeout < 0 {
 		add("the timeout of %s is negative", o.Timeout)
@@ -119,7 +119,7 @@ func (o Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// withoutURL keeps the password out of messages.
+// withoutURL removes the URL from an error, since it may contain the password.
 func withoutURL(err error) error {
 	if parsing, ok := errors.AsType[*url.Error](err); ok {
 		return parsing.Err

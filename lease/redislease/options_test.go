@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-func TestOptionsThatLeadNowhere(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
 	one, two := []string{"127.0.0.1:1"}, []string{"127.0.0.1:1", "127.0.0.1:2"}
 	for name, tt := range map[string]struct {
@@ -19,15 +19,15 @@ func TestOptionsThatLeadNowhere(t *testing.T) {
 		want    []string
 	}{
 		"nothing":              {redislease.Options{}, []string{"neither a URL nor addresses"}},
-		"both":                 {redislease.Options{URL: "redis://127.0.0.1:1", Addresses: one}, []string{"one of them is enough"}},
+		"both":                 {redislease.Options{URL: "redis://127.0.0.1:1", Addresses: one}, []string{"give one of them"}},
 		"another scheme":       {redislease.Options{URL: "http://user:secret@127.0.0.1:1"}, []string{"begins neither with redis://"}},
 		"a socket":             {redislease.Options{URL: "unix:///run/redis"}, []string{"begins neither with redis://"}},
 		"parameters":           {redislease.Options{URL: "redis://:secret@127.0.0.1:1?read_timeout=1s"}, []string{"has parameters"}},
 		"no port":              {redislease.Options{URL: "redis://:secret@127.0.0.1:port"}, []string{"read the URL of Redis: invalid port"}},
 		"no database":          {redislease.Options{URL: "redis://:secret@127.0.0.1:1/one"}, []string{`invalid database number: "one"`}},
 		"two servers":          {redislease.Options{Addresses: two}, []string{"2 addresses are given"}},
-		"a sentinel by URL":    {redislease.Options{URL: "redis://127.0.0.1:1", MasterName: "m"}, []string{`a master "m" goes with addresses`}},
-		"sentinels and faults": {redislease.Options{Addresses: two, MasterName: "m", Cluster: true, Timeout: -1}, []string{`a master "m" goes with`, "the timeout of -1ns"}},
+		"a sentinel by URL":    {redislease.Options{URL: "redis://127.0.0.1:1", MasterName: "m"}, []string{`master name "m" requires addresses`}},
+		"sentinels and faults": {redislease.Options{Addresses: two, MasterName: "m", Cluster: true, Timeout: -1}, []string{`master name "m" requires`, "the timeout of -1ns"}},
 		"an unprintable key":   {redislease.Options{Addresses: one, Prefix: "a\nb"}, []string{"is not printable text"}},
 	} {
 		_, err := redislease.Open(tt.options)
@@ -38,12 +38,12 @@ func TestOptionsThatLeadNowhere(t *testing.T) {
 	}
 }
 
-func TestClientsThatAreNoStore(t *testing.T) {
+func TestNewRefusesInvalidClients(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
 	_, err := redislease.New(ring, "signalbox:")
-	require.ErrorContains(t, err, "a ring grants a lease again")
+	require.ErrorContains(t, err, "it grants a lease again")
 
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
@@ -51,7 +51,7 @@ func TestClientsThatAreNoStore(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrInvalid)
 }
 
-func TestTheDatabaseOfAURL(t *testing.T) {
+func TestDatabaseOfURL(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	store := open(t, redislease.Options{URL: server.url() + "/3", Prefix: "p:", Timeout: time.Second})

@@ -19,18 +19,18 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// limit is for what must happen.
+// limit is the time limit for what must happen.
 const limit = time.Minute
 
 const tick = 5 * time.Millisecond
 
 var (
-	long = lease.Terms{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
-	// quick is renewed every 200 ms, and trusted for as long as a busy machine may stand still.
-	quick = lease.Pace{Renew: 200 * time.Millisecond, Margin: time.Second, Terms: lease.Terms{TTL: 11 * time.Second, Retention: time.Minute}}
+	long = lease.Lifetime{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
+	// quick is renewed every 200 ms, and trusted for longer than a busy machine delays a renewal.
+	quick = lease.KeepOptions{Interval: 200 * time.Millisecond, Margin: time.Second, Lifetime: lease.Lifetime{TTL: 11 * time.Second, Retention: time.Minute}}
 )
 
-// server is a Redis of a test's own.
+// server is a Redis server of one test.
 type server struct {
 	addr string
 	dir  string
@@ -38,7 +38,7 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// start starts a Redis that nobody else uses, without persistence, and stops it with the test.
+// start starts a Redis server for one test, without persistence, and stops it at the end of the test.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -58,7 +58,7 @@ func start(t *testing.T, args ...string) *server {
 	} else {
 		s.args = append(s.args, "--save", "", "--appendonly", "no")
 	}
-	s.run(t)
+	s.launch(t)
 	t.Cleanup(func() { s.kill(t) })
 	return s
 }
@@ -71,7 +71,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(port)
 }
 
-func (s *server) run(t *testing.T) {
+func (s *server) launch(t *testing.T) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func (s *server) run(t *testing.T) {
 	}, limit, tick, "redis-server %v", s.args)
 }
 
-// kill ends the server at once.
+// kill kills the server process.
 func (s *server) kill(t *testing.T) {
 	t.Helper()
 	if s.cmd == nil {
@@ -101,7 +101,7 @@ func (s *server) kill(t *testing.T) {
 
 func (s *server) url() string { return "redis://" + s.addr }
 
-// client is for what a test does behind a store's back.
+// client returns a client for accesses that bypass the store.
 func (s *server) client(t *testing.T) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.addr})
@@ -109,14 +109,14 @@ func (s *server) client(t *testing.T) *redis.Client {
 	return c
 }
 
-// proxy is a way to a server on which answers may get lost.
+// proxy is a TCP proxy in front of a server that can drop answers.
 type proxy struct {
 	addr string
 
 	mu   sync.Mutex
 	mode mode
-	free chan struct{} // closed when answers are held back no longer
-	cuts int           // how many answers to cut off
+	free chan struct{} // closed when answers are forwarded again
+	cuts int           // how many answers to drop, with their connections
 }
 
 type mode int
@@ -127,8 +127,8 @@ const (
 	cut       // the connection breaks when the answer comes
 )
 
-// behind opens a way to an address.
-func behind(t *testing.T, to string) *proxy {
+// newProxy starts a proxy in front of an address.
+func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func (p *proxy) copy(ctx context.Context, to, from net.Conn, answers bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || answers && !p.let(ctx) {
+		if err != nil || answers && !p.forward(ctx) {
 			return
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
@@ -174,8 +174,8 @@ func (p *proxy) copy(ctx context.Context, to, from net.Conn, answers bool) {
 	}
 }
 
-// let tells whether an answer goes on its way, after it was held back.
-func (p *proxy) let(ctx context.Context) bool {
+// forward waits while answers are held, and reports whether to forward an answer.
+func (p *proxy) forward(ctx context.Context) bool {
 	p.mu.Lock()
 	mode, free := p.mode, p.free
 	if mode == cut {

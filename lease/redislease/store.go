@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// The scripts. shared.lua comes before each of the others.
+// The Lua scripts. shared.lua is prepended to each of the others.
 var (
 	//go:embed scripts/shared.lua
 	sharedLua string
@@ -29,16 +29,16 @@ var (
 	readLua string
 )
 
-// Store keeps leases in Redis.
+// Store stores leases in Redis.
 type Store struct {
-	client redis.UniversalClient
-	own    bool // whether closing the store closes the client
-	prefix string
+	client     redis.UniversalClient
+	ownsClient bool // whether closing the store closes the client
+	prefix     string
 
 	acquire, renew, resign, remove, read script
 }
 
-// script is one of the scripts, as text and as what Redis knows it by.
+// script is a Lua script, as text and with its hash.
 type script struct {
 	text string
 	*redis.Script
@@ -46,14 +46,14 @@ type script struct {
 
 var _ lease.Store = (*Store)(nil)
 
-// New makes a store on a client that stays the caller's: [Store.Close] leaves it open. The client should heed the deadlines of contexts
-// (ContextTimeoutEnabled), and must not be a Ring, which moves keys to another server when one is away.
+// New returns a store that uses the caller's client: [Store.Close] does not close it. The client should observe the deadlines of contexts
+// (ContextTimeoutEnabled), and must not be a Ring, which moves keys to another server when one is unavailable.
 func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	if err := lease.CheckKey(prefix); err != nil {
 		return nil, fmt.Errorf("redis: prefix %q: %w", prefix, err)
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, errors.New("redis: a ring grants a lease again when one of its servers is away")
+		return nil, errors.New("redis: a ring is not supported, because it grants a lease again when one of its servers is unavailable")
 	}
 	load := func(text string) script {
 		text = sharedLua + text
@@ -67,46 +67,46 @@ func New(client redis.UniversalClient, prefix string) (*Store, error) {
 
 // Close closes the client that [Open] made.
 func (s *Store) Close() error {
-	if !s.own {
+	if !s.ownsClient {
 		return nil
 	}
 	return s.client.Close()
 }
 
-// Acquire is [lease.Store.Acquire].
-func (s *Store) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
-	if err := lease.CheckAcquire(key, holder, value, terms); err != nil {
+// Acquire implements [lease.Store.Acquire].
+func (s *Store) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	if err := lease.CheckAcquire(key, holder, value, lifetime); err != nil {
 		return lease.Entry{}, nil, err
 	}
-	tried := lease.Entry{Key: key, Holder: holder, Token: lease.NewToken()}
-	answer, err := s.run(ctx, s.acquire, key, holder, tried.Token, value, microseconds(terms.TTL), milliseconds(terms.Retention), s.channel(), key)
+	attempted := lease.Entry{Key: key, Holder: holder, Token: lease.NewToken()}
+	answer, err := s.run(ctx, s.acquire, key, holder, attempted.Token, value, microseconds(lifetime.TTL), milliseconds(lifetime.Retention), s.channel(), key)
 	if err != nil {
-		return tried, nil, fmt.Errorf("acquire lease %q: %w", key, err)
+		return attempted, nil, fmt.Errorf("acquire lease %q: %w", key, err)
 	}
 	got, err := answer.entry(key)
 	if err != nil {
-		return tried, nil, fmt.Errorf("acquire lease %q: %w", key, err)
+		return attempted, nil, fmt.Errorf("acquire lease %q: %w", key, err)
 	}
 	if answer.is("held") {
 		return lease.Entry{}, nil, &lease.HeldError{Entry: got}
 	}
 	before, err := answer.before(got)
 	if err != nil {
-		return tried, nil, fmt.Errorf("acquire lease %q: %w", key, err)
+		return attempted, nil, fmt.Errorf("acquire lease %q: %w", key, err)
 	}
 	return got, before, nil
 }
 
-// Renew is [lease.Store.Renew].
-func (s *Store) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
-	if err := lease.CheckRenew(key, value, terms); err != nil {
+// Renew implements [lease.Store.Renew].
+func (s *Store) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
+	if err := lease.CheckRenew(key, value, lifetime); err != nil {
 		return lease.Entry{}, err
 	}
 	replace := 0
 	if value != nil {
 		replace = 1
 	}
-	answer, err := s.run(ctx, s.renew, key, token, replace, value, microseconds(terms.TTL), milliseconds(terms.Retention))
+	answer, err := s.run(ctx, s.renew, key, token, replace, value, microseconds(lifetime.TTL), milliseconds(lifetime.Retention))
 	if err != nil {
 		return lease.Entry{}, fmt.Errorf("renew lease %q: %w", key, err)
 	}
@@ -120,7 +120,7 @@ func (s *Store) Renew(ctx context.Context, key, token string, value []byte, term
 	return got, nil
 }
 
-// Resign is [lease.Store.Resign].
+// Resign implements [lease.Store.Resign].
 func (s *Store) Resign(ctx context.Context, key, token string) error {
 	if err := lease.CheckKey(key); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *Store) Resign(ctx context.Context, key, token string) error {
 	return nil
 }
 
-// Delete is [lease.Store.Delete].
+// Delete implements [lease.Store.Delete].
 func (s *Store) Delete(ctx context.Context, key, token string, revision int64) error {
 	if err := lease.CheckKey(key); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *Store) Delete(ctx context.Context, key, token string, revision int64) e
 	return answer.absence(key)
 }
 
-// Get is [lease.Store.Get].
+// Get implements [lease.Store.Get].
 func (s *Store) Get(ctx context.Context, key string) (lease.Entry, error) {
 	if err := lease.CheckKey(key); err != nil {
 		return lease.Entry{}, err
@@ -162,7 +162,7 @@ func (s *Store) Get(ctx context.Context, key string) (lease.Entry, error) {
 	return answer.read(key)
 }
 
-// run runs a script on the entry of a key: by its hash, and by its text where the server does not know it yet.
+// run runs a script on the entry of a key: by its hash, or by its text if the server has not cached it yet.
 func (s *Store) run(ctx context.Context, run script, key string, args ...any) (answer, error) {
 	return run.Run(ctx, s.client, []string{s.prefix + key}, args...).StringSlice()
 }
@@ -171,5 +171,5 @@ func (s *Store) channel() string { return s.prefix + "changes" }
 
 func microseconds(d time.Duration) int64 { return d.Microseconds() }
 
-// milliseconds rounds up, since nothing may vanish early.
+// milliseconds rounds up, since no entry may be removed early.
 func milliseconds(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }

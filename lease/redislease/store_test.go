@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-func TestRedisKeepsThePromises(t *testing.T) {
+func TestRedisConforms(t *testing.T) {
 	t.Parallel()
 	url := shared(t)
 	leasetest.Run(t, func(t *testing.T) lease.Store {
@@ -26,7 +26,7 @@ func TestRedisKeepsThePromises(t *testing.T) {
 	})
 }
 
-// open makes a store that is closed with the test.
+// open returns a store that is closed at the end of the test.
 func open(t *testing.T, o redislease.Options) *redislease.Store {
 	t.Helper()
 	store, err := redislease.Open(o)
@@ -35,14 +35,14 @@ func open(t *testing.T, o redislease.Options) *redislease.Store {
 	return store
 }
 
-// onClient makes a store on a client of the test's.
+// onClient returns a store on the test's own client.
 func onClient(t *testing.T) (*redislease.Store, *redis.Client, string) {
 	t.Helper()
 	o, err := redis.ParseURL(shared(t))
 	require.NoError(t, err)
 	o.ContextTimeoutEnabled = true
 	client := redis.NewClient(o)
-	t.Cleanup(func() { require.NoError(t, client.Close(), "it is the test's") })
+	t.Cleanup(func() { require.NoError(t, client.Close(), "the store has not closed it") })
 	name := prefix()
 	store, err := redislease.New(client, name)
 	require.NoError(t, err)
@@ -50,11 +50,11 @@ func onClient(t *testing.T) (*redislease.Store, *redis.Client, string) {
 	return store, client, name
 }
 
-// TestTheLayout is what operators and other programs may rely on.
-func TestTheLayout(t *testing.T) {
+// TestLayout checks the documented layout of an entry, which operators and other programs may rely on.
+func TestLayout(t *testing.T) {
 	t.Parallel()
 	store, client, name := onClient(t)
-	terms := lease.Terms{TTL: 15 * time.Second, Retention: 10 * time.Minute}
+	terms := lease.Lifetime{TTL: 15 * time.Second, Retention: 10 * time.Minute}
 	got, _, err := store.Acquire(t.Context(), key, "server-1", []byte(`{"epoch":3}`), terms)
 	require.NoError(t, err)
 	got, err = store.Renew(t.Context(), key, got.Token, nil, terms)
@@ -70,9 +70,9 @@ func TestTheLayout(t *testing.T) {
 	ttl, err := client.PTTL(t.Context(), name+key).Result()
 	require.NoError(t, err)
 	require.InDelta(t, terms.Retention, ttl, float64(time.Minute))
-	require.GreaterOrEqual(t, len(got.Token)*5, 128, "random bits, in letters of 5")
+	require.GreaterOrEqual(t, len(got.Token)*5, 128, "random bits, 5 in each letter")
 
-	// The clock was put back since the last write.
+	// The server's clock was put back after the last write.
 	ahead := got.Revision + time.Hour.Microseconds()
 	require.NoError(t, client.HSet(t.Context(), name+key, "revision", ahead).Err())
 	got, err = store.Renew(t.Context(), key, got.Token, nil, terms)
@@ -80,7 +80,7 @@ func TestTheLayout(t *testing.T) {
 	require.Equal(t, ahead+1, got.Revision)
 }
 
-// counted counts the round trips of a client, and may change what a pipeline does.
+// counted is a hook that counts the round trips of a client, and can replace the execution of a pipeline.
 type counted struct {
 	trips    atomic.Int64
 	pipeline func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error
@@ -105,7 +105,7 @@ func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// TestManyEntriesAreListedInFewRoundTrips, among as many keys of others.
+// TestManyEntriesAreListedInFewRoundTrips lists entries among as many keys of other programs.
 func TestManyEntriesAreListedInFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -143,14 +143,14 @@ func TestManyEntriesAreListedInFewRoundTrips(t *testing.T) {
 	require.Less(t, time.Since(begun), limit)
 }
 
-// movedError is what a node of a cluster says of a key that it has no more.
+// movedError is the answer of a cluster node for a key that has moved to another node.
 type movedError struct{}
 
 func (movedError) Error() string { return "MOVED 1 127.0.0.1:1" }
 func (movedError) RedisError()   {}
 
-// TestKeysThatMoveAreListed: between the scan and the reading, a node gives away the first key, and so never sees the script.
-func TestKeysThatMoveAreListed(t *testing.T) {
+// TestMovedKeysAreListed moves the first key to another node between SCAN and the read, so that the node does not cache the script.
+func TestMovedKeysAreListed(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.addr})
@@ -182,16 +182,16 @@ func TestKeysThatMoveAreListed(t *testing.T) {
 	require.Equal(t, many, listed)
 }
 
-// TestListingAgreesWithReading: entries are listed without a script, and those that are odd, or written while they are listed, are listed as
-// the script reads them.
-func TestListingAgreesWithReading(t *testing.T) {
+// TestListReturnsWhatGetReturns lists entries without a script, and compares them with Get. Entries that are malformed, or written during the
+// listing, are listed as the script reads them.
+func TestListReturnsWhatGetReturns(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	client := server.client(t)
 	store, err := redislease.New(client, "signalbox:")
 	require.NoError(t, err)
-	short := lease.Terms{TTL: time.Millisecond, Retention: time.Hour}
-	for name, terms := range map[string]lease.Terms{"held": long, "renewed": long, "resigned": long, "expired": short, "ahead": long} {
+	short := lease.Lifetime{TTL: time.Millisecond, Retention: time.Hour}
+	for name, terms := range map[string]lease.Lifetime{"held": long, "renewed": long, "resigned": long, "expired": short, "ahead": long} {
 		got, _, err := store.Acquire(t.Context(), name, "a", []byte("value of "+name), terms)
 		require.NoError(t, err)
 		switch name {
@@ -199,7 +199,7 @@ func TestListingAgreesWithReading(t *testing.T) {
 			_, err = store.Renew(t.Context(), name, got.Token, nil, terms)
 		case "resigned":
 			err = store.Resign(t.Context(), name, got.Token)
-		case "ahead": // the clock was put back since
+		case "ahead": // written before the clock was put back
 			err = client.HSet(t.Context(), "signalbox:"+name, "revision", got.Revision+time.Hour.Microseconds()).Err()
 		}
 		require.NoError(t, err)
@@ -259,14 +259,14 @@ func TestListingAgreesWithReading(t *testing.T) {
 			return err
 		}
 		once.Do(renew)
-		_ = next(ctx, commands[1:]) // what is no hash is refused
+		_ = next(ctx, commands[1:]) // Redis refuses values that are no hash
 		return nil
 	}})
 	compare()
-	require.Equal(t, 9+1+3, scripts, "those that cannot be read, the one that is ahead, and those that were renewed")
+	require.Equal(t, 9+1+3, scripts, "malformed entries, the one that is ahead, and renewed ones")
 }
 
-func TestAServerThatIsAwayIsNamed(t *testing.T) {
+func TestErrorsWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	server.kill(t)

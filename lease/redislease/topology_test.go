@@ -54,15 +54,15 @@ func TestPasswordsMayChange(t *testing.T) {
 	require.ErrorIs(t, get(redislease.Options{URL: server.url(), Password: unreadable}), os.ErrNotExist)
 }
 
-// TestTheRightsThatAUserNeeds are those that the package's comment names.
-func TestTheRightsThatAUserNeeds(t *testing.T) {
+// TestDocumentedRightsAreSufficient runs the checks as a user with the rights in the package comment.
+func TestDocumentedRightsAreSufficient(t *testing.T) {
 	t.Parallel()
 	comment, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	_, after, _ := strings.Cut(string(comment), "//	ACL SETUSER ")
 	rights, _, found := strings.Cut(after, "\n")
 	require.True(t, found)
-	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~promises:", "&signalbox:", "&promises:*:").Replace(rights), " ")
+	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~leasetest:", "&signalbox:", "&leasetest:*:").Replace(rights), " ")
 	server := start(t)
 	admin := server.client(t)
 	command := []any{"ACL", "SETUSER", name}
@@ -71,18 +71,18 @@ func TestTheRightsThatAUserNeeds(t *testing.T) {
 	}
 	require.NoError(t, admin.Do(t.Context(), command...).Err())
 	for i, check := range leasetest.Checks() {
-		if check.Name == "entries outlive their leases" || check.Name == "a history of many clients is in order" {
-			continue // which take long and need no other rights
+		if check.Name == "entries outlive their leases" || check.Name == "a random history is consistent" {
+			continue // these take long and need no other rights
 		}
 		check.Run(t, open(t, redislease.Options{
 			Addresses: []string{server.addr}, Username: name, Password: func() (string, error) { return "secret", nil },
-			Prefix: fmt.Sprintf("promises:%d:", i),
+			Prefix: fmt.Sprintf("leasetest:%d:", i),
 		}))
 	}
 
-	// Without the right to publish there are no hints, and the rest works. Without the one to subscribe this is said.
+	// Without the right to publish there are no hints, and all else works. Without the right to subscribe, Watch fails.
 	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", name, "resetchannels").Err())
-	store := open(t, redislease.Options{URL: "redis://" + name + ":secret@" + server.addr, Prefix: "promises:"})
+	store := open(t, redislease.Options{URL: "redis://" + name + ":secret@" + server.addr, Prefix: "leasetest:"})
 	got := acquire(t, store, "a", long)
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	_, err = store.Watch(t.Context())
@@ -132,8 +132,8 @@ func TestTLS(t *testing.T) {
 	require.ErrorIs(t, get(redislease.Options{Addresses: []string{server.addr}, TLS: full}), lease.ErrNotFound)
 }
 
-// TestAFailover: the sentinel makes the replica the master, and leases go on.
-func TestAFailover(t *testing.T) {
+// TestFailover lets the sentinel promote the replica to master. The leases continue.
+func TestFailover(t *testing.T) {
 	t.Parallel()
 	master := start(t, "--repl-diskless-sync-delay", "0")
 	replica := start(t, "--replicaof", strings.Replace(master.addr, ":", " ", 1))
@@ -155,7 +155,7 @@ func TestAFailover(t *testing.T) {
 
 	store := open(t, redislease.Options{Addresses: []string{sentinel.addr}, MasterName: "leases"})
 	sent := time.Now()
-	held := lease.Keep(t.Context(), store, acquire(t, store, "a", long), sent, lease.Pace{Renew: 200 * time.Millisecond, Terms: long})
+	held := lease.Keep(t.Context(), store, acquire(t, store, "a", long), sent, lease.KeepOptions{Interval: 200 * time.Millisecond, Lifetime: long})
 	renewed(t, held)
 	require.Eventually(t, func() bool { return follower.Exists(t.Context(), "signalbox:"+key).Val() == 1 }, limit, tick)
 	master.kill(t)
@@ -191,7 +191,8 @@ func cluster(t *testing.T) []string {
 	return addresses
 }
 
-func TestAClusterKeepsThePromises(t *testing.T) {
+func TestClusterConforms(
+	t *testing.T) {
 	t.Parallel()
 	addresses := cluster(t)
 	t.Run("by addresses", func(t *testing.T) {

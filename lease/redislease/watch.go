@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// hints is how many keys wait for a slow reader.
-	hints = 256
-	// confirm is how long a refusal is waited for; Redis may be away, or hung.
-	confirm = time.Second
+	// hintBuffer is the number of keys buffered for a slow reader.
+	hintBuffer = 256
+	// refusalTimeout is how long to wait for Redis to refuse the subscription; it may be unavailable, or hang.
+	refusalTimeout = time.Second
 )
 
-// Watch is [lease.Store.Watch]. The subscription is taken up again by itself whenever the connection broke, also where there is none
-// at first; what changed meanwhile is missing. An error means that Redis refused it.
+// Watch implements [lease.Store.Watch]. After each loss of the connection, and if Redis is unavailable at first, the client subscribes again by
+// itself; changes in between are missing. An error means that Redis refused the subscription.
 func (s *Store) Watch(ctx context.Context) (<-chan string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	subscription := s.client.Subscribe(ctx, s.channel())
-	_, err := subscription.ReceiveTimeout(ctx, confirm)
+	_, err := subscription.ReceiveTimeout(ctx, refusalTimeout)
 	if _, refused := errors.AsType[redis.Error](err); refused {
 		return nil, errors.Join(fmt.Errorf("watch lease entries: %w", err), subscription.Close())
 	}
-	keys := make(chan string, hints)
+	keys := make(chan string, hintBuffer)
 	go func() {
 		defer close(keys)
 		messages := subscription.Channel()

@@ -1,11 +1,10 @@
-// Package inboxtest is the conformance suite of an [inbox.Inbox]: what a dispatcher relies on, as tests.
+// Package inboxtest is the conformance suite for implementations of [inbox.Inbox]: it tests every promise that a dispatcher relies on.
 //
 //	func TestInbox(t *testing.T) {
 //		inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture { … })
 //	}
 //
-// It tests what an inbox promises to dispatchers, not what it does with events: how they become deliveries, and what a delivery
-// is, are the inbox's own.
+// It does not test how an inbox turns events into deliveries, nor what a delivery does: that is the inbox's own.
 package inboxtest
 
 import (
@@ -22,20 +21,20 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// Fixture is an inbox with nothing in it for the names that a test asks for.
+// Fixture is an inbox without events for the names of a test.
 type Fixture struct {
 	Inbox inbox.Inbox
-	// Name returns the name of a dispatcher that the inbox can serve, another for each number.
+	// Name returns the name of a dispatcher that the inbox can serve, a different one for each number.
 	Name func(n int) inbox.Name
-	// Accept accepts an event that makes one delivery, in the lane; in no order if that is empty. wake tells that the dispatcher is parked.
+	// Accept accepts an event that makes one delivery in the lane; an empty lane has no order. wake reports that the dispatcher is parked.
 	Accept func(t *testing.T, name inbox.Name, lane string) (wake bool)
 }
 
 const (
-	// long is a claim that does not run out during a test, short one that does.
+	// long is a claim that does not expire during a test, short one that does.
 	long  = time.Hour
 	short = 50 * time.Millisecond
-	// within is how long to wait for what has to come.
+	// within is the longest wait for an expected condition.
 	within = 10 * time.Second
 	poll   = 10 * time.Millisecond
 )
@@ -44,27 +43,27 @@ const (
 func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Fixture){
-		"epochs grow":                                  epochsGrow,
-		"epochs are above what was seen":               epochsAbove,
-		"winners get different epochs":                 epochsRace,
-		"only the owner claims, settles and parks":     fenced,
-		"dispatchers know nothing of each other":       apart,
-		"what is done is not claimed again":            doneOnce,
-		"a claim holds until its time is up":           visible,
-		"a later owner claims what was claimed":        inherited,
-		"a retry waits for its time":                   retried,
-		"what was released is due, and not an attempt": released,
-		"what is dead is not claimed again":            dead,
-		"a lane goes in order":                         laneInOrder,
-		"a lane waits for its first":                   laneWaits,
-		"lanes do not wait for each other":             lanesApart,
-		"a limit is kept":                              limited,
-		"park refuses while something is due":          parkRefuses,
-		"who is parked is woken":                       parkWakes,
-		"who sleeps although something is due is told": asleep,
-		"await ends with news, and with its context":   await,
-		"progress tells how far":                       progress,
-		"owners of one epoch share without overlap":    concurrent,
+		"epochs grow":                                              epochsGrow,
+		"epochs are above the given one":                           epochsAbove,
+		"concurrent owners get different epochs":                   epochsRace,
+		"only the owner claims, settles and parks":                 fenced,
+		"dispatchers are independent":                              independent,
+		"a done delivery is not claimed again":                     doneOnce,
+		"a claim expires after its visibility time":                visible,
+		"a later owner claims unsettled deliveries":                inherited,
+		"a retry is due after its pause":                           retried,
+		"a released delivery is due and not counted as an attempt": released,
+		"a dead delivery is not claimed again":                     dead,
+		"deliveries of a lane are in order":                        laneInOrder,
+		"a lane waits for its first delivery":                      laneWaits,
+		"lanes are independent":                                    lanesApart,
+		"a claim returns at most its limit":                        limited,
+		"park is rejected while something is due":                  parkRefuses,
+		"an event for a parked dispatcher needs the doorbell":      parkWakes,
+		"parked dispatchers with due work are listed":              asleep,
+		"await ends with a new event and with its context":         await,
+		"progress has the position and the backlog":                progress,
+		"owners of one epoch share without overlap":                concurrent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,8 +87,8 @@ func claim(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, limit in
 	return got
 }
 
-// claimed waits for deliveries that are to become due.
-func claimed(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, count int) []inbox.Delivery {
+// claimEventually polls until count deliveries were claimed.
+func claimEventually(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, count int) []inbox.Delivery {
 	t.Helper()
 	var got []inbox.Delivery
 	require.Eventually(t, func() bool {
@@ -124,7 +123,7 @@ func epochsGrow(t *testing.T, f Fixture) {
 	require.Positive(t, first.Epoch)
 	second := own(t, f, name, "b")
 	require.Greater(t, second.Epoch, first.Epoch)
-	require.Greater(t, own(t, f, name, "b").Epoch, second.Epoch, "the same holder too")
+	require.Greater(t, own(t, f, name, "b").Epoch, second.Epoch, "also for the same holder")
 }
 
 func epochsAbove(t *testing.T, f Fixture) {
@@ -159,21 +158,21 @@ func fenced(t *testing.T, f Fixture) {
 	got := claim(t, f, name, old, 10, long)
 	require.Len(t, got, 1)
 	current := own(t, f, name, "b")
-	for _, who := range []inbox.Owner{
+	for _, other := range []inbox.Owner{
 		old, {Epoch: current.Epoch, Holder: "a"}, {Epoch: current.Epoch + 1, Holder: "b"}, {Epoch: old.Epoch, Holder: "b"}, {},
 	} {
-		_, err := f.Inbox.Claim(t.Context(), name, who, 10, long)
-		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
-		_, err = f.Inbox.Park(t.Context(), name, who)
-		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
-		require.ErrorIs(t, f.Inbox.Unpark(t.Context(), name, who), inbox.ErrFenced, "%+v", who)
-		err = f.Inbox.Settle(t.Context(), name, who, []inbox.Settled{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
-		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", who)
+		_, err := f.Inbox.Claim(t.Context(), name, other, 10, long)
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
+		_, err = f.Inbox.Park(t.Context(), name, other)
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
+		require.ErrorIs(t, f.Inbox.Unpark(t.Context(), name, other), inbox.ErrFenced, "%+v", other)
+		err = f.Inbox.Settle(t.Context(), name, other, []inbox.Settled{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
+		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 	}
-	require.Equal(t, ids(got), ids(claim(t, f, name, current, 10, long)), "what was refused changed nothing")
+	require.Equal(t, ids(got), ids(claim(t, f, name, current, 10, long)), "a rejected call changed nothing")
 }
 
-func apart(t *testing.T, f Fixture) {
+func independent(t *testing.T, f Fixture) {
 	one, two := f.Name(1), f.Name(2)
 	f.Accept(t, one, "")
 	owner := own(t, f, two, "a")
@@ -197,7 +196,7 @@ func doneOnce(t *testing.T, f Fixture) {
 	require.Empty(t, claim(t, f, name, owner, 10, long))
 	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long))
 	settle(t, f, name, own(t, f, name, "c"), inbox.Outcome{Result: inbox.Retry}, ids(got)...)
-	require.Empty(t, claim(t, f, name, own(t, f, name, "d"), 10, long), "what is done stays so")
+	require.Empty(t, claim(t, f, name, own(t, f, name, "d"), 10, long), "a done delivery stays done")
 }
 
 func visible(t *testing.T, f Fixture) {
@@ -210,7 +209,7 @@ func visible(t *testing.T, f Fixture) {
 	f.Accept(t, name, "")
 	second := claim(t, f, name, owner, 10, short)
 	require.Len(t, second, 1)
-	again := claimed(t, f, name, owner, 1)
+	again := claimEventually(t, f, name, owner, 1)
 	require.Equal(t, second[0].ID, again[0].ID)
 	require.Equal(t, 2, again[0].Attempt)
 }
@@ -236,12 +235,12 @@ func retried(t *testing.T, f Fixture) {
 	got := claim(t, f, name, owner, 10, long)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long, Reason: "not now"}, ids(got)...)
 	require.Empty(t, claim(t, f, name, owner, 10, long))
-	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long), "nor by a later owner")
+	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long), "nor for a later owner")
 	f.Accept(t, name, "")
 	owner = own(t, f, name, "c")
 	got = claim(t, f, name, owner, 10, long)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short, Reason: "soon"}, ids(got)...)
-	again := claimed(t, f, name, owner, 1)
+	again := claimEventually(t, f, name, owner, 1)
 	require.Equal(t, ids(got), ids(again))
 	require.Equal(t, 2, again[0].Attempt)
 }
@@ -252,7 +251,7 @@ func released(t *testing.T, f Fixture) {
 	f.Accept(t, name, "lane")
 	got := claim(t, f, name, owner, 10, long)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Released}, ids(got)...)
-	again := claimed(t, f, name, owner, 1)
+	again := claimEventually(t, f, name, owner, 1)
 	require.Equal(t, ids(got), ids(again))
 	require.Equal(t, 1, again[0].Attempt)
 }
@@ -265,7 +264,7 @@ func dead(t *testing.T, f Fixture) {
 	got := claim(t, f, name, owner, 10, long)
 	require.Len(t, got, 2)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Dead, Reason: "never"}, got[0].ID)
-	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)), "the rest of the lane goes on")
+	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)), "the rest of the lane continues")
 }
 
 func laneInOrder(t *testing.T, f Fixture) {
@@ -277,7 +276,7 @@ func laneInOrder(t *testing.T, f Fixture) {
 	first := claim(t, f, name, owner, 2, long)
 	require.Len(t, first, 2)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(first)...)
-	rest := claimed(t, f, name, owner, 3)
+	rest := claimEventually(t, f, name, owner, 3)
 	everything := ids(append(first, rest...))
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(everything))), 5)
 	for _, d := range rest {
@@ -294,9 +293,9 @@ func laneWaits(t *testing.T, f Fixture) {
 	}
 	got := claim(t, f, name, owner, 1, long)
 	require.Len(t, got, 1)
-	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is under way")
+	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is claimed")
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, got[0].ID)
-	require.Empty(t, claim(t, f, name, owner, 10, long), "the first waits")
+	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is not due")
 }
 
 func lanesApart(t *testing.T, f Fixture) {
@@ -332,18 +331,18 @@ func parkRefuses(t *testing.T, f Fixture) {
 	f.Accept(t, name, "")
 	parked, err := f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)
-	require.False(t, parked, "an event that nobody has looked at")
+	require.False(t, parked, "an event is not routed")
 	got := claim(t, f, name, owner, 10, long)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
 	parked, err = f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)
-	require.True(t, parked, "what is due in an hour keeps nobody awake")
+	require.True(t, parked, "the only delivery is due in an hour")
 }
 
 func parkWakes(t *testing.T, f Fixture) {
 	name := f.Name(1)
 	owner := own(t, f, name, "a")
-	require.False(t, f.Accept(t, name, ""), "nobody is parked yet")
+	require.False(t, f.Accept(t, name, ""), "the dispatcher is not parked")
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(claim(t, f, name, owner, 10, long))...)
 	parked, err := f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)
@@ -357,18 +356,18 @@ func parkWakes(t *testing.T, f Fixture) {
 func asleep(t *testing.T, f Fixture) {
 	name := f.Name(1)
 	owner := own(t, f, name, "a")
-	sleeps := func() bool {
+	listed := func() bool {
 		names, err := f.Inbox.Asleep(t.Context(), 1000)
 		require.NoError(t, err)
 		return slices.Contains(names, name)
 	}
 	f.Accept(t, name, "")
-	require.False(t, sleeps(), "it is awake")
+	require.False(t, listed(), "the dispatcher is not parked")
 	got := claim(t, f, name, owner, 10, long)
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(got)...)
 	var parked bool
 	require.Eventually(t, func() bool {
-		// Where the retry is due already, it is claimed and put off once more.
+		// A retry that is due already is claimed and delayed once more.
 		var err error
 		parked, err = f.Inbox.Park(t.Context(), name, owner)
 		require.NoError(t, err)
@@ -377,9 +376,9 @@ func asleep(t *testing.T, f Fixture) {
 		}
 		return parked
 	}, within, time.Millisecond)
-	require.Eventually(t, sleeps, within, poll, "what was put off is due")
+	require.Eventually(t, listed, within, poll, "the retry is due")
 	require.NoError(t, f.Inbox.Unpark(t.Context(), name, owner))
-	require.False(t, sleeps())
+	require.False(t, listed())
 }
 
 func await(t *testing.T, f Fixture) {
@@ -401,9 +400,9 @@ func await(t *testing.T, f Fixture) {
 	<-waiting
 	f.Accept(t, name, "")
 	<-returned
-	require.NoError(t, ctx.Err(), "news end the waiting")
+	require.NoError(t, ctx.Err(), "a new event ends Await")
 	f.Inbox.Await(ctx, name)
-	require.NoError(t, ctx.Err(), "what is there already does too")
+	require.NoError(t, ctx.Err(), "an earlier event ends it too")
 }
 
 func progress(t *testing.T, f Fixture) {
@@ -421,13 +420,13 @@ func progress(t *testing.T, f Fixture) {
 	require.Zero(t, read().Lag)
 	f.Accept(t, name, "")
 	require.Eventually(t, func() bool { p := read(); return p.Due && p.Lag > 0 }, within, poll)
-	require.Equal(t, int64(1), read().Pending, "what is accepted waits, routed or not")
+	require.Equal(t, int64(1), read().Pending, "an accepted event is pending, routed or not")
 	before := read().Head
 	require.Positive(t, before)
 	got := claim(t, f, name, owner, 10, long)
 	p := read()
 	require.Equal(t, int64(1), p.Pending)
-	require.False(t, p.Due, "what is claimed is not due")
+	require.False(t, p.Due, "a claimed delivery is not due")
 	require.Equal(t, p.Head, p.Routed)
 	require.GreaterOrEqual(t, p.SinceProgress, time.Duration(0))
 	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)

@@ -1,10 +1,10 @@
-// Package memory is an [inbox.Inbox] inside one process, for tests, examples, and programs whose events need not outlive
-// them. What is delivered, and how, is the caller's: each published event is one delivery, made by the caller's function.
+// Package memory implements [inbox.Inbox] in memory, for tests, examples, and programs whose events need not outlive the process. Each
+// published event is one delivery, made by a function of the caller.
 //
 //	in := memory.New(func(ctx context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome { … })
 //	wake := in.Publish(name, "customer-7", event) // wake: the dispatcher is parked, ring its doorbell
 //
-// It keeps every promise of the interface but one: nothing survives the process.
+// It keeps every promise of the interface except durability: nothing survives the process.
 package memory
 
 import (
@@ -19,7 +19,7 @@ import (
 // Deliver makes one attempt; see [inbox.Inbox].
 type Deliver func(ctx context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome
 
-// Inbox keeps events in memory.
+// Inbox stores events in memory.
 type Inbox struct {
 	deliver Deliver
 
@@ -27,7 +27,7 @@ type Inbox struct {
 	queues map[inbox.Name]*queue
 }
 
-// queue is what waits for one dispatcher.
+// queue has the undelivered events of one dispatcher.
 type queue struct {
 	owner    inbox.Owner
 	parked   bool
@@ -35,18 +35,18 @@ type queue struct {
 	items    []*item // in order of acceptance, neither done nor dead
 	dead     []Dead
 	progress time.Time
-	news     chan struct{} // closed and replaced when there is something new
+	changed  chan struct{} // closed and replaced when there is something new
 }
 
 type item struct {
 	delivery inbox.Delivery
 	accepted time.Time
 	due      time.Time
-	// claimed is the epoch of the owner that claimed it last, until it is settled.
+	// claimed is the epoch of the last claim, 0 once it is settled.
 	claimed int64
 }
 
-// Dead is a delivery that was given up.
+// Dead is a delivery that failed permanently.
 type Dead struct {
 	Delivery inbox.Delivery
 	Reason   string
@@ -60,13 +60,13 @@ func New(deliver Deliver) *Inbox {
 func (i *Inbox) queue(name inbox.Name) *queue {
 	q := i.queues[name]
 	if q == nil {
-		q = &queue{news: make(chan struct{})}
+		q = &queue{changed: make(chan struct{})}
 		i.queues[name] = q
 	}
 	return q
 }
 
-// Publish accepts an event. wake tells that the dispatcher is parked: its doorbell must ring.
+// Publish accepts an event. wake reports that the dispatcher is parked: its doorbell must ring.
 func (i *Inbox) Publish(name inbox.Name, lane string, event any) (wake bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,19 +77,19 @@ func (i *Inbox) Publish(name inbox.Name, lane string, event any) (wake bool) {
 		delivery: inbox.Delivery{ID: fmt.Sprintf("%s/%s/%d", name.Project, name.TaskQueue, q.head), Lane: lane, Item: event},
 		accepted: now, due: now,
 	})
-	close(q.news)
-	q.news = make(chan struct{})
+	close(q.changed)
+	q.changed = make(chan struct{})
 	return q.parked
 }
 
-// Dead returns what was given up.
+// Dead returns the deliveries that failed permanently.
 func (i *Inbox) Dead(name inbox.Name) []Dead {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]Dead(nil), i.queue(name).dead...)
 }
 
-// Fence is [inbox.Inbox].
+// Fence implements [inbox.Inbox].
 func (i *Inbox) Fence(ctx context.Context, name inbox.Name, holder string, above int64) (inbox.Owner, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -101,7 +101,7 @@ func (i *Inbox) Fence(ctx context.Context, name inbox.Name, holder string, above
 	return q.owner, nil
 }
 
-// Claim is [inbox.Inbox].
+// Claim implements [inbox.Inbox].
 func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration) ([]inbox.Delivery, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -132,17 +132,17 @@ func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, l
 	return claimed, nil
 }
 
-// ready tells whether an owner may claim it: it is due, or was claimed by an owner before.
+// ready reports whether an owner may claim the item: it is due, or an earlier owner claimed it.
 func (it *item) ready(now time.Time, epoch int64) bool {
 	return !it.due.After(now) || it.claimed != 0 && it.claimed < epoch
 }
 
-// Deliver is [inbox.Inbox].
+// Deliver implements [inbox.Inbox].
 func (i *Inbox) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome {
 	return i.deliver(ctx, name, d)
 }
 
-// Settle is [inbox.Inbox].
+// Settle implements [inbox.Inbox].
 func (i *Inbox) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, settled []inbox.Settled) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -179,7 +179,7 @@ func (i *Inbox) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, 
 	return nil
 }
 
-// Park is [inbox.Inbox].
+// Park implements [inbox.Inbox].
 func (i *Inbox) Park(ctx context.Context, name inbox.Name, owner inbox.Owner) (bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -191,7 +191,7 @@ func (i *Inbox) Park(ctx context.Context, name inbox.Name, owner inbox.Owner) (b
 	return q.parked, nil
 }
 
-// Unpark is [inbox.Inbox].
+// Unpark implements [inbox.Inbox].
 func (i *Inbox) Unpark(ctx context.Context, name inbox.Name, owner inbox.Owner) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -203,22 +203,22 @@ func (i *Inbox) Unpark(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	return nil
 }
 
-// Await is [inbox.Inbox].
+// Await implements [inbox.Inbox].
 func (i *Inbox) Await(ctx context.Context, name inbox.Name) {
 	i.mu.Lock()
 	q := i.queue(name)
-	news, due := q.news, q.due(time.Now())
+	changed, due := q.changed, q.due(time.Now())
 	i.mu.Unlock()
 	if due {
 		return
 	}
 	select {
 	case <-ctx.Done():
-	case <-news:
+	case <-changed:
 	}
 }
 
-// Asleep is [inbox.Inbox].
+// Asleep implements [inbox.Inbox].
 func (i *Inbox) Asleep(ctx context.Context, limit int) ([]inbox.Name, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -231,7 +231,7 @@ func (i *Inbox) Asleep(ctx context.Context, limit int) ([]inbox.Name, error) {
 	return names, ctx.Err()
 }
 
-// Progress is [inbox.Inbox].
+// Progress implements [inbox.Inbox].
 func (i *Inbox) Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -264,7 +264,7 @@ func (i *Inbox) Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Prog
 	return list, ctx.Err()
 }
 
-// fenced returns the queue if owner is its owner.
+// fenced returns the queue, or [inbox.ErrFenced] if owner is not its current owner.
 func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner) (*queue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	return q, nil
 }
 
-// due tells whether something could be claimed now.
+// due reports whether something could be claimed now.
 func (q *queue) due(now time.Time) bool {
 	blocked := map[string]bool{}
 	for _, it := range q.items {

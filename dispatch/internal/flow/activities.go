@@ -15,70 +15,71 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
 const (
-	// routeTimeout is far beyond when a routing ends by itself.
+	// routeTimeout is far longer than a routing runs.
 	routeTimeout = time.Hour
-	// heartbeatTimeout is after how long a killed process's routing is given to another. The SDK holds heartbeats back for four fifths of it.
+	// heartbeatTimeout is the time after which the routing of a killed process is retried elsewhere. The SDK throttles heartbeats to four
+	// fifths of it.
 	heartbeatTimeout = 5 * time.Second
 	beatEvery        = time.Second
-	// The pauses between attempts to route.
+	// The first and the longest pause between attempts to route.
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second
 
-	// checkTimeout bounds an attempt to read heartbeats, checkPatience all attempts of a check: until then, the workflow looks after
-	// nobody else and cannot continue as new.
+	// checkTimeout limits an attempt to read heartbeats, checkPatience all attempts of a check: until then, the workflow runs no other
+	// check and cannot continue as new.
 	checkTimeout  = time.Minute
 	checkPatience = 5 * time.Minute
-	// evictTimeout bounds an attempt to tell of an eviction, evictPatience all attempts.
+	// evictTimeout limits an attempt to report an eviction, evictPatience all attempts.
 	evictTimeout  = 10 * time.Second
 	evictPatience = time.Hour
-	// rereadAfter is the time between the two looks at a worker that is to be evicted.
+	// rereadAfter is the time between the two reads of the heartbeat of a worker that may be evicted.
 	rereadAfter = time.Second
-	// finishWithin bounds what a routing finishes after it was stopped or canceled: the inbox may be away.
+	// finishWithin limits the completion of a routing that was stopped or canceled: the inbox may be unavailable.
 	finishWithin = 6 * time.Second
-	// brief is how long a routing looks for work that was not announced by a doorbell.
+	// brief is how long a routing polls for first work that no doorbell announced.
 	brief = 2 * time.Second
 )
 
-// RouteInput says what to route, and for whom. Busy: it has just been routing.
+// RouteInput is the input of a routing. Busy: the dispatcher was routing before.
 type RouteInput struct {
 	Name  inbox.Name  `json:"name"`
 	Owner inbox.Owner `json:"owner"`
 	Busy  bool        `json:"busy,omitempty"`
 }
 
-// Activities are what the workflow has done for it.
+// Activities are the activities of the workflow.
 type Activities struct {
 	ServerID string
 	Inbox    inbox.Inbox
 	Leases   lease.Store
-	// Idle is how long to look for more work.
+	// Idle is how long to poll for more work.
 	Idle time.Duration
-	// Evicted is told of evictions, and again when it fails.
-	Evicted func(context.Context, terms.Eviction) error
-	// Canceled is called when Temporal has canceled a routing: its dispatcher may have been closed. It must return soon.
+	// Evicted receives evictions; a failed call is repeated.
+	Evicted func(context.Context, dispatchtype.Eviction) error
+	// Canceled is called after Temporal has canceled a routing: its dispatcher may be closed. It must return soon.
 	Canceled func(context.Context, inbox.Name)
 	Metrics  client.MetricsHandler
 	Log      *slog.Logger
 }
 
-// Register puts the workflow and its activities on a worker.
+// Register registers the workflow and its activities on a worker.
 func (a *Activities) Register(r worker.Registry) {
-	r.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: contract.WorkflowType})
-	r.RegisterActivityWithOptions(a.Route, activity.RegisterOptions{Name: contract.RouteActivity})
-	r.RegisterActivityWithOptions(a.Check, activity.RegisterOptions{Name: contract.CheckActivity})
-	r.RegisterActivityWithOptions(a.Evict, activity.RegisterOptions{Name: contract.EvictActivity})
+	r.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: wire.WorkflowType})
+	r.RegisterActivityWithOptions(a.Route, activity.RegisterOptions{Name: wire.RouteActivity})
+	r.RegisterActivityWithOptions(a.Check, activity.RegisterOptions{Name: wire.CheckActivity})
+	r.RegisterActivityWithOptions(a.Evict, activity.RegisterOptions{Name: wire.EvictActivity})
 }
 
-// Route is the long activity.
-func (a *Activities) Route(ctx context.Context, in RouteInput) (route.End, error) {
+// Route is the long activity that routes.
+func (a *Activities) Route(ctx context.Context, in RouteInput) (delivery.End, error) {
 	beating, cancel := context.WithCancel(ctx)
 	joined := make(chan struct{})
 	defer func() { cancel(); <-joined }()
@@ -111,21 +112,21 @@ func (a *Activities) Route(ctx context.Context, in RouteInput) (route.End, error
 	defer watching.Wait()
 	defer close(routed)
 	metrics := a.Metrics.WithTags(map[string]string{"project": in.Name.Project})
-	// What is under way is finished and written when the activity is canceled, as when the process is stopped: otherwise it would be
-	// claimed again only when its time is up.
-	end, err := route.Run(running, route.Routing{
+	// Running attempts are completed and settled also when the activity is canceled, as when the process stops: otherwise they would be
+	// claimed again only after their visibility time.
+	end, err := delivery.Run(running, delivery.Routing{
 		Name: in.Name, Owner: in.Owner, Inbox: a.Inbox, Brief: a.patience(in.Busy), Idle: a.Idle,
 		Stop: stop, Log: a.Log,
 		Count: func(result inbox.Result, n int) {
 			metrics.WithTags(map[string]string{"outcome": string(result)}).Counter("dispatcher_deliveries_total").Inc(int64(n))
 		},
 	})
-	if errors.Is(err, route.ErrStopped) && !closed(stopping) {
+	if errors.Is(err, delivery.ErrStopped) && !closed(stopping) {
 		a.Canceled(context.WithoutCancel(ctx), in.Name)
-		return route.Turned, nil
+		return delivery.Turned, nil
 	}
-	if errors.Is(err, route.ErrStopped) {
-		return "", temporal.NewApplicationErrorWithOptions("this process is being stopped", "stopped",
+	if errors.Is(err, delivery.ErrStopped) {
+		return "", temporal.NewApplicationErrorWithOptions("the process is stopping", "stopped",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign, Cause: err})
 	}
 	return end, err
@@ -147,7 +148,7 @@ func (a *Activities) patience(busy bool) time.Duration {
 	return min(brief, a.Idle)
 }
 
-// beat tells Temporal that the activity is alive, however long the inbox takes to answer.
+// beat records activity heartbeats, however long the inbox takes to answer.
 func beat(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -161,7 +162,7 @@ func beat(ctx context.Context) {
 	}
 }
 
-// Check reads the heartbeats of workers. When one cannot be read, nothing is known of any.
+// Check reads the heartbeats of workers. If one cannot be read, the check fails as a whole.
 func (a *Activities) Check(ctx context.Context, in CheckInput) (CheckOutput, error) {
 	var out CheckOutput
 	reread := false
@@ -196,9 +197,9 @@ func (a *Activities) Check(ctx context.Context, in CheckInput) (CheckOutput, err
 	return out, failure
 }
 
-// heartbeat tells a worker's state. One that is not there at all has expired; one that cannot be read may be alive.
+// heartbeat returns the state of a worker's heartbeat. A missing one has expired; an undecodable one may be alive.
 func (a *Activities) heartbeat(ctx context.Context, serverID string) (lease.State, error) {
-	entry, err := a.Leases.Get(ctx, contract.WorkerKey(serverID))
+	entry, err := a.Leases.Get(ctx, wire.WorkerKey(serverID))
 	switch {
 	case errors.Is(err, lease.ErrNotFound):
 		return lease.Expired, nil
@@ -210,7 +211,7 @@ func (a *Activities) heartbeat(ctx context.Context, serverID string) (lease.Stat
 	return entry.State, nil
 }
 
-// Evict tells of workers that were struck off the list.
+// Evict reports evicted workers.
 func (a *Activities) Evict(ctx context.Context, in EvictInput) error {
-	return a.Evicted(ctx, terms.Eviction{Name: in.Name, Evicted: in.Evicted, By: a.ServerID, At: in.At})
+	return a.Evicted(ctx, dispatchtype.Eviction{Name: in.Name, Evicted: in.Evicted, By: a.ServerID, At: in.At})
 }

@@ -15,31 +15,31 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// workshop is where activities run by themselves.
-type workshop struct {
+// activityBench executes activities without a workflow.
+type activityBench struct {
 	*testsuite.TestActivityEnvironment
-	leases  *lease.Memory
-	inbox   *memory.Inbox
-	evicted []terms.Eviction
-	untold  error // what telling of an eviction ends in
-	acts    *flow.Activities
-	stop    chan struct{}
-	// canceled are the names of the routings that were canceled.
+	leases     *lease.Memory
+	inbox      *memory.Inbox
+	evicted    []dispatchtype.Eviction
+	evictError error // the result of reporting an eviction
+	acts       *flow.Activities
+	stop       chan struct{}
+	// canceled receives the names of canceled routings.
 	canceled chan inbox.Name
-	ahead    atomic.Int64 // of the clock by which leases are judged
+	ahead    atomic.Int64 // offset of the lease store's clock
 }
 
-func newWorkshop() *workshop {
-	w := &workshop{stop: make(chan struct{}), canceled: make(chan inbox.Name, 1)}
+func newActivityBench() *activityBench {
+	w := &activityBench{stop: make(chan struct{}), canceled: make(chan inbox.Name, 1)}
 	w.leases = lease.NewMemory(lease.WithClock(func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }))
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -50,9 +50,9 @@ func newWorkshop() *workshop {
 	})
 	w.acts = &flow.Activities{
 		ServerID: "me", Inbox: w.inbox, Leases: w.leases, Idle: 50 * time.Millisecond, Metrics: client.MetricsNopHandler,
-		Evicted: func(_ context.Context, e terms.Eviction) error {
+		Evicted: func(_ context.Context, e dispatchtype.Eviction) error {
 			w.evicted = append(w.evicted, e)
-			return w.untold
+			return w.evictError
 		},
 		Canceled: func(_ context.Context, name inbox.Name) { w.canceled <- name },
 		Log:      slog.New(slog.DiscardHandler),
@@ -63,15 +63,15 @@ func newWorkshop() *workshop {
 	return w
 }
 
-func (w *workshop) beat(t *testing.T, id string) lease.Entry {
-	got, _, err := w.leases.Acquire(t.Context(), contract.WorkerKey(id), id, nil, lease.Terms{TTL: 20 * time.Second, Retention: time.Hour})
+func (w *activityBench) beat(t *testing.T, id string) lease.Entry {
+	got, _, err := w.leases.Acquire(t.Context(), wire.WorkerKey(id), id, nil, lease.Lifetime{TTL: 20 * time.Second, Retention: time.Hour})
 	require.NoError(t, err)
 	return got
 }
 
-func TestHeartbeatsAreRead(t *testing.T) {
+func TestCheckReadsHeartbeats(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	w.beat(t, "late")
 	w.beat(t, "late too")
 	w.ahead.Store(int64(time.Minute))
@@ -86,15 +86,15 @@ func TestHeartbeatsAreRead(t *testing.T) {
 	require.Equal(t, []string{"late", "late too", "never"}, out.Missed)
 }
 
-func TestWhoReturnsBeforeTheSecondLookIsThere(t *testing.T) {
+func TestWorkerBackBeforeRereadIsAlive(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	w.beat(t, "late")
 	w.ahead.Store(int64(time.Minute))
 	ctx := t.Context()
 	back := make(chan error, 1)
 	time.AfterFunc(200*time.Millisecond, func() {
-		_, _, err := w.leases.Acquire(ctx, contract.WorkerKey("late"), "late", nil, lease.Terms{TTL: time.Hour, Retention: time.Hour})
+		_, _, err := w.leases.Acquire(ctx, wire.WorkerKey("late"), "late", nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 		back <- err
 	})
 	value, err := w.ExecuteActivity(w.acts.Check, flow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
@@ -105,34 +105,34 @@ func TestWhoReturnsBeforeTheSecondLookIsThere(t *testing.T) {
 	require.Empty(t, out.Missed)
 }
 
-func TestEvictionsAreTold(t *testing.T) {
+func TestEvictReportsWorkers(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	at := time.Now().UTC()
 	_, err := w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"a", "b"}, At: at})
 	require.NoError(t, err)
-	require.Equal(t, []terms.Eviction{{Name: name, Evicted: []string{"a", "b"}, By: "me", At: at}}, w.evicted)
-	w.untold = errors.New("the database is away")
+	require.Equal(t, []dispatchtype.Eviction{{Name: name, Evicted: []string{"a", "b"}, By: "me", At: at}}, w.evicted)
+	w.evictError = errors.New("the database is away")
 	_, err = w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"c"}, At: at})
-	require.ErrorContains(t, err, "the database is away", "so that Temporal has it told again")
+	require.ErrorContains(t, err, "the database is away", "Temporal retries the report")
 }
 
-func TestARoutingBeatsAndEnds(t *testing.T) {
+func TestRouteRecordsHeartbeats(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
 	w.inbox.Publish(name, "", "event")
 	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
 	require.NoError(t, err)
-	var end route.End
+	var end delivery.End
 	require.NoError(t, value.Get(&end))
-	require.Equal(t, route.Parked, end)
+	require.Equal(t, delivery.Parked, end)
 }
 
-func TestARoutingGivesWayWhenItsProcessStops(t *testing.T) {
+func TestRouteEndsWhenWorkerStops(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
 	close(w.stop)
@@ -141,13 +141,13 @@ func TestARoutingGivesWayWhenItsProcessStops(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "stopped", application.Type())
 	require.False(t, application.NonRetryable())
-	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process goes on at once")
+	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process continues at once")
 }
 
-// TestCanceledRoutingWritesWhatItHasDone: when its dispatcher was closed, nothing of what it claimed may wait until its claims run out.
-func TestCanceledRoutingWritesWhatItHasDone(t *testing.T) {
+// TestCanceledRoutingSettles: after its dispatcher was closed, no claimed delivery may wait until its visibility time ends.
+func TestCanceledRoutingSettles(t *testing.T) {
 	t.Parallel()
-	w := newWorkshop()
+	w := newActivityBench()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
@@ -161,10 +161,10 @@ func TestCanceledRoutingWritesWhatItHasDone(t *testing.T) {
 	w.inbox.Publish(name, "", "event")
 	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
 	require.NoError(t, err)
-	var end route.End
+	var end delivery.End
 	require.NoError(t, value.Get(&end))
-	require.Equal(t, route.Turned, end)
-	require.Equal(t, name, <-w.canceled, "its owner is told to look")
+	require.Equal(t, delivery.Turned, end)
+	require.Equal(t, name, <-w.canceled, "its owner is notified")
 	progress, err := w.inbox.Progress(t.Context(), name)
 	require.NoError(t, err)
 	require.Zero(t, progress[0].Pending)

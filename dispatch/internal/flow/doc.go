@@ -1,10 +1,10 @@
-// Package flow is the dispatcher as Temporal runs it: a workflow that keeps who owns it and who works for it, and activities that do
-// the rest.
+// Package flow is the dispatcher's Temporal workflow and its activities. The workflow stores the owner and the workers; activities do the
+// rest.
 //
-// The workflow starts one long activity that routes. When that finds nothing to do for a while, the workflow is parked: it has
-// no timer and no activity, and waits for its doorbell, an adoption or a registration. Nothing is lost with it: what is to be
-// delivered is in the inbox, and whoever terminates it and starts another loses the list of workers at most.
+// The workflow runs one long activity, which routes. When the activity finds no work for a while, the workflow is parked: it has no timer
+// and no activity, and waits for a doorbell, an adoption or a registration. Terminating it loses no deliveries, which are in the inbox, but
+// only the list of workers.
 //
-// An adoption does not cancel the routing of the owner before. It starts another one at once, and the inbox refuses
-// the claims of the old one, which ends by that.
+// An adoption does not cancel the routing of the previous owner. It starts a second routing at once; the inbox rejects the claims of the
+// old one, which then ends.
 package flow

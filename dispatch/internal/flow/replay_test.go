@@ -19,32 +19,32 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
-// chronicle is a history as the server keeps it, event by event.
-type chronicle struct {
+// history is a workflow history as the server stores it.
+type history struct {
 	t *testing.T
 	historypb.History
 }
 
-func (c *chronicle) payloads(value any) *commonpb.Payloads {
+func (c *history) payloads(value any) *commonpb.Payloads {
 	p, err := converter.GetDefaultDataConverter().ToPayloads(value)
 	require.NoError(c.t, err)
 	return p
 }
 
 // add adds an event and returns its ID.
-func (c *chronicle) add(kind enumspb.EventType, e *historypb.HistoryEvent) int64 {
+func (c *history) add(kind enumspb.EventType, e *historypb.HistoryEvent) int64 {
 	e.EventId, e.EventType = int64(len(c.Events)+1), kind
 	e.EventTime = timestamppb.New(time.Unix(1_800_000_000+e.EventId, 0))
 	c.Events = append(c.Events, e)
 	return e.EventId
 }
 
-// task adds a task of the workflow that was completed; what it decided comes after it.
-func (c *chronicle) task() int64 {
+// task adds a completed workflow task; the events of its commands follow.
+func (c *history) task() int64 {
 	scheduled := c.add(enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
 		WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue}},
 	}})
@@ -56,16 +56,16 @@ func (c *chronicle) task() int64 {
 	}})
 }
 
-func (c *chronicle) late(ids ...string) {
+func (c *history) late(ids ...string) {
 	c.add(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
 		WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
-			SignalName: contract.LateSignal, Input: c.payloads(contract.Late{ServerIDs: ids}),
+			SignalName: wire.LateSignal, Input: c.payloads(wire.Late{ServerIDs: ids}),
 		},
 	}})
 }
 
-// does adds an activity that a task began, and what it returned.
-func (c *chronicle) does(kind string, in, out any) {
+// activity adds an activity that a task scheduled, and its result.
+func (c *history) activity(kind string, in, out any) {
 	decided := c.task()
 	id := int64(len(c.Events) + 1)
 	c.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
@@ -86,8 +86,8 @@ func (c *chronicle) does(kind string, in, out any) {
 	}})
 }
 
-// pauses adds a timer that a task began, what comes before it fires, and that.
-func (c *chronicle) pauses(meanwhile func()) {
+// timer adds a timer that a task started, the events before it fires, and the firing.
+func (c *history) timer(meanwhile func()) {
 	decided := c.task()
 	id := int64(len(c.Events) + 1)
 	c.add(enumspb.EVENT_TYPE_TIMER_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_TimerStartedEventAttributes{
@@ -103,15 +103,15 @@ func (c *chronicle) pauses(meanwhile func()) {
 
 func text(id int64) string { return strconv.FormatInt(id, 10) }
 
-// TestARunOfTheReleaseBeforeGoesOn replays a parked dispatcher of the release before, which left a worker that it had missed once to the
-// next check: told again, it checks again.
-func TestARunOfTheReleaseBeforeGoesOn(t *testing.T) {
+// TestRunOfPreviousReleaseReplays replays a parked dispatcher of the previous release, which left a worker that was missed once to the next
+// check: after another late signal, it checks again.
+func TestRunOfPreviousReleaseReplays(t *testing.T) {
 	t.Parallel()
-	c := &chronicle{t: t}
-	workers := []contract.Worker{{ServerID: "w1"}, {ServerID: "w2"}, {ServerID: "w3"}}
+	c := &history{t: t}
+	workers := []wire.Worker{{ServerID: "w1"}, {ServerID: "w2"}, {ServerID: "w3"}}
 	c.add(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-			WorkflowType: &commonpb.WorkflowType{Name: contract.WorkflowType}, TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue},
+			WorkflowType: &commonpb.WorkflowType{Name: wire.WorkflowType}, TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue},
 			OriginalExecutionRunId: "run", Input: c.payloads(flow.Input{
 				Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: 30 * time.Second, Parked: true, Workers: workers,
 			}),
@@ -119,18 +119,18 @@ func TestARunOfTheReleaseBeforeGoesOn(t *testing.T) {
 	}})
 	c.task()
 	c.late("w1")
-	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1"}})
-	c.pauses(func() { c.late("w2"); c.task() })
-	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1", "w2"}})
-	c.does(contract.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w1"}}, nil)
-	c.task() // and nothing more, for all the time until it is told again
+	c.activity(wire.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1"}})
+	c.timer(func() { c.late("w2"); c.task() })
+	c.activity(wire.CheckActivity, flow.CheckInput{ServerIDs: []string{"w1", "w2", "w3"}}, flow.CheckOutput{Missed: []string{"w1", "w2"}})
+	c.activity(wire.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w1"}}, nil)
+	c.task() // no further command until the next late signal
 	c.late("w2")
-	c.does(contract.CheckActivity, flow.CheckInput{ServerIDs: []string{"w2", "w3"}}, flow.CheckOutput{Missed: []string{"w2"}})
-	c.does(contract.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w2"}}, nil)
+	c.activity(wire.CheckActivity, flow.CheckInput{ServerIDs: []string{"w2", "w3"}}, flow.CheckOutput{Missed: []string{"w2"}})
+	c.activity(wire.EvictActivity, flow.EvictInput{Name: name, Evicted: []string{"w2"}}, nil)
 	c.task()
 
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{})
 	require.NoError(t, err)
-	replayer.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: contract.WorkflowType})
+	replayer.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: wire.WorkflowType})
 	require.NoError(t, replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &c.History))
 }

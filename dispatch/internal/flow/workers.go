@@ -9,24 +9,24 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
-// maxWorkers bounds the list, which every adoption returns.
+// maxWorkers limits the list of workers, which every adoption returns.
 const maxWorkers = 5000
 
-func validate(r contract.Registration) error {
+func validate(r wire.Registration) error {
 	if r.ServerID == "" || r.TaskQueue == "" {
 		return temporal.NewApplicationError("a registration needs a server ID and a task queue", "invalid")
 	}
 	return nil
 }
 
-// register adds a worker, or notes that it is back.
-func (d *dispatcher) register(ctx workflow.Context, r contract.Registration) error {
+// register adds a worker, or refreshes one that is back.
+func (d *dispatcher) register(ctx workflow.Context, r wire.Registration) error {
 	d.updated = length(ctx)
 	delete(d.suspects, r.ServerID)
-	fresh := contract.Worker{ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
+	fresh := wire.Worker{ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
 	at, known := d.find(r.ServerID)
 	switch {
 	case known:
@@ -40,10 +40,10 @@ func (d *dispatcher) register(ctx workflow.Context, r contract.Registration) err
 }
 
 func (d *dispatcher) find(serverID string) (int, bool) {
-	return slices.BinarySearchFunc(d.workers, serverID, func(w contract.Worker, id string) int { return strings.Compare(w.ServerID, id) })
+	return slices.BinarySearchFunc(d.workers, serverID, func(w wire.Worker, id string) int { return strings.Compare(w.ServerID, id) })
 }
 
-// suspect notes workers that seem to be gone, if it knows them.
+// suspect records workers that may be dead, if they are listed.
 func (d *dispatcher) suspect(serverIDs []string) {
 	for _, id := range serverIDs {
 		if _, known := d.find(id); known {
@@ -62,11 +62,10 @@ func (d *dispatcher) suspected() []string {
 	return ids
 }
 
-// watch looks after the workers: regularly while it routes, when told while it is parked. There is no timer while there is
-// no reason for one.
+// watch checks the workers: periodically while routing, and after a late signal while parked. It has a timer only while one is needed.
 func (d *dispatcher) watch(ctx workflow.Context) {
 	for {
-		// Not when it is to continue as new, which waits for checks to end: the next run goes on.
+		// Not before continuing as new, which waits for checks to end: the next run checks.
 		err := workflow.Await(ctx, func() bool { return !d.full(ctx) && (len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0) })
 		if err == nil && len(d.suspects) == 0 {
 			err = awaitFor(ctx, d.in.CheckEvery, func() bool { return len(d.suspects) > 0 || d.routing == 0 })
@@ -83,8 +82,8 @@ func (d *dispatcher) watch(ctx workflow.Context) {
 	}
 }
 
-// awaitFor waits for a condition, at most so long. The timer goes when the condition is met first, which the SDK's own
-// AwaitWithTimeout leaves running: a parked dispatcher has none.
+// awaitFor waits for a condition, at most for limit. It cancels the timer when the condition is met first, which the SDK's AwaitWithTimeout
+// does not: a parked dispatcher has no timers.
 func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error {
 	timing, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -92,13 +91,13 @@ func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error 
 	return workflow.Await(ctx, func() bool { return timer.IsReady() || met() })
 }
 
-// check reads the heartbeats of all workers, and again after a while as long as one was missed that has not been before: workers
-// that die together are missed one after another.
+// check reads the heartbeats of all workers. It repeats the check after a pause while a worker was missed for the first time: workers that
+// die together are missed one after another.
 func (d *dispatcher) check(ctx workflow.Context) {
 	for round := 1; ; round++ {
-		// Each round looks at all workers, and so at everyone who is suspected.
+		// Each round checks all workers, and so all suspects.
 		clear(d.suspects)
-		if !d.once(ctx) || round >= misses && !persists(ctx) {
+		if !d.once(ctx) || round >= misses && !repeats(ctx) {
 			return
 		}
 		if err := workflow.Sleep(ctx, d.in.CheckEvery/3); err != nil {
@@ -107,13 +106,13 @@ func (d *dispatcher) check(ctx workflow.Context) {
 	}
 }
 
-// persists tells whether the workflow goes on beyond the second round, where runs of the release before left whom they had missed once
-// to the next check. It is asked where that makes a difference and nowhere else: the answer becomes part of the history.
-func persists(ctx workflow.Context) bool {
+// repeats reports whether the check is repeated after the second round. Runs of the previous release left workers that were missed once to
+// the next check. GetVersion is called only where the versions differ, because the result becomes part of the history.
+func repeats(ctx workflow.Context) bool {
 	return workflow.GetVersion(ctx, "check-until-settled", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// once checks, and tells whether a worker was missed that is to be looked at again.
+// once checks all workers, and reports whether one was missed for the first time.
 func (d *dispatcher) once(ctx workflow.Context) bool {
 	in := CheckInput{}
 	for _, w := range d.workers {
@@ -127,20 +126,20 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	}
 	began := workflow.Now(ctx)
 	var out CheckOutput
-	// Attempts leave nothing in the history, which checks would. After the last one, the owner tells a parked dispatcher again.
+	// Attempts are not in the history, and separate checks would be. After the last attempt, the owner signals a parked dispatcher again.
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: checkTimeout, ScheduleToCloseTimeout: checkPatience, RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: d.in.CheckEvery / 3, BackoffCoefficient: 2, MaximumInterval: time.Minute,
 		},
-	}), contract.CheckActivity, in).Get(ctx, &out)
+	}), wire.CheckActivity, in).Get(ctx, &out)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("Heartbeats could not be checked; trying again later", "error", err)
 		return false
 	}
 	again := false
 	var evicted []string
-	d.workers = slices.DeleteFunc(d.workers, func(w contract.Worker) bool {
-		// Who registered while it was looked for is there.
+	d.workers = slices.DeleteFunc(d.workers, func(w wire.Worker) bool {
+		// A worker that registered during the check is alive.
 		return !w.RegisteredAt.After(began) && slices.Contains(out.Left, w.ServerID)
 	})
 	kept := d.workers[:0]
@@ -165,31 +164,31 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	return again
 }
 
-// report tells of evictions until that was heard: neither the process that is to tell of one nor the journal may be there.
+// report reports evictions, and repeats the report until it succeeds: the reporting process or the journal may be unavailable.
 func (d *dispatcher) report(ctx workflow.Context, evicted []string) {
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: evictTimeout, ScheduleToCloseTimeout: evictPatience, RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute,
 		},
-	}), contract.EvictActivity, EvictInput{Name: d.in.Name, Evicted: evicted, At: workflow.Now(ctx)}).Get(ctx, nil)
+	}), wire.EvictActivity, EvictInput{Name: d.in.Name, Evicted: evicted, At: workflow.Now(ctx)}).Get(ctx, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("Eviction could not be reported", "evicted", evicted, "error", err)
 	}
 }
 
-// CheckInput is what to check: ServerIDs, of which Reread are looked at twice before they count as missed.
+// CheckInput is the input of the check: ServerIDs are the workers, of which Reread are read twice before they count as missed.
 type CheckInput struct {
 	ServerIDs []string `json:"serverIds"`
 	Reread    []string `json:"reread,omitempty"`
 }
 
-// CheckOutput is what was found: Left gave themselves up in an orderly way, Missed have no heartbeat.
+// CheckOutput is the result of the check: Left resigned their heartbeats, Missed have none.
 type CheckOutput struct {
 	Left   []string `json:"left,omitempty"`
 	Missed []string `json:"missed,omitempty"`
 }
 
-// EvictInput is who was struck off the list.
+// EvictInput is a batch of evicted workers.
 type EvictInput struct {
 	At      time.Time  `json:"at"`
 	Name    inbox.Name `json:"name"`

@@ -10,53 +10,53 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
-// Input is what a dispatcher is started with, and carries over when it continues as new.
+// Input is the input of a dispatcher, which it carries over when it continues as new.
 type Input struct {
-	// Version is that of the workflow's own code, which decides how it goes on.
-	Version int               `json:"version"`
-	Name    inbox.Name        `json:"name"`
-	Owner   inbox.Owner       `json:"owner"`
-	Workers []contract.Worker `json:"workers,omitempty"`
-	// CheckEvery is the pace at which it looks after its workers while it routes.
+	// Version is the version of the workflow's code that the run executes.
+	Version int           `json:"version"`
+	Name    inbox.Name    `json:"name"`
+	Owner   inbox.Owner   `json:"owner"`
+	Workers []wire.Worker `json:"workers,omitempty"`
+	// CheckEvery is the interval of worker checks while it routes.
 	CheckEvery time.Duration `json:"checkEvery"`
-	// Parked: it waits for its doorbell. Suspects are workers that may be gone.
+	// Parked: it waits for its doorbell. Suspects are workers that may be dead.
 	Parked   bool     `json:"parked,omitempty"`
 	Suspects []string `json:"suspects,omitempty"`
 }
 
 const (
-	// maxEvents is the length of history at which it continues as new even if the server does not suggest it.
+	// maxEvents is the history length at which it continues as new even if the server does not suggest it.
 	maxEvents = 4000
-	// turns is the version from which on a dispatcher ends its routing to continue as new, and turnEvents the length of history at which it does:
-	// doorbells may come by the thousands while it routes.
-	turns      = 2
-	turnEvents = 2000
-	// settleFor is how long continuing as new is put off after an update in the same task: what arrives meanwhile makes the
-	// server refuse the task, and with it the update. It is put off maxPuts times: a history takes so many updates, and no more.
-	settleFor = time.Second
-	maxPuts   = 5
-	// troubled is the pause after a routing that failed for good.
-	troubled = time.Second
-	// misses is how many checks running must miss a worker.
+	// turnVersion is the first version in which a dispatcher ends its routing to continue as new, and turnEvents the history length at
+	// which it does: thousands of doorbells may arrive while it routes.
+	turnVersion = 2
+	turnEvents  = 2000
+	// deferFor is how long continuing as new is deferred after an update in the same task: an event that arrives meanwhile makes the server
+	// reject the task, and the update with it. It is deferred at most maxDeferrals times: a history accepts a limited number of updates.
+	deferFor     = time.Second
+	maxDeferrals = 5
+	// routingPause is the pause after a routing that failed permanently.
+	routingPause = time.Second
+	// misses is the number of consecutive checks that must miss a worker.
 	misses = 2
 )
 
-// dispatcher is the workflow's state. Everything happens in its coroutines, one at a time.
+// dispatcher is the workflow's state. Its coroutines run one at a time.
 type dispatcher struct {
 	in      Input
-	workers []contract.Worker // in the order of their server IDs
+	workers []wire.Worker // in the order of their server IDs
 
-	want    bool  // a routing is to be started
-	busy    bool  // it was routing when it was adopted: look for more as long as one does after work
-	routing int64 // the epoch of the routing that counts, 0 where there is none
-	under   int   // routings under way, of whatever epoch
+	want    bool  // a routing must be started
+	busy    bool  // it was routing when it was adopted: poll as long as after work
+	routing int64 // the epoch of the current routing, 0 if there is none
+	under   int   // running routings, of any epoch
 	rung    bool  // the doorbell rang while it was routing
-	checks  bool  // workers are being looked after
-	// turn ends the routing that counts, so that it is started again; nil where there is none, or it was called.
+	checks  bool  // a check is running
+	// turn ends the current routing, so that it is started again; nil if there is none, or after the call.
 	turn workflow.CancelFunc
 
 	suspects map[string]bool
@@ -72,16 +72,16 @@ func Run(ctx workflow.Context, in Input) error {
 		return err
 	}
 	workflow.Go(ctx, d.watch)
-	// After those who receive signals: coroutines take turns in the order in which they began. What woke the workflow is noted before it is
-	// decided to continue as new, and so carried over.
+	// Started after the signal receivers: coroutines run in the order in which they were started. So a signal that woke the workflow is
+	// processed before the decision to continue as new, and carried over.
 	ended, end := workflow.NewFuture(ctx)
-	workflow.Go(ctx, func(ctx workflow.Context) { end.SetError(d.live(ctx)) })
+	workflow.Go(ctx, func(ctx workflow.Context) { end.SetError(d.loop(ctx)) })
 	return ended.Get(ctx, nil)
 }
 
-// live does what there is to do until the workflow ends.
-func (d *dispatcher) live(ctx workflow.Context) error {
-	puts := 0
+// loop starts routings and continues as new, until the workflow ends.
+func (d *dispatcher) loop(ctx workflow.Context) error {
+	deferrals := 0
 	for {
 		err := workflow.Await(ctx, func() bool { return d.want || d.full(ctx) && (d.quiet() || d.turn != nil) })
 		if err != nil {
@@ -93,9 +93,9 @@ func (d *dispatcher) live(ctx workflow.Context) error {
 		case !d.quiet():
 			d.turn()
 			d.turn = nil
-		case d.updated == length(ctx) && puts < maxPuts:
-			puts++
-			if _, err := workflow.AwaitWithTimeout(ctx, settleFor, func() bool { return d.updated != length(ctx) && d.want }); err != nil {
+		case d.updated == length(ctx) && deferrals < maxDeferrals:
+			deferrals++
+			if _, err := workflow.AwaitWithTimeout(ctx, deferFor, func() bool { return d.updated != length(ctx) && d.want }); err != nil {
 				return err
 			}
 		default:
@@ -104,7 +104,7 @@ func (d *dispatcher) live(ctx workflow.Context) error {
 	}
 }
 
-// start begins a routing for the owner there is.
+// start starts a routing for the current owner.
 func (d *dispatcher) start(ctx workflow.Context) {
 	d.want, d.rung = false, false
 	owner := d.in.Owner
@@ -114,52 +114,52 @@ func (d *dispatcher) start(ctx workflow.Context) {
 	d.under++
 	var turn workflow.CancelFunc
 	routing := ctx
-	if d.in.Version >= turns {
+	if d.in.Version >= turnVersion {
 		routing, turn = workflow.WithCancel(ctx)
 	}
 	d.turn = turn
 	routed := workflow.ExecuteActivity(workflow.WithActivityOptions(routing, workflow.ActivityOptions{
 		StartToCloseTimeout: routeTimeout,
 		HeartbeatTimeout:    heartbeatTimeout,
-		WaitForCancellation: d.in.Version >= turns, // it then says whether there is more to do
+		WaitForCancellation: d.in.Version >= turnVersion, // its result reports whether there is more to do
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: retryFirst, BackoffCoefficient: 2, MaximumInterval: retryMost,
 		},
-	}), contract.RouteActivity, in)
+	}), wire.RouteActivity, in)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var end route.End
+		var end delivery.End
 		err := routed.Get(ctx, &end)
 		d.under--
 		if owner.Epoch != d.routing {
-			return // of an owner before
+			return // the routing of a previous owner
 		}
 		d.turn = nil
 		if turn != nil && temporal.IsCanceledError(err) {
-			end, err = route.Turned, nil // before it began
+			end, err = delivery.Turned, nil // canceled before it started
 		}
 		if err != nil {
 			workflow.GetLogger(ctx).Error("Routing failed; starting it again", "error", err)
-			_ = workflow.Sleep(ctx, troubled)
+			_ = workflow.Sleep(ctx, routingPause)
 			if owner.Epoch != d.routing {
 				return
 			}
 		}
 		d.routing = 0
-		d.want = d.want || err != nil || end == route.Turned || d.rung
-		d.busy = end == route.Turned
+		d.want = d.want || err != nil || end == delivery.Turned || d.rung
+		d.busy = end == delivery.Turned
 	})
 }
 
-// full tells whether the history is long enough to begin another.
+// full reports whether the history is long enough to continue as new.
 func (d *dispatcher) full(ctx workflow.Context) bool {
 	most := maxEvents
-	if d.in.Version >= turns {
+	if d.in.Version >= turnVersion {
 		most = turnEvents
 	}
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > most
 }
 
-// quiet tells whether nothing is half-done.
+// quiet reports whether no activity is running.
 func (d *dispatcher) quiet() bool { return d.under == 0 && d.routing == 0 && !d.checks }
 
 func length(ctx workflow.Context) int { return workflow.GetInfo(ctx).GetCurrentHistoryLength() }
@@ -170,25 +170,25 @@ func (d *dispatcher) next(ctx workflow.Context) error {
 		return err
 	}
 	in := d.in
-	in.Version = contract.Interpreter
+	in.Version = wire.Interpreter
 	in.Workers, in.Suspects = d.workers, d.suspected()
 	in.Parked = !d.want
-	return workflow.NewContinueAsNewError(ctx, contract.WorkflowType, in)
+	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, in)
 }
 
-// handle sets up what the workflow answers to.
+// handle registers the query, the updates and the signal receivers.
 func (d *dispatcher) handle(ctx workflow.Context) error {
 	err := errors.Join(
-		workflow.SetQueryHandler(ctx, contract.StateQuery, func() (contract.State, error) { return d.state(), nil }),
-		workflow.SetUpdateHandlerWithOptions(ctx, contract.AdoptUpdate, d.adopt, workflow.UpdateHandlerOptions{
+		workflow.SetQueryHandler(ctx, wire.StateQuery, func() (wire.State, error) { return d.state(), nil }),
+		workflow.SetUpdateHandlerWithOptions(ctx, wire.AdoptUpdate, d.adopt, workflow.UpdateHandlerOptions{
 			Validator: d.admits,
 		}),
-		workflow.SetUpdateHandlerWithOptions(ctx, contract.RegisterUpdate, d.register, workflow.UpdateHandlerOptions{
+		workflow.SetUpdateHandlerWithOptions(ctx, wire.RegisterUpdate, d.register, workflow.UpdateHandlerOptions{
 			Validator: validate,
 		}),
 	)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		for workflow.GetSignalChannel(ctx, contract.DoorbellSignal).Receive(ctx, nil) {
+		for workflow.GetSignalChannel(ctx, wire.DoorbellSignal).Receive(ctx, nil) {
 			if d.routing == d.in.Owner.Epoch {
 				d.rung = true
 			} else {
@@ -197,53 +197,53 @@ func (d *dispatcher) handle(ctx workflow.Context) error {
 		}
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		var late contract.Late
-		for workflow.GetSignalChannel(ctx, contract.LateSignal).Receive(ctx, &late) {
+		var late wire.Late
+		for workflow.GetSignalChannel(ctx, wire.LateSignal).Receive(ctx, &late) {
 			d.suspect(late.ServerIDs)
 		}
 	})
 	return err
 }
 
-// admits refuses an owner who is late.
-func (d *dispatcher) admits(a contract.Adoption) error {
+// admits rejects an adoption with an outdated epoch.
+func (d *dispatcher) admits(a wire.Adoption) error {
 	own := d.in.Owner
 	switch {
 	case a.ServerID == "":
 		return temporal.NewApplicationError("an adoption without a server ID", "invalid")
 	case a.Epoch < own.Epoch || a.Epoch == own.Epoch && a.ServerID != own.Holder:
 		return temporal.NewApplicationError(fmt.Sprintf("epoch %d of %q does not follow epoch %d of %q", a.Epoch, a.ServerID, own.Epoch, own.Holder),
-			contract.FencedError, d.state())
+			wire.FencedError, d.state())
 	}
 	return nil
 }
 
-// adopt gives the dispatcher another owner, in place.
-func (d *dispatcher) adopt(ctx workflow.Context, a contract.Adoption) (contract.State, error) {
-	// Of two adoptions in one task, both were admitted before either was made.
+// adopt changes the dispatcher's owner, in place.
+func (d *dispatcher) adopt(ctx workflow.Context, a wire.Adoption) (wire.State, error) {
+	// Two adoptions in one task are both validated before either is executed.
 	if err := d.admits(a); err != nil {
-		return contract.State{}, err
+		return wire.State{}, err
 	}
 	d.updated = length(ctx)
 	if a.Epoch == d.in.Owner.Epoch {
 		return d.state(), nil
 	}
 	d.in.Owner = inbox.Owner{Epoch: a.Epoch, Holder: a.ServerID}
-	err := workflow.UpsertMemo(ctx, contract.Memo{Name: d.in.Name, Owner: a.ServerID, Epoch: a.Epoch, Interpreter: d.in.Version}.Fields())
+	err := workflow.UpsertMemo(ctx, wire.Memo{Name: d.in.Name, Owner: a.ServerID, Epoch: a.Epoch, Interpreter: d.in.Version}.Fields())
 	if err != nil {
-		return contract.State{}, err
+		return wire.State{}, err
 	}
 	d.busy = d.routing != 0
 	d.routing, d.want, d.turn = 0, true, nil
 	return d.state(), nil
 }
 
-func (d *dispatcher) state() contract.State {
-	phase := contract.Parked
+func (d *dispatcher) state() wire.State {
+	phase := wire.Parked
 	if d.routing != 0 || d.want {
-		phase = contract.Routing
+		phase = wire.Routing
 	}
-	return contract.State{
+	return wire.State{
 		Name: d.in.Name, Owner: d.in.Owner.Holder, Epoch: d.in.Owner.Epoch, Phase: phase, Interpreter: d.in.Version, Workers: d.workers,
 	}
 }

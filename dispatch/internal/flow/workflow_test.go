@@ -19,12 +19,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/route"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
-// The SDK's test environment leaves the activities behind that a run had in flight when it ended.
+// The SDK's test environment does not end the activities that were running when a run ended.
 func TestMain(m *testing.M) {
 	const environment = "go.temporal.io/sdk/internal.(*testWorkflowEnvironmentImpl)."
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(environment+"executeActivityWithRetryForTest"),
@@ -33,31 +33,31 @@ func TestMain(m *testing.M) {
 
 var name = inbox.Name{Project: "shop", TaskQueue: "orders"}
 
-// bench is a dispatcher in the SDK's test environment, whose clock skips what nobody waits for.
+// bench is a dispatcher in the SDK's test environment, whose clock skips idle time.
 type bench struct {
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
 
-	mu       sync.Mutex
-	routes   []flow.RouteInput
-	ends     []leg // how the routings end, one after another; the last one counts for those after it
-	begun    int
-	checks   []flow.CheckInput
-	found    []flow.CheckOutput // what the checks find; nothing after them
-	failing  error
-	fails    int // how many checks fail; none: all, while failing is set
-	untold   int // how often telling of an eviction fails
-	evicted  [][]string
-	timers   int
-	length   int
-	memo     map[string]any
-	refused  []error
-	accepted []contract.State
+	mu         sync.Mutex
+	routes     []flow.RouteInput
+	ends       []leg // the ends of the routings in order; the last one repeats
+	begun      int
+	checks     []flow.CheckInput
+	found      []flow.CheckOutput // the results of the checks in order; then empty ones
+	failing    error
+	fails      int // how many checks fail; 0: all, while failing is set
+	evictFails int // how many reports of an eviction fail
+	evicted    [][]string
+	timers     int
+	length     int
+	memo       map[string]any
+	refused    []error
+	accepted   []wire.State
 }
 
 type leg struct {
 	takes time.Duration
-	end   route.End
+	end   delivery.End
 	err   error
 }
 
@@ -66,18 +66,18 @@ func newBench(t *testing.T, ends ...leg) *bench {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	b.env = suite.NewTestWorkflowEnvironment()
-	b.env.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: contract.WorkflowType})
+	b.env.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: wire.WorkflowType})
 	for _, known := range []struct {
 		name string
 		as   any
 	}{
-		{contract.RouteActivity, func(context.Context, flow.RouteInput) (route.End, error) { return "", nil }},
-		{contract.CheckActivity, func(context.Context, flow.CheckInput) (flow.CheckOutput, error) { return flow.CheckOutput{}, nil }},
-		{contract.EvictActivity, func(context.Context, flow.EvictInput) error { return nil }},
+		{wire.RouteActivity, func(context.Context, flow.RouteInput) (delivery.End, error) { return "", nil }},
+		{wire.CheckActivity, func(context.Context, flow.CheckInput) (flow.CheckOutput, error) { return flow.CheckOutput{}, nil }},
+		{wire.EvictActivity, func(context.Context, flow.EvictInput) error { return nil }},
 	} {
 		b.env.RegisterActivityWithOptions(known.as, activity.RegisterOptions{Name: known.name})
 	}
-	b.env.OnActivity(contract.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.RouteInput) (route.End, error) {
+	b.env.OnActivity(wire.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.RouteInput) (delivery.End, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.routes = append(b.routes, in)
@@ -89,7 +89,7 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		b.begun++
 		return b.ends[min(b.begun, len(b.ends))-1].takes
 	})
-	b.env.OnActivity(contract.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.CheckInput) (flow.CheckOutput, error) {
+	b.env.OnActivity(wire.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.CheckInput) (flow.CheckOutput, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.checks = append(b.checks, in)
@@ -101,11 +101,11 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		}
 		return flow.CheckOutput{}, nil
 	})
-	b.env.OnActivity(contract.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.EvictInput) error {
+	b.env.OnActivity(wire.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.EvictInput) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.untold > 0 {
-			b.untold--
+		if b.evictFails > 0 {
+			b.evictFails--
 			return errors.New("the database is away")
 		}
 		b.evicted = append(b.evicted, in.Evicted)
@@ -120,7 +120,7 @@ func newBench(t *testing.T, ends ...leg) *bench {
 	return b
 }
 
-// at does something at a moment; the history is longer then.
+// at calls do at a time; the history grows.
 func (b *bench) at(when time.Duration, do func()) {
 	b.env.RegisterDelayedCallback(func() {
 		b.length += 10
@@ -129,7 +129,7 @@ func (b *bench) at(when time.Duration, do func()) {
 	}, when)
 }
 
-// wake has a signal come in one task with the suggestion to continue as new.
+// wake sends a signal in one task with the suggestion to continue as new.
 func (b *bench) wake(when time.Duration, signal string, arg any) {
 	b.at(when, func() {
 		b.env.SignalWorkflowSkippingWorkflowTask(signal, arg)
@@ -138,13 +138,13 @@ func (b *bench) wake(when time.Duration, signal string, arg any) {
 	b.at(when+time.Second, func() {})
 }
 
-// run runs the dispatcher until a moment, or until it continues as new; then it returns the next one's input.
+// run runs the dispatcher until a time, or until it continues as new; then it returns the next run's input.
 func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
 	if in.Version == 0 {
 		in.Version, in.Name, in.Owner, in.CheckEvery = 1, name, inbox.Owner{Epoch: 1, Holder: "a"}, 30*time.Second
 	}
 	b.at(until, b.env.CancelWorkflow)
-	b.env.ExecuteWorkflow(contract.WorkflowType, in)
+	b.env.ExecuteWorkflow(wire.WorkflowType, in)
 	require.True(b.t, b.env.IsWorkflowCompleted())
 	again, ok := errors.AsType[*workflow.ContinueAsNewError](b.env.GetWorkflowError())
 	if !ok {
@@ -156,10 +156,10 @@ func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
 	return &next
 }
 
-func (b *bench) state() contract.State {
-	value, err := b.env.QueryWorkflow(contract.StateQuery)
+func (b *bench) state() wire.State {
+	value, err := b.env.QueryWorkflow(wire.StateQuery)
 	require.NoError(b.t, err)
-	var s contract.State
+	var s wire.State
 	require.NoError(b.t, value.Get(&s))
 	return s
 }
@@ -171,7 +171,7 @@ func (b *bench) update(update string, arg any) {
 		OnComplete: func(result any, err error) {
 			if err != nil {
 				b.refused = append(b.refused, err)
-			} else if state, ok := result.(contract.State); ok {
+			} else if state, ok := result.(wire.State); ok {
 				b.accepted = append(b.accepted, state)
 			}
 		},
@@ -179,18 +179,18 @@ func (b *bench) update(update string, arg any) {
 }
 
 func (b *bench) adopt(holder string, epoch int64) {
-	b.update(contract.AdoptUpdate, contract.Adoption{ServerID: holder, Epoch: epoch})
+	b.update(wire.AdoptUpdate, wire.Adoption{ServerID: holder, Epoch: epoch})
 }
 
 func (b *bench) register(ids ...string) {
 	for _, id := range ids {
-		b.update(contract.RegisterUpdate, contract.Registration{ServerID: id, TaskQueue: name.TaskQueue, Build: "v1"})
+		b.update(wire.RegisterUpdate, wire.Registration{ServerID: id, TaskQueue: name.TaskQueue, Build: "v1"})
 	}
 }
 
-func (b *bench) doorbell() { b.env.SignalWorkflow(contract.DoorbellSignal, nil) }
+func (b *bench) doorbell() { b.env.SignalWorkflow(wire.DoorbellSignal, nil) }
 
-func ids(workers []contract.Worker) []string {
+func ids(workers []wire.Worker) []string {
 	var list []string
 	for _, w := range workers {
 		list = append(list, w.ServerID)
@@ -198,12 +198,12 @@ func ids(workers []contract.Worker) []string {
 	return list
 }
 
-func TestItRoutesAndIsParked(t *testing.T) {
+func TestDispatcherRoutesAndParks(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 10 * time.Second, end: route.Parked})
-	b.at(5*time.Second, func() { require.Equal(t, contract.Routing, b.state().Phase) })
+	b := newBench(t, leg{takes: 10 * time.Second, end: delivery.Parked})
+	b.at(5*time.Second, func() { require.Equal(t, wire.Routing, b.state().Phase) })
 	b.at(time.Hour, func() {
-		require.Equal(t, contract.Parked, b.state().Phase)
+		require.Equal(t, wire.Parked, b.state().Phase)
 		require.Len(t, b.routes, 1)
 		require.Zero(t, b.timers, "a parked dispatcher has no timers")
 		b.doorbell()
@@ -215,32 +215,32 @@ func TestItRoutesAndIsParked(t *testing.T) {
 	require.Zero(t, b.timers)
 }
 
-func TestADoorbellWhileRoutingIsNotLost(t *testing.T) {
+func TestDoorbellWhileRoutingIsNotLost(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 10 * time.Second, end: route.Parked})
+	b := newBench(t, leg{takes: 10 * time.Second, end: delivery.Parked})
 	b.at(9*time.Second, b.doorbell)
 	b.run(flow.Input{}, time.Hour)
-	require.Len(t, b.routes, 2, "it rang when the park was on its way to the workflow")
+	require.Len(t, b.routes, 2, "the doorbell rang before the workflow received the result parked")
 }
 
-func TestATurnIsFollowedByAnother(t *testing.T) {
+func TestTurnedRoutingIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Turned}, leg{takes: time.Minute, end: route.Parked})
+	b := newBench(t, leg{takes: 10 * time.Minute, end: delivery.Turned}, leg{takes: time.Minute, end: delivery.Parked})
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
-	require.True(t, b.routes[1].Busy, "which looks for more as long as one that has had work")
+	require.True(t, b.routes[1].Busy, "it polls as long as after work")
 }
 
-func TestARoutingThatFailsForGoodIsStartedAgain(t *testing.T) {
+func TestFailedRoutingIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)}, leg{end: route.Parked})
+	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)}, leg{end: delivery.Parked})
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 }
 
 func TestAdoptionWhileRouting(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 20 * time.Second, end: route.Fenced}, leg{takes: 30 * time.Second, end: route.Parked})
+	b := newBench(t, leg{takes: 20 * time.Second, end: delivery.Fenced}, leg{takes: 30 * time.Second, end: delivery.Parked})
 	b.at(10*time.Second, func() { b.adopt("b", 5) })
 	b.at(11*time.Second, func() {
 		s := b.state()
@@ -249,39 +249,39 @@ func TestAdoptionWhileRouting(t *testing.T) {
 		require.Equal(t, 2, b.begun, "without waiting for the old routing")
 	})
 	b.at(25*time.Second, func() {
-		require.Equal(t, contract.Routing, b.state().Phase, "the end of the old routing is nobody's business")
+		require.Equal(t, wire.Routing, b.state().Phase, "the end of the old routing has no effect")
 	})
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 	require.Equal(t, inbox.Owner{Epoch: 5, Holder: "b"}, b.routes[1].Owner)
 	require.True(t, b.routes[1].Busy)
-	require.Equal(t, contract.Memo{Name: name, Owner: "b", Epoch: 5, Interpreter: 1}.Fields(), b.memo)
+	require.Equal(t, wire.Memo{Name: name, Owner: "b", Epoch: 5, Interpreter: 1}.Fields(), b.memo)
 	require.Len(t, b.accepted, 1)
 	require.Equal(t, int64(5), b.accepted[0].Epoch)
 }
 
 func TestAdoptionWhileParked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.adopt("b", 2) })
 	b.run(flow.Input{Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second}, time.Hour)
-	require.Len(t, b.routes, 1, "what came in between is looked for, by the new owner only")
+	require.Len(t, b.routes, 1, "one routing for the new owner")
 	require.Equal(t, flow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 2, Holder: "b"}}, b.routes[0])
 }
 
-func TestWhoIsLateIsRefused(t *testing.T) {
+func TestOutdatedAdoptionIsRejected(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Second, func() { b.adopt("b", 3) })
 	b.at(2*time.Second, func() {
 		b.adopt("a", 2)
 		b.adopt("c", 3)
 		b.adopt("", 9)
-		b.adopt("b", 3) // the same again is no mistake
+		b.adopt("b", 3) // a repeated adoption succeeds
 	})
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.refused, 3)
-	for i, kind := range []string{contract.FencedError, contract.FencedError, "invalid"} {
+	for i, kind := range []string{wire.FencedError, wire.FencedError, "invalid"} {
 		application, ok := errors.AsType[*temporal.ApplicationError](b.refused[i])
 		require.True(t, ok)
 		require.Equal(t, kind, application.Type())
@@ -290,18 +290,18 @@ func TestWhoIsLateIsRefused(t *testing.T) {
 	require.Len(t, b.routes, 2, "one for each owner")
 }
 
-func TestOfTwoAdoptionsTheLaterCounts(t *testing.T) {
+func TestHigherOfTwoAdoptionsWins(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Second, func() { b.adopt("c", 4); b.adopt("b", 3) })
 	b.at(time.Minute, func() { require.Equal(t, "c", b.state().Owner) })
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.refused, 1)
 }
 
-func TestAFencedRoutingWaitsForTheNextOwner(t *testing.T) {
+func TestFencedRoutingWaitsForNextOwner(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: time.Second, end: route.Fenced}, leg{end: route.Parked})
+	b := newBench(t, leg{takes: time.Second, end: delivery.Fenced}, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { require.Len(t, b.routes, 1); b.adopt("b", 2) })
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
@@ -309,25 +309,25 @@ func TestAFencedRoutingWaitsForTheNextOwner(t *testing.T) {
 
 func TestWorkersRegister(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w2", "w1", "w3", "w1") })
 	b.at(2*time.Minute, func() { require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers)) })
 	b.at(3*time.Minute, func() { b.register("") })
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.refused, 1)
-	require.Empty(t, b.checks, "a parked dispatcher looks after nobody by itself")
+	require.Empty(t, b.checks, "a parked dispatcher makes no checks by itself")
 }
 
 func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 2 * time.Minute, end: route.Parked})
+	b := newBench(t, leg{takes: 2 * time.Minute, end: delivery.Parked})
 	b.found = []flow.CheckOutput{
 		{Missed: []string{"w1", "w3"}, Left: []string{"w4"}}, // after 30 s
 		{Missed: []string{"w1"}},                             // again
 	}
 	b.at(time.Second, func() { b.register("w1", "w2", "w3", "w4") })
 	b.at(35*time.Second, func() {
-		require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers), "one that left needs no second look")
+		require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers), "a resigned worker is removed at once")
 		require.Equal(t, 1, b.state().Workers[0].Missed)
 	})
 	b.at(45*time.Second, func() {
@@ -340,37 +340,37 @@ func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
 	require.Equal(t, []string{"w1", "w2", "w3", "w4"}, b.checks[0].ServerIDs)
 	require.Empty(t, b.checks[0].Reread)
 	require.Equal(t, []string{"w1", "w3"}, b.checks[1].Reread)
-	require.Equal(t, []string{"w1", "w2", "w3"}, b.checks[2].ServerIDs, "who returns is looked after again")
+	require.Equal(t, []string{"w1", "w2", "w3"}, b.checks[2].ServerIDs, "a worker that is back is checked again")
 	require.LessOrEqual(t, len(b.checks), 5, "only while it routes")
 }
 
-func TestAParkedOneLooksAfterThoseItIsToldOf(t *testing.T) {
+func TestParkedDispatcherChecksReportedWorkers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
-	b.at(2*time.Minute, func() { b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: []string{"stranger"}}) })
+	b.at(2*time.Minute, func() { b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: []string{"stranger"}}) })
 	b.at(3*time.Minute, func() {
-		require.Empty(t, b.checks, "whom it does not know")
-		b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: []string{"w1", "stranger"}})
+		require.Empty(t, b.checks, "unknown workers are not checked")
+		b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: []string{"w1", "stranger"}})
 	})
 	b.at(4*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
 	b.run(flow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 	require.Len(t, b.checks, 2)
-	require.Equal(t, 1, b.timers, "between the two looks")
+	require.Equal(t, 1, b.timers, "between the two checks")
 	require.Len(t, b.routes, 1, "it stays parked")
 }
 
-// late says which workers seem to be gone, as the owner does.
+// late signals late workers, as the owner does.
 func (b *bench) late(ids ...string) {
-	b.env.SignalWorkflow(contract.LateSignal, contract.Late{ServerIDs: ids})
+	b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: ids})
 }
 
-// TestWorkersThatDieTogetherAreEvictedTogether: their heartbeats run out one after another, and the owner tells of each once.
+// TestWorkersThatDieTogetherAreEvictedTogether: their heartbeats expire one after another, and the owner reports each once.
 func TestWorkersThatDieTogetherAreEvictedTogether(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2", "w3") })
 	b.at(2*time.Minute, func() { b.late("w1") })
@@ -380,14 +380,14 @@ func TestWorkersThatDieTogetherAreEvictedTogether(t *testing.T) {
 	require.Equal(t, [][]string{{"w1"}, {"w2"}}, b.evicted, "each once")
 	require.Len(t, b.checks, 3)
 	require.Equal(t, []string{"w2"}, b.checks[2].Reread)
-	require.Equal(t, 2, b.timers, "and nothing after them")
+	require.Equal(t, 2, b.timers, "no timer after them")
 	require.Len(t, b.routes, 1, "it stays parked")
 }
 
-// TestACheckThatFailsIsMadeAgain: nobody tells a parked dispatcher of the same worker at once.
-func TestACheckThatFailsIsMadeAgain(t *testing.T) {
+// TestFailedCheckIsRepeated: the owner does not report the same worker again at once.
+func TestFailedCheckIsRepeated(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.failing, b.fails = errors.New("redis is away"), 1
 	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
@@ -395,13 +395,14 @@ func TestACheckThatFailsIsMadeAgain(t *testing.T) {
 	b.at(3*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
 	b.run(flow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
-	require.Equal(t, 1, b.timers, "attempts need none of their own")
+	require.Equal(t, 1, b.timers, "no timer between attempts")
 }
 
-// TestChecksThatFailForLongEnd: a parked dispatcher waits to be told again, or its history would grow for as long as the leases are away.
-func TestChecksThatFailForLongEnd(t *testing.T) {
+// TestPersistentlyFailingChecksEnd: a parked dispatcher waits for the next late signal, or its history would grow while the leases are
+// unavailable.
+func TestPersistentlyFailingChecksEnd(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.failing, b.fails = errors.New("redis is away"), 0
 	b.at(time.Minute, func() { b.register("w1", "w2") })
 	b.at(2*time.Minute, func() { b.late("w1") })
@@ -422,10 +423,10 @@ func TestChecksThatFailForLongEnd(t *testing.T) {
 	require.Equal(t, 1, b.timers)
 }
 
-func TestEvictionsAreToldUntilTheyAreHeard(t *testing.T) {
+func TestEvictionReportIsRetried(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
-	b.untold = 3
+	b := newBench(t, leg{end: delivery.Parked})
+	b.evictFails = 3
 	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
 	b.at(2*time.Minute, func() { b.late("w1") })
@@ -433,9 +434,9 @@ func TestEvictionsAreToldUntilTheyAreHeard(t *testing.T) {
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 }
 
-func TestWhatCannotBeCheckedIsNotEvicted(t *testing.T) {
+func TestUncheckedWorkersAreNotEvicted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 5 * time.Minute, end: route.Parked})
+	b := newBench(t, leg{takes: 5 * time.Minute, end: delivery.Parked})
 	b.failing = errors.New("redis is away")
 	b.at(time.Second, func() { b.register("w1") })
 	b.at(4*time.Minute, func() { require.Equal(t, []string{"w1"}, ids(b.state().Workers)) })
@@ -444,12 +445,12 @@ func TestWhatCannotBeCheckedIsNotEvicted(t *testing.T) {
 	require.Greater(t, len(b.checks), 5)
 }
 
-func TestItContinuesAsNewWithNothingHalfDone(t *testing.T) {
+func TestContinueAsNewWaitsForRunningActivities(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 10 * time.Minute, end: route.Turned})
+	b := newBench(t, leg{takes: 10 * time.Minute, end: delivery.Turned})
 	b.at(time.Second, func() { b.register("w2", "w1"); b.adopt("b", 7) })
 	b.at(time.Minute, func() { b.env.SetContinueAsNewSuggested(true) })
-	b.at(5*time.Minute, func() { require.False(t, b.env.IsWorkflowCompleted(), "not while one routes") })
+	b.at(5*time.Minute, func() { require.False(t, b.env.IsWorkflowCompleted(), "not during a routing") })
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
@@ -460,9 +461,9 @@ func TestItContinuesAsNewWithNothingHalfDone(t *testing.T) {
 	require.Len(t, b.routes, 2)
 }
 
-func TestAParkedOneContinuesAsNewParked(t *testing.T) {
+func TestParkedDispatcherContinuesAsNewParked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
 	b.at(2*time.Minute, func() {
 		b.env.RegisterDelayedCallback(func() {
@@ -475,49 +476,48 @@ func TestAParkedOneContinuesAsNewParked(t *testing.T) {
 	b.at(2*time.Minute+2*time.Second, func() { put = true })
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
-	require.True(t, put, "off to another task: an update in the same one would be lost if the server refused it")
+	require.True(t, put, "deferred to another task: an update in the same one would be lost if the server rejected the task")
 	require.True(t, next.Parked)
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
 
-	again := newBench(t, leg{end: route.Parked})
-	again.at(time.Minute, func() { require.Equal(t, contract.Parked, again.state().Phase); again.doorbell() })
+	again := newBench(t, leg{end: delivery.Parked})
+	again.at(time.Minute, func() { require.Equal(t, wire.Parked, again.state().Phase); again.doorbell() })
 	again.run(*next, time.Hour)
 	require.Len(t, again.routes, 1)
 }
 
-// TestWhatWakesItIsCarriedOver has a signal wake a parked dispatcher whose history has become long: the first that it does is to
-// continue as new.
-func TestWhatWakesItIsCarriedOver(t *testing.T) {
+// TestSignalIsCarriedOver: a signal wakes a parked dispatcher whose history has become long, which continues as new before it routes.
+func TestSignalIsCarriedOver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{end: route.Parked})
+	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
-	b.wake(2*time.Minute, contract.DoorbellSignal, nil)
+	b.wake(2*time.Minute, wire.DoorbellSignal, nil)
 	next := b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.False(t, next.Parked)
-	require.Len(t, b.routes, 1, "the next one routes")
+	require.Len(t, b.routes, 1, "the next run routes")
 
-	b = newBench(t, leg{end: route.Parked})
+	b = newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
-	b.wake(2*time.Minute, contract.LateSignal, contract.Late{ServerIDs: []string{"w1"}})
+	b.wake(2*time.Minute, wire.LateSignal, wire.Late{ServerIDs: []string{"w1"}})
 	next = b.run(flow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.True(t, next.Parked)
 	require.Equal(t, []string{"w1"}, next.Suspects)
 
-	again := newBench(t, leg{end: route.Parked})
+	again := newBench(t, leg{end: delivery.Parked})
 	again.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	again.env.SetStartTime(time.Now().Add(time.Hour))
 	again.run(*next, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, again.evicted)
 }
 
-// TestHistoryIsBoundedUnderDoorbells: a routing that goes on for long must not keep a dispatcher from continuing as new while doorbells fill its
-// history. One that was started by the release before, whose history has no such cancellation, waits for the end of its routing.
+// TestHistoryIsBoundedUnderDoorbells: a long routing must not keep a dispatcher from continuing as new while doorbells fill its history. A
+// run of the previous version, which has no such cancellation, waits for the end of its routing.
 func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
 	t.Parallel()
 	for version, ended := range map[int]time.Duration{1: 10 * time.Minute, 2: time.Minute} {
-		b := newBench(t, leg{takes: 10 * time.Minute, end: route.Parked})
+		b := newBench(t, leg{takes: 10 * time.Minute, end: delivery.Parked})
 		b.at(time.Minute, func() {
 			b.length = 4500
 			b.env.SetCurrentHistoryLength(b.length)
@@ -528,6 +528,6 @@ func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
 		require.NotNil(t, next)
 		require.InDelta(t, ended.Seconds(), b.env.Now().Sub(began).Seconds(), 30, "version %d", version)
 		require.False(t, next.Parked, "the doorbell is not lost")
-		require.Equal(t, contract.Interpreter, next.Version)
+		require.Equal(t, wire.Interpreter, next.Version)
 	}
 }

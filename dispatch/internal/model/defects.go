@@ -1,33 +1,33 @@
 package model
 
-// Defects are mistakes that can be planted. The zero value has none.
+// Defects are mistakes that can be planted in the model. The zero value has none.
 type Defects struct {
-	// TerminateByID terminates whatever is open under the ID, not the run that was seen.
+	// TerminateByID terminates the open run of the ID instead of the run that was observed.
 	TerminateByID bool
-	// DeleteWithoutCompare deletes, ResignWithoutToken resigns and RenewWithoutToken renews whatever entry is there.
+	// DeleteWithoutCompare deletes, ResignWithoutToken resigns and RenewWithoutToken renews any entry that exists.
 	DeleteWithoutCompare, ResignWithoutToken, RenewWithoutToken bool
-	// ClaimWithoutFence lets anybody claim.
+	// ClaimWithoutFence accepts claims of any owner.
 	ClaimWithoutFence bool
-	// EpochFromLeases takes epochs from the store of leases, which may lose them.
+	// EpochFromLeases allocates epochs in the lease store, which may lose them.
 	EpochFromLeases bool
-	// AdoptWithoutEpoch lets a dispatcher be adopted by anybody.
+	// AdoptWithoutEpoch accepts adoptions with any epoch.
 	AdoptWithoutEpoch bool
-	// AdoptInterrupted adopts although somebody was given an epoch since the dispatcher's, who may be about to terminate it.
+	// AdoptInterrupted adopts although an epoch was allocated after the dispatcher's, whose owner may be about to terminate it.
 	AdoptInterrupted bool
-	// StartReplaces starts with a policy by which what is open is terminated.
+	// StartReplaces starts with a policy that terminates an open run.
 	StartReplaces bool
-	// IDsWithServer names dispatchers after who starts them.
+	// IDsWithServer has the server ID in workflow IDs.
 	IDsWithServer bool
-	// ActUnrenewed acts without renewing the lease after the epoch was handed out.
+	// ActUnrenewed acts without renewing the lease after the epoch was allocated.
 	ActUnrenewed bool
-	// DecideOnOldEpoch terminates under the epoch under which an adoption of the same run may still be on its way.
+	// DecideOnOldEpoch terminates under an epoch with which an adoption of the same run may still arrive.
 	DecideOnOldEpoch bool
-	// Unsupervised leaves the supervisor out, which makes the world a small one.
+	// Unsupervised has no supervisor, which makes the state space small.
 	Unsupervised bool
-	// DeafOwner does not notice that somebody was given an epoch after it.
-	DeafOwner bool
-	// Unguarded has the supervisor terminate without taking the lease first.
+	// IgnoreLaterEpoch does not notice that a later epoch was allocated.
+	IgnoreLaterEpoch bool
+	// Unguarded makes the supervisor terminate without acquiring the lease first.
 	Unguarded bool
-	// LeaseIgnored has the supervisor go by something else than the lease, as by a heartbeat.
+	// LeaseIgnored makes the supervisor ignore a held lease, as if it judged by heartbeats.
 	LeaseIgnored bool
 }

@@ -1,19 +1,19 @@
-// Package model is a small model of who owns a dispatcher, explored completely.
+// Package model is a small model of the ownership protocol of one dispatcher, for exhaustive exploration.
 //
-// It has the parts that matter, each as small as it can be: a store of leases whose entries run out and are lost, processes that
-// win the lease and act on it, the inbox that hands out epochs and refuses late claims, Temporal with at most one open
-// workflow per ID, and a supervisor. Every step is one request to one of them, and anybody may do the next step: a process that
-// is frozen for an hour between two steps is one whose turn does not come. What the processes decide they do not decide here:
-// they call the same pure functions as the product, [decide.What] and [plan.Make].
+// It has the relevant parts, each as small as possible: a lease store whose entries expire and are lost, processes that acquire the lease
+// and act, an inbox that allocates epochs and rejects outdated claims, Temporal with at most one open workflow per ID, and a supervisor.
+// Each step is one request to one of them, and any part may take the next step: a process that is frozen for an hour between two steps is
+// one that takes none meanwhile. The decisions are not modelled: the model calls the product's pure functions, [plan.Decide] and
+// [plan.Make].
 //
-// [Explore] visits every state that can be reached, by breadth first, and returns the shortest way to the first one that
-// breaks an invariant. Numbers that only grow (epochs, tokens, runs) are renamed after each step to the smallest that compare alike, so
-// that there are finitely many states although crashes, losses and takeovers may go on for ever.
+// [Explore] visits every reachable state, breadth first, and returns a shortest trace to the first state that violates an invariant.
+// Numbers that only grow (epochs, tokens, runs) are renamed after each step to the smallest ones with the same order, so that the number of
+// states is finite although crashes, losses and takeovers can repeat without limit.
 //
-// [Defects] are mistakes that can be planted, to show that the model would find them.
+// [Defects] are mistakes that can be planted, to show that the model detects them.
 //
-// What it does not have: time (what may run out, may run out at any moment), the contents of events and deliveries, more than
-// one dispatcher, older schemes of IDs, and failures inside of the store, the inbox or Temporal other than lost answers. One
-// thing it excuses: a supervisor that is about to terminate while the store loses the lease that it took for that may hit a
-// dispatcher that was adopted meanwhile; its owner notices and starts another.
+// The model does not have: time (what may expire, may expire at any moment), the contents of events and deliveries, more than one
+// dispatcher, older schemes of IDs, and failures inside the store, the inbox or Temporal other than lost answers. It excuses one case: if
+// the store loses the lease that a supervisor acquired, while the supervisor is about to terminate, the termination may hit a dispatcher
+// that was adopted meanwhile; its owner notices and starts another.
 package model

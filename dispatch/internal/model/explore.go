@@ -5,42 +5,42 @@ import (
 	"strings"
 )
 
-// Result is what an exploration found.
+// Result is the result of an exploration.
 type Result struct {
-	// States and Steps count what was visited.
+	// States and Steps are the numbers of visited states and steps.
 	States, Steps int
-	// Broken is the invariant that does not hold, empty if all do; Trace is a shortest way there, a line for each step.
+	// Broken is the violated invariant, empty if none is; Trace is a shortest way there, one line per step.
 	Broken string
 	Trace  []string
 }
 
-// String is the trace in lines.
+// String returns the invariant and the trace, in lines.
 func (r Result) String() string { return r.Broken + "\n  " + strings.Join(r.Trace, "\n  ") }
 
-// explorer visits states in the order of their distance from the beginning.
+// explorer visits states in order of their distance from the initial ones.
 type explorer struct {
 	steps   stepper
 	numbers map[state]int32
 	states  []state
-	// from is the state by which one was first reached, -1 for the beginnings.
+	// from is the state from which each state was first reached, -1 for initial ones.
 	from []int32
-	// back are the steps without faults, as pairs of the state reached and the state before.
+	// back has the steps without faults, as pairs of the reached state and the previous one.
 	back [][2]int32
 }
 
-// Explore visits every state that can be reached from an empty world, and from one with a dispatcher of an older release, and
-// then tells whether from each of them a dispatcher that routes can be reached without another fault.
+// Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older release. It then checks that
+// from each of them a routing dispatcher can be reached without another fault.
 func Explore(defects Defects) Result {
-	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, minds: &minds{choices: map[choice]move{}, sights: map[sight]string{}}}}
+	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, decisions: &decisions{choices: map[choice]move{}, sights: map[sight]string{}}}}
 	x.visit(state{}, -1)
 	x.visit(state{open: run{id: 1, legacy: true}}, -1)
 	var result Result
-	for at := 0; at < len(x.states); at++ { //nolint:intrange // they become more
+	for at := 0; at < len(x.states); at++ { //nolint:intrange // the slice grows
 		for _, step := range x.steps.next(x.states[at]) {
 			result.Steps++
 			if step.broken != "" {
 				result.States, result.Broken = len(x.states), step.broken
-				last := line(step) // the steps are gone with the next question
+				last := line(step) // the next call reuses the steps
 				result.Trace = append(x.trace(int32(at)), last)
 				return result
 			}
@@ -106,15 +106,15 @@ func (x *explorer) stranded() int32 {
 	return -1
 }
 
-// trace is how a state was reached.
+// trace returns the steps by which a state was reached.
 func (x *explorer) trace(at int32) []string {
 	if x.from[at] < 0 {
-		return []string{"in the beginning: " + x.states[at].String()}
+		return []string{"initially: " + x.states[at].String()}
 	}
 	before := x.from[at]
 	for _, step := range x.steps.next(x.states[before]) {
 		if step.to == x.states[at] {
-			last := line(step) // the steps are gone with the next question
+			last := line(step) // the next call reuses the steps
 			return append(x.trace(before), last)
 		}
 	}
@@ -122,7 +122,7 @@ func (x *explorer) trace(at int32) []string {
 }
 
 func line(s step) string {
-	text := actor(s.who) + " " + s.what
+	text := actorName(s.actor) + " " + s.what
 	if s.why != "" {
 		text += ": " + s.why
 	}

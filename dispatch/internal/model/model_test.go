@@ -8,9 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/model"
 )
 
-// The whole world, without a defect: every invariant holds in every state, and from each a routing dispatcher can be reached
-// without another fault.
-func TestTheProtocolHolds(t *testing.T) {
+// Without a defect, every invariant holds in every state, and a routing dispatcher can be reached from each without another fault.
+func TestInvariantsHold(t *testing.T) {
 	t.Parallel()
 	r := model.Explore(model.Defects{})
 	require.Empty(t, r.Broken, r.String())
@@ -18,28 +17,28 @@ func TestTheProtocolHolds(t *testing.T) {
 	require.Greater(t, r.States, 100_000, "a model that explores little proves little")
 }
 
-// Each planted defect is found, as the invariant that it breaks.
-func TestDefectsAreFound(t *testing.T) {
+// Each planted defect is detected as the violation of its invariant.
+func TestDefectsAreDetected(t *testing.T) {
 	t.Parallel()
 	for name, planted := range map[string]struct {
 		defects model.Defects
 		broken  string
 	}{
 		"terminate without a run ID":                   {model.Defects{TerminateByID: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"delete without compare":                       {model.Defects{DeleteWithoutCompare: true}, "what comes late hits the successor's lease"},
-		"resign without a token":                       {model.Defects{ResignWithoutToken: true}, "what comes late hits the successor's lease"},
-		"renew without a token":                        {model.Defects{RenewWithoutToken: true}, "what comes late hits the successor's lease"},
+		"delete without compare":                       {model.Defects{DeleteWithoutCompare: true}, "a late request changes the successor's lease"},
+		"resign without a token":                       {model.Defects{ResignWithoutToken: true}, "a late request changes the successor's lease"},
+		"renew without a token":                        {model.Defects{RenewWithoutToken: true}, "a late request changes the successor's lease"},
 		"claim without the fence":                      {model.Defects{ClaimWithoutFence: true}, "a delivery is claimed by a superseded owner"},
 		"epochs from the store of leases":              {model.Defects{EpochFromLeases: true}, "an epoch does not grow"},
 		"adopt without comparing epochs":               {model.Defects{AdoptWithoutEpoch: true, AdoptInterrupted: true}, "an epoch does not grow"},
-		"adopt what another may be about to terminate": {model.Defects{AdoptInterrupted: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"adopt what another may terminate":             {model.Defects{AdoptInterrupted: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"start in place of what is open":               {model.Defects{StartReplaces: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"IDs with the server's name":                   {model.Defects{IDsWithServer: true}, "two dispatchers are open"},
-		"act without having renewed":                   {model.Defects{ActUnrenewed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"terminate under an epoch that is on its way":  {model.Defects{DecideOnOldEpoch: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"an owner that does not heed its fence":        {model.Defects{DeafOwner: true, Unsupervised: true}, "no dispatcher routes ever again"},
-		"a supervisor that does not take the lease":    {model.Defects{Unguarded: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
-		"a supervisor that does not heed the lease":    {model.Defects{LeaseIgnored: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"act without a renewal":                        {model.Defects{ActUnrenewed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"terminate under an epoch in flight":           {model.Defects{DecideOnOldEpoch: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"an owner that ignores a later epoch":          {model.Defects{IgnoreLaterEpoch: true, Unsupervised: true}, "no routing dispatcher is reachable"},
+		"a supervisor that does not acquire the lease": {model.Defects{Unguarded: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"a supervisor that ignores the lease":          {model.Defects{LeaseIgnored: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,14 +2,14 @@ package model
 
 import "fmt"
 
-// processes is how many take part, numbered from 1; nobody is 0, and the supervisor has a number of its own.
+// processes is the number of processes, numbered from 1. noActor is 0, and the supervisor has its own number.
 const (
 	processes  = 2
-	nobody     = int8(0)
+	noActor    = int8(0)
 	supervisor = int8(processes + 1)
 )
 
-// sign is what the store says of the lease.
+// sign is the state of the lease.
 type sign int8
 
 const (
@@ -29,66 +29,66 @@ type entry struct {
 // pair is an ownership.
 type pair struct{ epoch, holder int8 }
 
-// run is an open workflow; its ID is 0 where there is none.
+// run is an open workflow; its ID is 0 if there is none.
 type run struct {
 	id     int8
 	legacy bool
 	owner  pair
 }
 
-// phase is what a process does next.
+// phase is the next step of a process.
 type phase int8
 
 const (
-	waiting  phase = iota // it tries to win the lease, or does not run at all
-	won                   // it has the lease and is about to ask the inbox for an epoch
+	waiting  phase = iota // it tries to acquire the lease, or does not run
+	won                   // it holds the lease and is about to request an epoch
 	fenced                // it has an epoch and is about to renew the lease
-	sure                  // it is about to look at Temporal, and to decide
-	ending                // it is about to terminate what it saw
-	starting              // it is about to start one
-	adopting              // it is about to adopt what it saw
+	sure                  // it is about to observe Temporal, and to decide
+	ending                // it is about to terminate the observed run
+	starting              // it is about to start a run
+	adopting              // it is about to adopt the observed run
 	owning                // it owns the dispatcher
 	leaving               // it is about to resign
 )
 
-// process is one that works for the dispatcher.
+// process is a process that serves the dispatcher.
 type process struct {
 	phase  phase
 	token  int8
 	epoch  int8
-	before sign // what became of the owner before
-	saw    int8 // the run that it is about to act upon
+	before sign // how the previous owner ended
+	saw    int8 // the observed run
 }
 
-// watcher is the supervisor.
+// watcher is the state of the supervisor.
 type watcher struct {
 	phase duty
-	// read is the token of the entry that it read, token that of the entry to delete, target the run to end.
+	// read is the token of the entry that was read, token that of the entry to delete, target the run to terminate.
 	read, token, target int8
-	// lost tells that the store lost its entries since it took the lease.
+	// lost is set if the store lost its entries after the supervisor acquired the lease.
 	lost bool
 }
 
-// duty is what the supervisor does next.
+// duty is the next step of the supervisor.
 type duty int8
 
 const (
 	reading  duty = iota // it is about to read everything, and to plan
-	guarding             // it is about to take the lease of what it found
+	guarding             // it is about to acquire the lease of the stale dispatcher
 	striking             // it is about to terminate
 	clearing             // it is about to delete the entry
 )
 
-// state is everything. It is comparable, and the key of the exploration.
+// state is the state of the model. It is comparable, and the key of the exploration.
 type state struct {
 	lease entry
-	// counter is the number that the store hands out, for the defect that takes epochs from there.
+	// counter is the epoch allocator of the lease store, for the defect EpochFromLeases.
 	counter int8
-	// fence is who may claim, handed the highest epoch that was handed out.
+	// fence is the owner that may claim, handed the highest allocated epoch.
 	fence  pair
 	handed int8
 	open   run
-	// flying is an adoption of run aim that was sent and not answered: it may yet arrive.
+	// flying is an adoption of run aim without an answer: it may still arrive.
 	flying    pair
 	aim       int8
 	processes [processes]process
@@ -96,13 +96,13 @@ type state struct {
 }
 
 const (
-	// fresh is a token or a run that there is not yet, lost one that is no longer there.
+	// fresh is a new token or run, lost one that no longer exists.
 	fresh int8 = 8
 	lost  int8 = 9
 )
 
-// renamed returns the state with the smallest numbers that compare alike. A token that is not the entry's, and a run that is
-// not open, never will be again, so that all of these are one. Epochs keep their order, and the next one stays the next one.
+// renamed returns the state with the smallest numbers of the same order. A token other than the entry's and a run that is not open can
+// never be current again, so all of these are equal. Epochs keep their order, and consecutive ones stay consecutive.
 func (s *state) renamed() state {
 	out := *s
 	out.rename()
@@ -124,7 +124,7 @@ func (s *state) rename() {
 	s.tighten()
 }
 
-// same renames a number to 1 if it is the one in question, and to other if it is another.
+// same renames a number to 1 if it is the current one, and to other if it is another.
 func same(n, in, other int8) int8 {
 	switch n {
 	case 0:
@@ -161,32 +161,32 @@ func (s *state) tighten() {
 	}
 }
 
-// owned tells whether there is a dispatcher whose owner is there and holds the lease: it is healthy.
+// owned reports whether the dispatcher is healthy: its owner runs and holds the lease.
 func (s *state) owned() bool {
 	owner := s.open.owner
-	if s.open.id == 0 || owner.holder == nobody {
+	if s.open.id == 0 || owner.holder == noActor {
 		return false
 	}
 	p := s.at(owner.holder)
 	return p.phase == owning && p.epoch == owner.epoch && s.mine(owner.holder)
 }
 
-// routing tells whether there is one that may claim as well.
+// routing reports whether the dispatcher is healthy and may claim.
 func (s *state) routing() bool { return s.owned() && s.open.owner == s.fence }
 
-// mine tells whether the lease is a process's, by the token of its acquisition.
-func (s *state) mine(who int8) bool {
-	return s.lease == entry{held, who, s.at(who).token}
+// mine reports whether a process holds the lease, by the token of its acquisition.
+func (s *state) mine(proc int8) bool {
+	return s.lease == entry{held, proc, s.at(proc).token}
 }
 
 // at returns a process.
-func (s *state) at(who int8) *process { return &s.processes[who-1] }
+func (s *state) at(proc int8) *process { return &s.processes[proc-1] }
 
-// String is what a line of a trace shows.
+// String returns the state for a line of a trace.
 func (s *state) String() string {
 	text := "lease " + map[sign]string{none: "absent", held: "held", resigned: "resigned", expired: "expired"}[s.lease.sign]
 	if s.lease.sign != none {
-		text += " by " + actor(s.lease.holder)
+		text += " by " + actorName(s.lease.holder)
 	}
 	text += fmt.Sprintf(" · inbox at %d/%d", s.fence.epoch, s.fence.holder)
 	if s.open.id != 0 {
@@ -195,13 +195,13 @@ func (s *state) String() string {
 	return text
 }
 
-func actor(who int8) string {
-	switch who {
-	case nobody:
+func actorName(proc int8) string {
+	switch proc {
+	case noActor:
 		return "time"
 	case supervisor:
 		return "the supervisor"
 	default:
-		return fmt.Sprintf("process %d", who)
+		return fmt.Sprintf("process %d", proc)
 	}
 }

@@ -1,24 +1,24 @@
 package model
 
-// watch is the supervisor's next step. Its one reading is the second of the product's: time passes after it all the same.
+// watch adds the supervisor's next step. Its one reading is the second one of the product: time passes after it all the same.
 func (n *stepper) watch() {
 	s := n.from
 	w := s.watcher
 	s.watcher = watcher{}
 	if w.phase != reading {
-		n.add(step{who: supervisor, what: "crashes", to: s, fault: true})
+		n.add(step{actor: supervisor, what: "crashes", to: s, fault: true})
 	}
 	switch w.phase {
 	case reading:
 		n.read()
 	case guarding:
 		if s.lease.sign == held || s.lease.token != w.read {
-			n.does(supervisor, "finds the entry changed, and leaves it", s)
+			n.does(supervisor, "finds the entry changed, and keeps it", s)
 			return
 		}
 		s.lease = entry{held, supervisor, fresh}
 		s.watcher = watcher{phase: striking, token: fresh, target: w.target}
-		n.does(supervisor, "takes the lease", s)
+		n.does(supervisor, "acquires the lease", s)
 	case striking:
 		s.watcher = watcher{phase: clearing, token: w.token}
 		n.strike(supervisor, s, w.target, false)
@@ -27,7 +27,7 @@ func (n *stepper) watch() {
 	}
 }
 
-// read reads everything and asks the product's planner.
+// read reads everything and calls plan.Make.
 func (n *stepper) read() {
 	s := n.from
 	sight := sight{s.lease.sign, s.lease.holder, s.open.id != 0, s.open.legacy, s.open.owner, s.fence}
@@ -38,13 +38,13 @@ func (n *stepper) read() {
 	case "":
 	case deadEntry:
 		s.watcher = watcher{phase: clearing, token: s.lease.token}
-		n.add(step{who: supervisor, what: "reads", why: found, to: s})
+		n.add(step{actor: supervisor, what: "reads", why: found, to: s})
 	default:
 		s.watcher = watcher{phase: guarding, read: s.lease.token, target: s.open.id}
 		if n.Unguarded || n.LeaseIgnored {
 			s.watcher = watcher{phase: striking, token: s.lease.token, target: s.open.id}
 		}
-		n.add(step{who: supervisor, what: "reads", why: found, to: s})
+		n.add(step{actor: supervisor, what: "reads", why: found, to: s})
 	}
 }
 
@@ -53,7 +53,7 @@ func (n *stepper) clear(token int8) {
 	s := n.from
 	s.watcher = watcher{}
 	if s.lease.sign == none || (s.lease.token != token && !n.DeleteWithoutCompare) {
-		n.does(supervisor, "finds another entry than its own, and leaves it", s)
+		n.does(supervisor, "finds another entry than its own, and keeps it", s)
 		return
 	}
 	var broken string
@@ -61,5 +61,5 @@ func (n *stepper) clear(token int8) {
 		broken = lateHit
 	}
 	s.lease = entry{}
-	n.add(step{who: supervisor, what: "deletes the entry", to: s, broken: broken})
+	n.add(step{actor: supervisor, what: "deletes the entry", to: s, broken: broken})
 }

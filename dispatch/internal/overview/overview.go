@@ -1,5 +1,5 @@
-// Package overview tells what is known of dispatchers and workers, from all sides beside each other: the leases, the inbox, and
-// Temporal. It changes nothing, and needs none of them in particular: what cannot be asked is said in its place.
+// Package overview reads the state of dispatchers and workers from the leases, the inbox and Temporal, and shows them side by side. It
+// changes nothing. A source that cannot be read is reported in place of its data.
 package overview
 
 import (
@@ -12,95 +12,98 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
 const (
-	// askTimeout is how long dispatchers may take to answer, all of them together; askMost is how many are asked for what
-	// concerns all, askAtOnce how many at a time.
+	// askTimeout limits the answers of dispatchers, of all together. askMost is how many are queried for a list, askAtOnce how many at a
+	// time.
 	askTimeout = 2 * time.Second
 	askMost    = 200
 	askAtOnce  = 16
-	// describeMost is how many that are not listed yet are asked for one by one.
+	// describeMost is how many unlisted dispatchers are described one by one.
 	describeMost = 50
-	// readTimeout bounds each of the other questions.
+	// readTimeout limits the other requests.
 	readTimeout = 10 * time.Second
-	// tokenShown is how much of a token is told: enough to compare by eye, too little to use.
+	// tokenShown is the length of the shown part of a token: enough to compare by eye, too little to use.
 	tokenShown = 8
 )
 
-// Temporal is what is asked of it.
+// Temporal is the part of Temporal that the overview uses.
 type Temporal interface {
-	List(ctx context.Context) ([]supervise.Listed, error)
-	Describe(ctx context.Context, workflowID, runID string) (*supervise.Listed, error)
-	State(ctx context.Context, workflowID, runID string) (contract.State, error)
+	List(ctx context.Context) ([]supervisor.Listed, error)
+	Describe(ctx context.Context, workflowID, runID string) (*supervisor.Listed, error)
+	State(ctx context.Context, workflowID, runID string) (wire.State, error)
 }
 
-// Inbox is what is asked of it.
+// Inbox is the part of the inbox that the overview uses.
 type Inbox interface {
 	Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error)
 }
 
-// Sources are where it is read from.
+// Sources are the sources of an overview.
 type Sources struct {
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
 	Rules    plan.Rules
-	// Names returns the names that are listed even if no side knows a dispatcher of theirs; nil for none. They are rows beside the inbox: where
-	// they cannot be read, that part is missing.
+	// Names returns names to list even if no source has a dispatcher for them; nil means none. They belong to the inbox: where they cannot
+	// be read, the inbox counts as not read.
 	Names func(ctx context.Context) ([]inbox.Name, error)
 }
 
-// Status is what a dispatcher is doing.
+// Status is the current state of a dispatcher.
 type Status string
 
 // The statuses.
 const (
-	Routing Status = "routing" // it has work and does it, or looks out for some
-	Parked  Status = "parked"  // it sleeps until its doorbell rings
-	Stale   Status = "stale"   // nobody owns it or works for it; the supervisor ends it
+	Routing Status = "routing" // it delivers events, or polls for more
+	Parked  Status = "parked"  // it waits for its doorbell signal
+	Stale   Status = "stale"   // it has neither an owner nor a worker; the supervisor terminates it
 	Missing Status = "missing" // nothing is open in Temporal
-	Foreign Status = "foreign" // its ID is taken by what is none of ours
+	Foreign Status = "foreign" // a foreign workflow has its ID
 	// NoWorkers: no live worker serves its project, so nothing is routed.
 	NoWorkers Status = "no_workers"
-	Unknown   Status = "unknown" // a source that decides it could not be read
+	Unknown   Status = "unknown" // a source that determines the status could not be read
 )
 
-// Dispatcher is one dispatcher, seen from all sides.
+// Dispatcher is one dispatcher as all sources show it.
 type Dispatcher struct {
 	Name       inbox.Name
 	WorkflowID string
 	Status     Status
-	// Class and Why are what the supervisor makes of what is open; empty where nothing is.
-	Class plan.Class
-	Why   string
-	// Lease is its owner's entry, Execution what is open under its ID, Progress what the inbox knows; nil where there is
-	// none, or it could not be asked. Others are further open dispatchers of the same name, under IDs of older schemes.
+	// Class and Reason are the supervisor's classification of the open workflow and the reason for it; empty if none is open.
+	Class  plan.Class
+	Reason string
+	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is none or the
+	// source could not be read. A name of [Sources.Names] without a row has a zero Progress. Others are further open dispatchers of the
+	// same name, with IDs of older schemes.
 	Lease     *Lease
 	Execution *Execution
 	Others    []Execution
-	Progress  *inbox.Progress
-	// State is what it answered when it was asked; nil in lists, and where it did not answer.
-	State *contract.State
-	// Errors say what could not be asked.
+	// Stale is the number of stale workflows among Execution and Others.
+	Stale    int
+	Progress *inbox.Progress
+	// State is its answer to the state query; nil in lists, and if it did not answer.
+	State *wire.State
+	// Errors are those of the sources that could not be read.
 	Errors []Error
 
 	superseded bool
 }
 
-// Lease is an owner's entry, by the clock of the store that keeps it.
+// Lease is an owner's entry, by the clock of its store.
 type Lease struct {
 	State lease.State
-	// Owner is who holds it. Its epoch is 0 until the inbox has handed it out.
+	// Owner is the holder. Its epoch is 0 until the inbox has allocated it.
 	Owner inbox.Owner
 	// Token is the beginning of the acquisition's token.
 	Token                 string
 	AcquiredAt, RenewedAt time.Time
-	// Remaining is how long it counts without a renewal; negative once it does not.
+	// Remaining is the time until the lease expires without a renewal; negative once it has.
 	Remaining time.Duration
 }
 
@@ -108,13 +111,13 @@ type Lease struct {
 type Execution struct {
 	WorkflowID, RunID string
 	StartedAt         time.Time
-	// Owner is who adopted it last, by its memo; zero where that says nothing.
+	// Owner is the last owner by its memo; zero if there is no memo.
 	Owner         inbox.Owner
 	Interpreter   int
 	HistoryLength int64
 }
 
-// Part is a side from which dispatchers are seen.
+// Part is a source of an overview.
 type Part string
 
 // The parts.
@@ -125,17 +128,17 @@ const (
 	PartState    Part = "state" // the dispatcher itself
 )
 
-// Error is a part that could not be asked.
+// Error is the error of a source.
 type Error struct {
 	Part Part
 	Err  error
 }
 
-// seen is what was read, and what could not be.
+// seen is the data that was read, and the errors.
 type seen struct {
 	reading plan.Reading
-	listed  map[string]supervise.Listed // by run ID
-	named   []inbox.Name                // those of [Sources.Names]
+	listed  map[string]supervisor.Listed // by run ID
+	named   []inbox.Name                 // those of [Sources.Names]
 	errors  []Error
 }
 
@@ -145,8 +148,7 @@ func (s *seen) failed(part Part, err error) {
 	}
 }
 
-// List returns all dispatchers that any side knows and those of [Sources.Names], in the order of their names. It fails only where no side can
-// be asked.
+// List returns all dispatchers of all sources and of [Sources.Names], ordered by name. It fails only if no source can be read.
 func (s Sources) List(ctx context.Context) ([]Dispatcher, error) {
 	all := s.readAll(ctx)
 	if len(all.errors) == 3 {
@@ -156,30 +158,26 @@ func (s Sources) List(ctx context.Context) ([]Dispatcher, error) {
 		}
 		return nil, errors.Join(failed...)
 	}
-	return s.judge(all, names(all)), nil
+	return s.merge(all, names(all)), nil
 }
 
-// readAll asks all sides at once.
+// readAll reads all sources concurrently.
 func (s Sources) readAll(ctx context.Context) seen {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	out := seen{listed: map[string]supervise.Listed{}}
+	out := seen{listed: map[string]supervisor.Listed{}}
 	var reading sync.WaitGroup
-	var listed []supervise.Listed
+	var listed []supervisor.Listed
 	var leases, progress, temporal error
 	reading.Go(func() {
-		for _, prefix := range []string{contract.OwnerPrefix, contract.WorkerPrefix} {
-			if leases = supervise.Entries(ctx, s.Leases, prefix, &out.reading); leases != nil {
+		for _, prefix := range []string{wire.OwnerPrefix, wire.WorkerPrefix} {
+			if leases = supervisor.Entries(ctx, s.Leases, prefix, &out.reading); leases != nil {
 				return
 			}
 		}
 	})
 	var rows []inbox.Progress
-	reading.Go(func() {
-		if rows, progress = s.Inbox.Progress(ctx); progress == nil && s.Names != nil {
-			out.named, progress = s.Names(ctx)
-		}
-	})
+	reading.Go(func() { rows, out.named, progress = s.readInbox(ctx) })
 	reading.Go(func() { listed, temporal = s.Temporal.List(ctx) })
 	reading.Wait()
 	out.reading.Progress = rows
@@ -195,8 +193,28 @@ func (s Sources) readAll(ctx context.Context) seen {
 	return out
 }
 
-// describeUnlisted asks for the dispatchers that some side knows and that are not listed: Temporal's list lags behind what was just started,
-// and does not have workflows of other types that have taken a dispatcher's ID.
+// readInbox returns the progress of all dispatchers in the inbox, and of the listed names that have pending events.
+func (s Sources) readInbox(ctx context.Context) (rows []inbox.Progress, named []inbox.Name, err error) {
+	if rows, err = s.Inbox.Progress(ctx); err != nil || s.Names == nil {
+		return rows, nil, err
+	}
+	if named, err = s.Names(ctx); err != nil {
+		return rows, nil, err
+	}
+	has := make(map[inbox.Name]bool, len(rows))
+	for i := range rows {
+		has[rows[i].Name] = true
+	}
+	never := slices.DeleteFunc(slices.Clone(named), func(name inbox.Name) bool { return has[name] })
+	if len(never) == 0 {
+		return rows, named, nil
+	}
+	waiting, err := s.Inbox.Progress(ctx, never...)
+	return append(rows, waiting...), named, err
+}
+
+// describeUnlisted describes the dispatchers that some source has and that Temporal does not list: the list lags behind starts, and does
+// not include foreign workflow types with a dispatcher's ID.
 func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	listed := make(map[string]bool, len(all.listed))
 	for _, l := range all.listed {
@@ -204,13 +222,13 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	}
 	unlisted := names(*all)
 	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool { return listed[name.DispatcherID()] })
-	// Those with an owner come first, and then those that had one: they are what is most likely open.
+	// Those with an owner come first, then those that had one: they are the most likely to be open.
 	rank := map[inbox.Name]int{}
 	for i := range all.reading.Progress {
 		rank[all.reading.Progress[i].Name] = -1
 	}
 	for i := range all.reading.Entries {
-		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok && all.reading.Entries[i].State == lease.Held {
+		if name, ok := wire.NameOf(all.reading.Entries[i].Key); ok && all.reading.Entries[i].State == lease.Held {
 			rank[name] = -2
 		}
 	}
@@ -237,16 +255,16 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	all.failed(PartTemporal, failure)
 }
 
-func (s *seen) add(l supervise.Listed) {
+func (s *seen) add(l supervisor.Listed) {
 	s.listed[l.RunID] = l
 	s.reading.Open = append(s.reading.Open, plan.Open{Execution: l.Execution})
 }
 
-// names are all that any side knows for certain, and those that are listed anyway, in order.
+// names returns the names that are certain, and the listed ones, sorted.
 func names(all seen) []inbox.Name {
 	list := slices.Clone(all.named)
 	for i := range all.reading.Entries {
-		if name, ok := contract.NameOf(all.reading.Entries[i].Key); ok {
+		if name, ok := wire.NameOf(all.reading.Entries[i].Key); ok {
 			list = append(list, name)
 		}
 	}
@@ -262,8 +280,8 @@ func names(all seen) []inbox.Name {
 	return slices.Compact(list)
 }
 
-// judge puts together what is known of each name.
-func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
+// merge combines the data by name.
+func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
 	found := make([]Dispatcher, len(of))
 	at := make(map[inbox.Name]*Dispatcher, len(of))
 	byID := make(map[string][]*Dispatcher, len(of))
@@ -275,7 +293,7 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 	}
 	for i := range all.reading.Entries {
 		e := &all.reading.Entries[i]
-		if name, ok := contract.NameOf(e.Key); ok && at[name] != nil {
+		if name, ok := wire.NameOf(e.Key); ok && at[name] != nil {
 			at[name].Lease = leaseOf(e)
 		}
 	}
@@ -290,84 +308,90 @@ func (s Sources) judge(all seen, of []inbox.Name) []Dispatcher {
 		e := executionOf(all.listed[v.RunID])
 		for _, taken := range byID[v.WorkflowID] {
 			switch {
-			case v.Belongs == contract.NotMine:
-				taken.Status, taken.Why = Foreign, v.Why
+			case v.Belongs == wire.NotMine:
+				taken.Status, taken.Reason = Foreign, v.Reason
 			case taken.Name != v.Name:
 				taken.Status = Foreign
-				taken.Why = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
+				taken.Reason = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
 			}
 		}
-		switch d := at[v.Name]; {
-		case v.Belongs == contract.NotMine:
-		case d == nil:
-		case v.Belongs == contract.OlderScheme:
+		d := at[v.Name]
+		if v.Belongs == wire.NotMine || d == nil {
+			continue
+		}
+		if v.Class == plan.Stale || v.Superseded {
+			d.Stale++
+		}
+		if v.Belongs == wire.OlderScheme {
 			d.Others = append(d.Others, e)
-		default:
-			d.Execution, d.Class, d.Why = &e, v.Class, v.Why
+		} else {
+			d.Execution, d.Class, d.Reason = &e, v.Class, v.Reason
 			d.superseded = v.Superseded
 		}
 	}
-	workers := livingOf(all.reading.Entries)
+	workers := liveWorkersOf(all.reading.Entries)
 	for i := range found {
-		found[i].settle(workers)
+		found[i].setStatus(workers)
+	}
+	for _, name := range all.named {
+		if d := at[name]; d != nil && d.Progress == nil && !d.without(PartInbox) {
+			d.Progress = &inbox.Progress{Name: name, SinceProgress: -1} // it never had an event
+		}
 	}
 	return found
 }
 
-// living are the workers whose heartbeats are there.
-type living struct {
-	beats []contract.Beat
-	// known is set where there are entries to judge by: a store that lost its data has none.
+// liveWorkers are the workers with current heartbeats.
+type liveWorkers struct {
+	beats []wire.Beat
+	// known is set if there are any entries: a store that lost its data has none.
 	known bool
 }
 
-func livingOf(entries []lease.Entry) living {
-	found := living{known: len(entries) > 0}
+func liveWorkersOf(entries []lease.Entry) liveWorkers {
+	found := liveWorkers{known: len(entries) > 0}
 	for i := range entries {
 		e := &entries[i]
-		if _, ok := contract.ServerOf(e.Key); !ok || e.State != lease.Held {
+		if _, ok := wire.ServerOf(e.Key); !ok || e.State != lease.Held {
 			continue
 		}
-		var beat contract.Beat
+		var beat wire.Beat
 		if err := json.Unmarshal(e.Value, &beat); err != nil {
-			beat.Serves = 1 // it lives, and may serve any project
+			beat.Serves = 1 // it is alive, and may serve any project
 		}
 		found.beats = append(found.beats, beat)
 	}
 	return found
 }
 
-func (l living) serve(project string) bool {
-	return slices.ContainsFunc(l.beats, func(b contract.Beat) bool {
+func (l liveWorkers) serve(project string) bool {
+	return slices.ContainsFunc(l.beats, func(b wire.Beat) bool {
 		return b.Serves > len(b.Projects) || slices.Contains(b.Projects, project)
 	})
 }
 
-// settle says what a dispatcher is doing. Without all sides, nobody can tell whether it is well.
-func (d *Dispatcher) settle(workers living) {
-	without := func(part Part) bool {
-		return slices.ContainsFunc(d.Errors, func(e Error) bool { return e.Part == part })
-	}
+// setStatus sets the status of a dispatcher. If a source is missing, its class is unknown.
+func (d *Dispatcher) setStatus(workers liveWorkers) {
 	switch {
 	case d.Class == "":
-	case without(PartLeases):
-		d.Class, d.Why = plan.Unknown, "the leases cannot be asked"
-	case without(PartInbox) && d.Class != plan.Healthy:
-		d.Class, d.Why = plan.Unknown, "the inbox cannot be asked"
+	case d.without(PartLeases):
+		d.Class, d.Reason = plan.Unknown, "the leases cannot be read"
+	case d.without(PartInbox) && d.Class != plan.Healthy:
+		d.Class, d.Reason = plan.Unknown, "the inbox cannot be read"
 	default:
 	}
 	switch {
 	case d.Status == Foreign && d.Execution == nil:
-	case without(PartTemporal):
+	case d.without(PartTemporal):
 		d.Status = Unknown
-	case !without(PartLeases) && !workers.known:
+	case !d.without(PartLeases) && !workers.known:
 		d.Status = Unknown
-		d.Why = "there is no heartbeat of any worker: none lives, or the store of leases lost its data"
-	case !without(PartLeases) && !workers.serve(d.Name.Project) && (d.Class != plan.Stale || len(workers.beats) == 0):
+		d.Reason = "there is no heartbeat of any worker: none is alive, or the lease store lost its data"
+	case !d.without(PartLeases) && !workers.serve(d.Name.Project) && (d.Class != plan.Stale || len(workers.beats) == 0):
 		d.Status = NoWorkers
-		d.Why = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
+		d.Reason = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
 		if len(workers.beats) == 0 {
-			d.Why = "no worker is alive"
+			d.Reason = "no worker is alive"
 		}
 	case d.Execution == nil:
 		d.Status = Missing
@@ -382,6 +406,11 @@ func (d *Dispatcher) settle(workers living) {
 	}
 }
 
+// without reports whether a side could not be asked.
+func (d *Dispatcher) without(part Part) bool {
+	return slices.ContainsFunc(d.Errors, func(e Error) bool { return e.Part == part })
+}
+
 func leaseOf(e *lease.Entry) *Lease {
 	claim := claimOf(e)
 	return &Lease{
@@ -390,16 +419,16 @@ func leaseOf(e *lease.Entry) *Lease {
 	}
 }
 
-// claimOf is what an entry's value says; one that says nothing is no reason not to show the rest.
-func claimOf(e *lease.Entry) contract.Claim {
-	var claim contract.Claim
+// claimOf returns the value of an entry; an undecodable value must not hide the rest.
+func claimOf(e *lease.Entry) wire.Claim {
+	var claim wire.Claim
 	if err := json.Unmarshal(e.Value, &claim); err != nil {
-		return contract.Claim{}
+		return wire.Claim{}
 	}
 	return claim
 }
 
-func executionOf(l supervise.Listed) Execution {
+func executionOf(l supervisor.Listed) Execution {
 	e := Execution{WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
 	if l.Memo != nil {
 		e.Owner, e.Interpreter = inbox.Owner{Epoch: l.Memo.Epoch, Holder: l.Memo.Owner}, l.Memo.Interpreter
@@ -407,14 +436,14 @@ func executionOf(l supervise.Listed) Execution {
 	return e
 }
 
-// Get returns one dispatcher, and asks it how it is. It fails only where no side can be asked.
+// Get returns one dispatcher with its answer to a state query. It fails only if no source can be read.
 func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	one := seen{listed: map[string]supervise.Listed{}}
-	leases := supervise.Entries(read, s.Leases, contract.WorkerPrefix, &one.reading)
+	one := seen{listed: map[string]supervisor.Listed{}, named: []inbox.Name{name}}
+	leases := supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &one.reading)
 	if leases == nil {
-		leases = supervise.Entry(read, s.Leases, contract.OwnerKey(name), &one.reading)
+		leases = supervisor.Entry(read, s.Leases, wire.OwnerKey(name), &one.reading)
 	}
 	rows, progress := s.Inbox.Progress(read, name)
 	one.reading.Progress = rows
@@ -422,13 +451,16 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	if open != nil {
 		one.add(*open)
 	}
+	if temporal == nil {
+		temporal = s.addOlder(read, &one)
+	}
 	one.failed(PartLeases, leases)
 	one.failed(PartInbox, progress)
 	one.failed(PartTemporal, temporal)
 	if len(one.errors) == 3 {
 		return Dispatcher{}, errors.Join(leases, progress, temporal)
 	}
-	d := s.judge(one, []inbox.Name{name})[0]
+	d := s.merge(one, []inbox.Name{name})[0]
 	if d.Execution == nil {
 		return d, nil
 	}
@@ -441,4 +473,18 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	}
 	d.State = &state
 	return d, nil
+}
+
+// addOlder adds the dispatchers with IDs of older schemes, which only a list finds. Without patterns of older schemes there are none.
+func (s Sources) addOlder(ctx context.Context, one *seen) error {
+	if len(s.Rules.LegacyIDs) == 0 {
+		return nil
+	}
+	listed, err := s.Temporal.List(ctx)
+	for _, l := range listed {
+		if l.Memo == nil || l.WorkflowID != l.Memo.Name.DispatcherID() {
+			one.add(l)
+		}
+	}
+	return err
 }

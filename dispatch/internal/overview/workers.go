@@ -10,54 +10,54 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// WorkerStatus is what a worker's heartbeat says of it.
+// WorkerStatus is the status that a worker's heartbeat shows.
 type WorkerStatus string
 
 // The statuses of a worker.
 const (
-	Alive   WorkerStatus = "alive"   // its heartbeat is there
-	Late    WorkerStatus = "late"    // its heartbeat did not come in time
-	Stopped WorkerStatus = "stopped" // it said that it stops
-	Silent  WorkerStatus = "silent"  // registered, and without a heartbeat
-	// UnknownWorker is registered, and its heartbeat cannot be asked for.
+	Alive   WorkerStatus = "alive"   // its heartbeat is current
+	Late    WorkerStatus = "late"    // its heartbeat has expired
+	Stopped WorkerStatus = "stopped" // it resigned its heartbeat
+	Silent  WorkerStatus = "silent"  // registered, without a heartbeat
+	// UnknownWorker is registered, and its heartbeat cannot be read.
 	UnknownWorker WorkerStatus = "unknown"
 )
 
-// Worker is a process: its heartbeat, beside its registrations.
+// Worker is a process with its heartbeat and its registrations.
 type Worker struct {
 	ServerID string
 	Status   WorkerStatus
-	// Beat is what it says of itself; zero where there is no heartbeat, or it cannot be read.
-	Beat contract.Beat
-	// BeatAt is when it last gave a sign of life, by the store's clock, and Age how long that is ago. StaleIn is how long until it
-	// is late; negative once it is.
-	BeatAt        time.Time
+	// Heartbeat is the content of the heartbeat; zero if there is none or it cannot be decoded.
+	Heartbeat wire.Beat
+	// HeartbeatAt is the time of the last heartbeat by the store's clock, Age the time since then. StaleIn is the time until the worker is late;
+	// negative once it is.
+	HeartbeatAt   time.Time
 	Age, StaleIn  time.Duration
 	Registrations []Registration
 }
 
-// Registration says that a dispatcher knows a worker.
+// Registration is a worker's registration with a dispatcher.
 type Registration struct {
 	Name inbox.Name
-	contract.Worker
+	wire.Worker
 }
 
-// Workers returns all processes in the order of their server IDs, and what could not be asked. It fails only where neither heartbeats
-// nor registrations can be.
+// Workers returns all processes ordered by server ID, and the errors of sources that could not be read. It fails only if neither heartbeats
+// nor registrations can be read.
 func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var reading plan.Reading
-	var open []supervise.Listed
+	var open []supervisor.Listed
 	var leases, temporal error
 	var asking sync.WaitGroup
-	asking.Go(func() { leases = supervise.Entries(read, s.Leases, contract.WorkerPrefix, &reading) })
+	asking.Go(func() { leases = supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &reading) })
 	asking.Go(func() { open, temporal = s.Temporal.List(read) })
 	asking.Wait()
 	if leases != nil && temporal != nil {
@@ -68,13 +68,13 @@ func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 	all.failed(PartTemporal, temporal)
 	workers := map[string]*Worker{}
 	for i := range reading.Entries {
-		if server, ok := contract.ServerOf(reading.Entries[i].Key); ok {
+		if server, ok := wire.ServerOf(reading.Entries[i].Key); ok {
 			workers[server] = workerOf(server, &reading.Entries[i], s.Rules.StaleAfter)
 		}
 	}
 	without := Silent
 	if leases != nil {
-		without = UnknownWorker // that no heartbeat was read proves nothing
+		without = UnknownWorker // a missing heartbeat proves nothing
 	}
 	registered, unasked := s.registrations(ctx, open)
 	all.errors = append(all.errors, unasked...)
@@ -94,7 +94,7 @@ func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 }
 
 func workerOf(server string, e *lease.Entry, stale time.Duration) *Worker {
-	w := &Worker{ServerID: server, BeatAt: e.RenewedAt, Age: e.Age(), StaleIn: stale - e.Age()}
+	w := &Worker{ServerID: server, HeartbeatAt: e.RenewedAt, Age: e.Age(), StaleIn: stale - e.Age()}
 	switch e.State {
 	case lease.Held:
 		w.Status = Alive
@@ -103,14 +103,14 @@ func workerOf(server string, e *lease.Entry, stale time.Duration) *Worker {
 	default:
 		w.Status = Late
 	}
-	if err := json.Unmarshal(e.Value, &w.Beat); err != nil {
-		w.Beat = contract.Beat{}
+	if err := json.Unmarshal(e.Value, &w.Heartbeat); err != nil {
+		w.Heartbeat = wire.Beat{}
 	}
 	return w
 }
 
-// registrations asks dispatchers for their workers, as many as can be within the time.
-func (s Sources) registrations(ctx context.Context, open []supervise.Listed) ([]Registration, []Error) {
+// registrations queries dispatchers for their workers, as many as possible within the time limit.
+func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([]Registration, []Error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -142,10 +142,10 @@ func (s Sources) registrations(ctx context.Context, open []supervise.Listed) ([]
 	asking.Wait()
 	var errs []Error
 	if failures > 0 {
-		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d dispatchers are not known: %w", failures, last)})
+		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d dispatchers could not be read: %w", failures, last)})
 	}
 	if more := len(open) - askMost; more > 0 {
-		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d further dispatchers were not asked for", more)})
+		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d further dispatchers were not read", more)})
 	}
 	return list, errs
 }

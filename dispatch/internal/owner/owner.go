@@ -1,9 +1,9 @@
-// Package owner is the loop by which a process comes to own a dispatcher, keeps it, and gives it up.
+// Package owner is the loop in which a process acquires a dispatcher, keeps it, and resigns it.
 //
-//	wait until it is fit → win the lease → look → fence in the inbox → decide → start, adopt or replace → keep → resign
+//	wait until it may own → acquire the lease → observe → fence in the inbox → decide → start, adopt or replace → keep → resign
 //
-// It acts only while it trusts its lease. Where it acts too late all the same, because it was frozen in between, the
-// dispatcher and the inbox refuse: by the epoch, and by the ID of the run that it saw.
+// The loop acts only while it trusts its lease. If it acts too late all the same, because the process was frozen in between, the dispatcher
+// and the inbox reject the action by its epoch and by the ID of the run that it observed.
 package owner
 
 import (
@@ -15,64 +15,65 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Temporal is what the loop needs of it; its errors are those of package remote.
+// Temporal is the part of Temporal that the loop uses; its errors are those of package remote.
 type Temporal interface {
-	Describe(ctx context.Context, name inbox.Name) (*contract.Execution, error)
-	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []contract.Worker) (runID string, err error)
-	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (contract.State, error)
-	// Ask returns nil if the run answers its owner.
+	Describe(ctx context.Context, name inbox.Name) (*wire.Execution, error)
+	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []wire.Worker) (runID string, err error)
+	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (wire.State, error)
+	// Ask returns nil if the run answers and has this owner.
 	Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error
 	Terminate(ctx context.Context, name inbox.Name, runID, reason string) error
 	Ring(ctx context.Context, name inbox.Name) error
 }
 
-// Inbox is what the loop needs of it.
+// Inbox is the part of the inbox that the loop uses.
 type Inbox interface {
 	Fence(ctx context.Context, name inbox.Name, holder string, above int64) (inbox.Owner, error)
 	Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error)
 }
 
-// Observer is told what happened. It does not wait for anything.
+// Observer receives the events of the loop. Its methods must not block.
 type Observer interface {
-	// Joined: the dispatcher has another owner.
+	// Joined: the dispatcher has another owner, and this process serves it.
 	Joined(name inbox.Name)
-	// Changed: it has another owner. gap is how long it took: from the last renewal of the one before where its lease ran out, from when the
-	// lease was won where it was given up or nothing is known of one, and from when that was noticed where an owner replaces its own.
-	Changed(c terms.OwnerChange, gap time.Duration)
-	// Failed: an attempt to own it ended in an error and will be made again.
+	// Changed: the dispatcher has a new owner. gap is the time without an owner: since the last renewal of the previous owner if its lease
+	// expired, since the acquisition of the lease if it was resigned or no owner is known, and since the check that noticed it if an owner
+	// replaces its own dispatcher.
+	Changed(c dispatchtype.OwnerChange, gap time.Duration)
+	// Failed: an attempt to own the dispatcher failed and will be repeated.
 	Failed(name inbox.Name, err error)
 	// Terminated: a run was terminated, or with an error could not be.
-	Terminated(t terms.Termination, err error)
-	// Foreign: the dispatcher's ID is taken by something else, so that no process can own it. It is reported at every attempt.
-	Foreign(f terms.Foreign)
-	// NotForeign: the dispatcher has an owner, so its ID is not taken by something else.
+	Terminated(t dispatchtype.Termination, err error)
+	// Foreign: a foreign workflow has the dispatcher's ID, so no process can own it. It is reported at every attempt.
+	Foreign(f dispatchtype.Foreign)
+	// NotForeign: the dispatcher has an owner, so no foreign workflow has its ID.
 	NotForeign(name inbox.Name)
-	// Active: this process owns it, or does no more.
+	// Active: this process owns the dispatcher, or no longer does.
 	Active(name inbox.Name, owned bool)
 }
 
-// Process is what the loops of a process share.
+// Process is shared by the loops of one process.
 type Process struct {
 	ServerID string
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
-	Timing   terms.Timing
-	// Fit waits until the process may own a dispatcher, or ctx ends: whoever cannot reach Temporal, or works for nobody, leaves the lease to
-	// others.
-	Fit func(ctx context.Context, name inbox.Name) error
-	// StoreFailed tells whether the store of leases was seen failing within that time: what expired then proves no crash.
+	Timing   dispatchtype.Timing
+	// MayOwn waits until the process may own a dispatcher, or ctx ends. A process that cannot reach Temporal, or does not poll the task
+	// queue, leaves the lease to others.
+	MayOwn func(ctx context.Context, name inbox.Name) error
+	// StoreFailed reports whether the lease store failed within that time: an expired lease then proves no crash.
 	StoreFailed func(within time.Duration) bool
-	// Workers returns who works for the dispatcher, for one that is started.
-	Workers func(name inbox.Name) []contract.Worker
-	// Pace spreads attempts to win, Slots bounds how many loops act at once.
+	// Workers returns the initial workers of a dispatcher that is started.
+	Workers func(name inbox.Name) []wire.Worker
+	// Pace limits the rate of acquisitions. Slots limits how many loops take a dispatcher at the same time.
 	Pace     *pace.Limit
 	Slots    chan struct{}
 	Observer Observer
@@ -80,19 +81,20 @@ type Process struct {
 }
 
 const (
-	// winSpread is the chance in when to try to win what has just become free, so that not all try at one moment.
-	winSpread = 100 * time.Millisecond
-	// backoffFirst and backoffMost are the pauses after attempts that failed.
+	// acquireSpread is the random delay before an attempt to acquire a lease that has become free, so that processes do not all try at
+	// once.
+	acquireSpread = 100 * time.Millisecond
+	// backoffFirst and backoffMost are the first and the longest pause after a failed attempt.
 	backoffFirst = 500 * time.Millisecond
 	backoffMost  = 15 * time.Second
-	// handoverPause is for how long who handed over leaves it to others to win.
+	// handoverPause is how long a process that handed over does not acquire the lease again.
 	handoverPause = 3 * time.Second
-	// resignTimeout bounds giving up the lease, which runs out by itself.
+	// resignTimeout bounds a resignation; without it the lease expires by itself.
 	resignTimeout = 3 * time.Second
-	// finishTimeout is for how long who is told to stop goes on with taking the dispatcher that it has begun to take.
-	// It is longer than a workflow task of the dispatcher can be lost for.
+	// finishTimeout is how long a process that stops continues to take a dispatcher once it has begun. It is longer than the timeout of a
+	// lost workflow task of the dispatcher.
 	finishTimeout = 5 * time.Second
-	// storeTimeout bounds questions to the store of leases and to the inbox.
+	// storeTimeout bounds requests to the lease store and the inbox.
 	storeTimeout = 5 * time.Second
 )
 
@@ -100,11 +102,11 @@ const (
 type Ownership struct {
 	Name  inbox.Name
 	Owner inbox.Owner
-	// RunID is that of the run which was seen last.
+	// RunID is the run ID that was observed last.
 	RunID string
 	Since time.Time
-	// Workers are those that the dispatcher knew when it got this owner.
-	Workers []contract.Worker
+	// Workers are the workers that the dispatcher listed when it got this owner.
+	Workers []wire.Worker
 }
 
 // Loop is the ownership loop of one dispatcher.
@@ -114,13 +116,13 @@ type Loop struct {
 	key  string
 	log  *slog.Logger
 
-	hint  chan struct{}         // the lease may be free
-	asked chan contract.Request // somebody wants another owner
-	look  chan struct{}         // the dispatcher may be gone
+	hint     chan struct{}     // the lease may be free
+	handover chan wire.Request // a handover was requested
+	check    chan struct{}     // the dispatcher may be closed
 
-	joined  bool
-	failure int       // attempts running that failed
-	rest    time.Time // not to win before
+	joined   bool
+	failures int       // consecutive failed attempts
+	earliest time.Time // the lease is not acquired before
 
 	mu    sync.Mutex
 	owned *Ownership
@@ -129,33 +131,33 @@ type Loop struct {
 // New returns the loop of a dispatcher.
 func New(p *Process, name inbox.Name) *Loop {
 	return &Loop{
-		p: p, name: name, key: contract.OwnerKey(name), log: p.Log.With("project", name.Project, "task_queue", name.TaskQueue),
-		hint: make(chan struct{}, 1), asked: make(chan contract.Request, 1), look: make(chan struct{}, 1),
+		p: p, name: name, key: wire.OwnerKey(name), log: p.Log.With("project", name.Project, "task_queue", name.TaskQueue),
+		hint: make(chan struct{}, 1), handover: make(chan wire.Request, 1), check: make(chan struct{}, 1),
 	}
 }
 
-// Hint says that the lease may have become free.
-func (l *Loop) Hint() { poke(l.hint) }
+// Hint reports that the lease may have become free.
+func (l *Loop) Hint() { notify(l.hint) }
 
-// Look says that the dispatcher may be gone.
-func (l *Loop) Look() { poke(l.look) }
+// Check requests a check that the dispatcher is still open.
+func (l *Loop) Check() { notify(l.check) }
 
-// HandOver asks for the lease to be given up, if it is held.
-func (l *Loop) HandOver(r contract.Request) {
+// HandOver requests the resignation of the lease, if it is held.
+func (l *Loop) HandOver(r wire.Request) {
 	select {
-	case l.asked <- r:
+	case l.handover <- r:
 	default:
 	}
 }
 
-func poke(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// Owned returns what is owned, nil for nothing.
+// Owned returns the ownership, or nil.
 func (l *Loop) Owned() *Ownership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,8 +174,8 @@ func (l *Loop) own(o *Ownership) {
 	}
 }
 
-// renamed notes that the dispatcher continued as new.
-func (l *Loop) renamed(runID string) {
+// continued records the new run ID of a dispatcher that continued as new.
+func (l *Loop) continued(runID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owned != nil && l.owned.RunID != runID {
@@ -183,41 +185,41 @@ func (l *Loop) renamed(runID string) {
 	}
 }
 
-// Run owns the dispatcher whenever it can, until ctx ends. Then it gives up what is its own.
+// Run acquires and keeps the dispatcher whenever it can, until ctx ends. Then it resigns the lease if it holds it.
 func (l *Loop) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		won, err := l.win(ctx)
-		if err != nil || won == nil {
+		got, err := l.acquire(ctx)
+		if err != nil || got == nil {
 			l.wait(ctx, err)
 			continue
 		}
-		err = l.hold(ctx, won)
+		err = l.hold(ctx, got)
 		if err != nil {
 			l.failed(ctx, err)
 		}
 	}
 }
 
-// victory is a lease that was won.
-type victory struct {
+// acquired is a lease that was acquired.
+type acquired struct {
 	entry  lease.Entry
 	before *lease.Entry
 	sent   time.Time
 }
 
-// win tries to win the lease. Without an error and a victory, somebody else has it.
-func (l *Loop) win(ctx context.Context) (*victory, error) {
-	if err := l.p.Fit(ctx, l.name); err != nil {
+// acquire tries to acquire the lease. It returns nil without an error if another process holds it.
+func (l *Loop) acquire(ctx context.Context) (*acquired, error) {
+	if err := l.p.MayOwn(ctx, l.name); err != nil {
 		return nil, err
 	}
 	if !l.p.Pace.Wait(ctx) {
 		return nil, ctx.Err()
 	}
-	value, err := json.Marshal(contract.Claim{ServerID: l.p.ServerID})
+	value, err := json.Marshal(wire.Claim{ServerID: l.p.ServerID})
 	if err != nil {
 		return nil, err
 	}
-	// Not with ctx: an answer that nobody waits for would leave a lease that nobody gives up.
+	// Not with ctx: a canceled request may still acquire the lease, and would leave it held.
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	sent := time.Now()
@@ -225,43 +227,43 @@ func (l *Loop) win(ctx context.Context) (*victory, error) {
 	held, isHeld := errors.AsType[*lease.HeldError](err)
 	switch {
 	case err == nil:
-		return &victory{entry: got, before: before, sent: sent}, nil
+		return &acquired{entry: got, before: before, sent: sent}, nil
 	case isHeld && held.Entry.Holder == l.p.ServerID:
-		// Won by an earlier attempt whose answer was lost.
-		return &victory{entry: held.Entry, sent: sent}, nil
+		// Acquired by an earlier attempt whose answer was lost.
+		return &acquired{entry: held.Entry, sent: sent}, nil
 	case isHeld:
 		if !l.joined {
 			l.joined = true
 			l.p.Observer.Joined(l.name)
 		}
-		var claim contract.Claim
+		var claim wire.Claim
 		if json.Unmarshal(held.Entry.Value, &claim) == nil && claim.Epoch > 0 {
 			l.p.Observer.NotForeign(l.name)
 		}
-		l.failure = 0
-		l.rest = time.Now().Add(held.Entry.Remaining())
+		l.failures = 0
+		l.earliest = time.Now().Add(held.Entry.Remaining())
 		return nil, nil
 	}
 	return nil, err
 }
 
-// wait waits until the lease may be free, or after an error for a while.
+// wait waits until the lease may be free; after an error, for the backoff.
 func (l *Loop) wait(ctx context.Context, err error) {
 	if err != nil {
 		l.failed(ctx, err)
 		return
 	}
-	timer := time.NewTimer(time.Until(l.rest) + rand.N(winSpread)) //nolint:gosec // spreads load, guards nothing
+	timer := time.NewTimer(time.Until(l.earliest) + rand.N(acquireSpread)) //nolint:gosec // spreads load, guards nothing
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-l.hint:
-		pace.Sleep(ctx, rand.N(winSpread/5)) //nolint:gosec // spreads load, guards nothing
+		pace.Sleep(ctx, rand.N(acquireSpread/5)) //nolint:gosec // spreads load, guards nothing
 	}
 }
 
-// failed tells of a failure and waits, longer each time.
+// failed reports a failure and waits, longer each time.
 func (l *Loop) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -271,24 +273,24 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	} else {
 		l.p.Observer.Failed(l.name, err)
 	}
-	pause := min(backoffFirst<<min(l.failure, 10), backoffMost)
-	l.failure++
+	pause := min(backoffFirst<<min(l.failures, 10), backoffMost)
+	l.failures++
 	pace.Sleep(ctx, pace.Jitter(pause))
 }
 
-// hold owns the dispatcher until the lease ends. The error is why it could not be owned.
-func (l *Loop) hold(ctx context.Context, won *victory) error {
-	t := &tenure{l: l, won: won, began: time.Now()}
-	// Not with ctx: it must be kept until it was resigned.
-	t.hold = lease.Keep(context.WithoutCancel(ctx), l.p.Leases, won.entry, won.sent, lease.Pace{
-		Renew: l.p.Timing.Renew, Margin: l.p.Timing.Margin, Terms: l.p.Timing.Owner(), Value: t.value,
+// hold owns the dispatcher until the lease ends. It returns an error if the dispatcher could not be owned.
+func (l *Loop) hold(ctx context.Context, got *acquired) error {
+	t := &term{l: l, acquired: got, began: time.Now()}
+	// Not with ctx: the lease must be kept until it is resigned.
+	t.hold = lease.Keep(context.WithoutCancel(ctx), l.p.Leases, got.entry, got.sent, lease.KeepOptions{
+		Interval: l.p.Timing.Renew, Margin: l.p.Timing.Margin, Lifetime: l.p.Timing.Owner(), Value: t.value,
 	})
 	defer t.resign(ctx)
-	drain(l.asked)
-	if err := t.take(ctx, previous(l.p, won)); err != nil {
+	drain(l.handover)
+	if err := t.take(ctx, previousOf(l.p, got)); err != nil {
 		return err
 	}
-	l.failure = 0
+	l.failures = 0
 	return t.keep(ctx)
 }
 

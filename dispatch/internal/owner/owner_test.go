@@ -12,521 +12,521 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// story runs in a bubble with a world.
-func story(t *testing.T, tell func(t *testing.T, w *world)) {
+// run runs a parallel test in a synctest bubble with a fixture.
+func run(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	t.Parallel()
-	inBubble(t, tell)
+	runInBubble(t, test)
 }
 
-func inBubble(t *testing.T, tell func(t *testing.T, w *world)) {
+func runInBubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { tell(t, newWorld(t)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t)) })
 }
 
 func TestColdStart(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		require.Equal(t, []string{"start a/1"}, w.did())
-		require.Equal(t, []terms.Outcome{terms.ColdStart}, a.outcomes())
-		require.Equal(t, 1, a.told().active)
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		require.Equal(t, []string{"start a/1"}, f.actions())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart}, a.outcomes())
+		require.Equal(t, 1, a.events().active)
 		require.Equal(t, inbox.Owner{Epoch: 1, Holder: "a"}, a.Owned().Owner)
 		require.Equal(t, "run-1", a.Owned().RunID)
-		entry, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
+		entry, err := f.leases.Get(t.Context(), wire.OwnerKey(name))
 		require.NoError(t, err)
-		var claim contract.Claim
+		var claim wire.Claim
 		require.NoError(t, json.Unmarshal(entry.Value, &claim))
-		require.Equal(t, contract.Claim{ServerID: "a", Epoch: 1}, claim, "the epoch is there without waiting for a renewal")
+		require.Equal(t, wire.Claim{ServerID: "a", Epoch: 1}, claim, "the epoch is written without waiting for a renewal")
 
-		pass(time.Hour)
+		advance(time.Hour)
 		require.NotNil(t, a.Owned(), "kept")
-		require.Empty(t, w.did())
+		require.Empty(t, f.actions())
 		a.stop()
 		require.Nil(t, a.Owned())
-		require.Zero(t, a.told().active)
-		require.Empty(t, w.did(), "the dispatcher runs on")
-		entry, err = w.leases.Get(t.Context(), contract.OwnerKey(name))
+		require.Zero(t, a.events().active)
+		require.Empty(t, f.actions(), "the dispatcher keeps running")
+		entry, err = f.leases.Get(t.Context(), wire.OwnerKey(name))
 		require.NoError(t, err)
 		require.Equal(t, lease.Resigned, entry.State)
 	})
 }
 
-func TestOthersJoin(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.start("a")
-		pass(time.Second)
-		w.did()
-		b := w.start("b")
-		pass(time.Hour)
-		require.Equal(t, 1, b.told().joined)
-		require.Empty(t, w.did(), "who joins never touches a dispatcher whose owner's lease is held")
+func TestProcessJoinsExistingOwner(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.start("a")
+		advance(time.Second)
+		f.actions()
+		b := f.start("b")
+		advance(time.Hour)
+		require.Equal(t, 1, b.events().joined)
+		require.Empty(t, f.actions(), "no action while another owner holds the lease")
 		require.Empty(t, b.outcomes())
 	})
 }
 
-func TestACrashLoopBesideAHealthyOwner(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.start("a")
-		pass(time.Second)
-		w.did()
+func TestCrashLoopBesideHealthyOwnerTakesNoAction(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.start("a")
+		advance(time.Second)
+		f.actions()
 		for i := range 20 {
-			b := w.start(fmt.Sprintf("b%d", i))
-			pass(time.Duration(rand.N(5000)) * time.Millisecond)
+			b := f.start(fmt.Sprintf("b%d", i))
+			advance(time.Duration(rand.N(5000)) * time.Millisecond)
 			b.crash()
 		}
-		require.Empty(t, w.did())
+		require.Empty(t, f.actions())
 	})
 }
 
-func TestWhoResignedIsSucceededByAdoption(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(time.Second)
-		w.did()
+func TestResignedDispatcherIsAdopted(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
+		f.actions()
 		a.stop()
 		b.Hint()
-		pass(100 * time.Millisecond)
-		require.Equal(t, []string{"adopt run-1 b/2"}, w.did())
-		require.Equal(t, []terms.Outcome{terms.Handover}, b.outcomes())
-		require.Equal(t, "a", b.told().changes[0].From)
-		require.Equal(t, int64(1), b.told().changes[0].FromEpoch)
+		advance(100 * time.Millisecond)
+		require.Equal(t, []string{"adopt run-1 b/2"}, f.actions())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Handover}, b.outcomes())
+		require.Equal(t, "a", b.events().changes[0].From)
+		require.Equal(t, int64(1), b.events().changes[0].FromEpoch)
 	})
 }
 
-// Whoever is told to stop while it takes the dispatcher leaves one that the next adopts, wherever it was.
-func TestToldToStopWhileTaking(t *testing.T) {
+// A process that stops while it takes the dispatcher leaves a dispatcher that the next process adopts, at every step.
+func TestStopWhileTakingLeavesAdoptableDispatcher(t *testing.T) {
 	t.Parallel()
-	for _, moment := range []string{"win", "describe", "adopt"} {
+	for _, moment := range []string{"acquire", "describe", "adopt"} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				first := w.start("first")
-				pass(time.Second)
+				f := newFixture(t)
+				first := f.start("first")
+				advance(time.Second)
 				first.stop()
-				second := w.process("second")
-				if moment == "win" {
-					second.store.won = func() { second.tell() }
+				second := f.process("second")
+				if moment == "acquire" {
+					second.store.acquired = func() { second.requestStop() }
 				} else {
-					w.on = func(act string) {
+					f.on = func(act string) {
 						if act == moment {
-							second.tell()
+							second.requestStop()
 						}
 					}
 				}
 				close(second.ready)
-				second.run(w)
-				pass(time.Second)
+				second.run(f)
+				advance(time.Second)
 				second.stop()
-				w.mu.Lock()
-				w.on = nil
-				w.mu.Unlock()
+				f.mu.Lock()
+				f.on = nil
+				f.mu.Unlock()
 				began := time.Now()
-				third := w.start("third")
-				pass(time.Second)
+				third := f.start("third")
+				advance(time.Second)
 				require.NotNil(t, third.Owned())
-				require.Empty(t, third.told().terminated)
+				require.Empty(t, third.events().terminated)
 				require.Less(t, third.Owned().Since.Sub(began), time.Second)
 			})
 		})
 	}
 }
 
-func TestWithoutAHintItIsSucceededWhenItsLeaseWouldEnd(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(time.Second)
+func TestResignedDispatcherIsAdoptedWithoutHint(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
 		a.stop()
-		pass(16 * time.Second)
-		require.Equal(t, []terms.Outcome{terms.Handover}, b.outcomes())
+		advance(16 * time.Second)
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Handover}, b.outcomes())
 	})
 }
 
-func TestWhoCrashedIsTakenOver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(30 * time.Second)
-		w.did()
-		entry, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
+func TestCrashedOwnersDispatcherIsReplaced(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(30 * time.Second)
+		f.actions()
+		entry, err := f.leases.Get(t.Context(), wire.OwnerKey(name))
 		require.NoError(t, err)
 		a.crash()
 		began := time.Now()
 		for b.Owned() == nil {
-			pass(10 * time.Millisecond)
+			advance(10 * time.Millisecond)
 		}
 		took := time.Since(began)
 		require.Less(t, took, 16*time.Second)
-		require.Equal(t, []string{"terminate run-1", "start b/2"}, w.did(), "the termination comes first")
-		require.Equal(t, []terms.Outcome{terms.Takeover}, b.outcomes())
-		require.Len(t, b.told().terminated, 1)
-		got := b.told().terminated[0]
+		require.Equal(t, []string{"terminate run-1", "start b/2"}, f.actions(), "the termination comes first")
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Takeover}, b.outcomes())
+		require.Len(t, b.events().terminated, 1)
+		got := b.events().terminated[0]
 		require.Equal(t, "crashed", got.Kind)
 		require.Equal(t, `taken over by "b" (epoch 2) from "a" (epoch 1): its owner did not renew its lease`, got.Reason)
 		require.Equal(t, "run-1", got.RunID)
-		require.Equal(t, `the one before was ended by "b", crashed: its owner did not renew its lease`, b.told().changes[0].Reason)
-		require.Equal(t, b.Owned().Since.Sub(entry.RenewedAt), b.told().gaps[0], "from the last sign of life of the one before")
-		require.Greater(t, b.told().gaps[0], 14*time.Second)
+		require.Equal(t, `the previous run was terminated by "b", crashed: its owner did not renew its lease`, b.events().changes[0].Reason)
+		require.Equal(t, b.Owned().Since.Sub(entry.RenewedAt), b.events().gaps[0], "since the last renewal of the previous owner")
+		require.Greater(t, b.events().gaps[0], 14*time.Second)
 	})
 }
 
-func TestAnOutageOfTheStoreIsNoCrash(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(time.Second)
-		w.did()
+func TestStoreOutageIsNoCrash(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
+		f.actions()
 		away := errors.New("redis is away")
 		a.store.fail(away)
 		b.store.fail(away)
-		pass(2 * time.Minute)
-		require.Nil(t, a.Owned(), "it steps down in time")
-		require.Equal(t, []terms.Outcome{terms.ColdStart, terms.Lost}, a.outcomes())
-		require.ErrorContains(t, errors.New(a.told().changes[1].Reason), "redis is away")
+		advance(2 * time.Minute)
+		require.Nil(t, a.Owned(), "the lease is not trusted any more")
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Lost}, a.outcomes())
+		require.ErrorContains(t, errors.New(a.events().changes[1].Reason), "redis is away")
 		a.store.fail(nil)
 		b.store.fail(nil)
-		pass(20 * time.Second)
-		require.Len(t, w.did(), 1)
-		require.Equal(t, int64(2), w.memo().Epoch)
+		advance(20 * time.Second)
+		require.Len(t, f.actions(), 1)
+		require.Equal(t, int64(2), f.memo().Epoch)
 		require.NotEqual(t, a.Owned() == nil, b.Owned() == nil, "one of them adopted it")
-		require.Empty(t, append(a.told().terminated, b.told().terminated...))
+		require.Empty(t, append(a.events().terminated, b.events().terminated...))
 	})
 }
 
-func TestWhoeverComesBackFirstAdopts(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(time.Second)
-		w.did()
+func TestFirstProcessAfterStoreOutageAdopts(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
+		f.actions()
 		away := errors.New("redis is away")
 		a.store.fail(away)
 		b.store.fail(away)
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		b.store.fail(nil)
-		pass(20 * time.Second)
-		require.Equal(t, []string{"adopt run-1 b/2"}, w.did(), "the other could not renew, which is no crash")
+		advance(20 * time.Second)
+		require.Equal(t, []string{"adopt run-1 b/2"}, f.actions(), "a store failure is no crash")
 	})
 }
 
-func TestALeaseWhoseAnswerWasLostIsTaken(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.process("a")
+func TestLeaseWithLostAnswerIsUsed(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.process("a")
 		close(a.ready)
 		a.store.lose()
-		a.run(w)
-		pass(2 * time.Second)
-		require.NotNil(t, a.Owned(), "without waiting for it to run out")
-		require.Len(t, a.told().failures, 1)
+		a.run(f)
+		advance(2 * time.Second)
+		require.NotNil(t, a.Owned(), "without waiting for the lease to expire")
+		require.Len(t, a.events().failures, 1)
 	})
 }
 
-func TestAStoreThatForgot(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		w.did()
-		entry, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
+func TestLeaseStoreDataLoss(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		f.actions()
+		entry, err := f.leases.Get(t.Context(), wire.OwnerKey(name))
 		require.NoError(t, err)
-		require.NoError(t, w.leases.Delete(t.Context(), entry.Key, entry.Token, entry.Revision))
-		pass(10 * time.Second)
-		require.Equal(t, []string{"adopt run-1 a/2"}, w.did())
-		require.Equal(t, []terms.Outcome{terms.ColdStart, terms.Lost, terms.Handover}, a.outcomes())
+		require.NoError(t, f.leases.Delete(t.Context(), entry.Key, entry.Token, entry.Revision))
+		advance(10 * time.Second)
+		require.Equal(t, []string{"adopt run-1 a/2"}, f.actions())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Lost, dispatchtype.Handover}, a.outcomes())
 	})
 }
 
-func TestAnInboxThatForgot(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 41, Interpreter: 1})
-		pass(time.Minute)
-		w.start("a")
-		pass(time.Second)
-		require.Equal(t, []string{"adopt run-1 a/42"}, w.did(), "epochs go on above what was seen in Temporal")
+func TestInboxDataLoss(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(&wire.Memo{Name: name, Owner: "old", Epoch: 41, Interpreter: 1})
+		advance(time.Minute)
+		f.start("a")
+		advance(time.Second)
+		require.Equal(t, []string{"adopt run-1 a/42"}, f.actions(), "the epoch is above the one in Temporal")
 	})
 }
 
-func TestOneThatDoesNotAnswerIsTakenOver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
-		w.mute = true
-		pass(time.Minute)
-		a := w.start("a")
-		pass(15 * time.Second)
-		require.Equal(t, []string{"adopt run-1 a/2", "terminate run-1", "start a/3"}, w.did())
-		require.Equal(t, "unanswered", a.told().terminated[0].Kind)
+func TestUnansweringDispatcherIsReplaced(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(&wire.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
+		f.unanswered = true
+		advance(time.Minute)
+		a := f.start("a")
+		advance(15 * time.Second)
+		require.Equal(t, []string{"adopt run-1 a/2", "terminate run-1", "start a/3"}, f.actions())
+		require.Equal(t, "unanswered", a.events().terminated[0].Kind)
 	})
 }
 
-func TestOneThatMakesNoProgressIsTakenOver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
-		old, err := w.inbox.Fence(t.Context(), name, "old", 0)
+func TestDispatcherWithoutProgressIsReplaced(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(&wire.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
+		old, err := f.inbox.Fence(t.Context(), name, "old", 0)
 		require.NoError(t, err)
-		_, err = w.inbox.Claim(t.Context(), name, old, 1, time.Second)
+		_, err = f.inbox.Claim(t.Context(), name, old, 1, time.Second)
 		require.NoError(t, err)
-		w.inbox.Publish(name, "", "waits")
-		pass(time.Minute)
-		a := w.start("a")
-		pass(time.Second)
-		require.Equal(t, []string{"terminate run-1", "start a/2"}, w.did())
-		require.Equal(t, "silent", a.told().terminated[0].Kind)
+		f.inbox.Publish(name, "", "waits")
+		advance(time.Minute)
+		a := f.start("a")
+		advance(time.Second)
+		require.Equal(t, []string{"terminate run-1", "start a/2"}, f.actions())
+		require.Equal(t, "silent", a.events().terminated[0].Kind)
 	})
 }
 
-func TestALegacyOneIsTakenOver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(nil)
-		pass(time.Minute)
-		a := w.start("a")
-		pass(time.Second)
-		require.Equal(t, []string{"terminate run-1", "start a/1"}, w.did())
-		require.Equal(t, []terms.Outcome{terms.Takeover}, a.outcomes())
-		require.Contains(t, a.told().terminated[0].Reason, "from nobody known")
+func TestLegacyDispatcherIsReplaced(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(nil)
+		advance(time.Minute)
+		a := f.start("a")
+		advance(time.Second)
+		require.Equal(t, []string{"terminate run-1", "start a/1"}, f.actions())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Takeover}, a.outcomes())
+		require.Contains(t, a.events().terminated[0].Reason, "from an unknown owner")
 	})
 }
 
-func TestAnothersIsLeftAlone(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(&contract.Memo{Name: inbox.Name{Project: "shop-orders", TaskQueue: "x"}, Owner: "other", Epoch: 1})
-		a := w.start("a")
-		pass(time.Hour)
-		require.Empty(t, w.did())
+func TestForeignDispatcherIsNotTouched(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(&wire.Memo{Name: inbox.Name{Project: "shop-orders", TaskQueue: "x"}, Owner: "other", Epoch: 1})
+		a := f.start("a")
+		advance(time.Hour)
+		require.Empty(t, f.actions())
 		require.Nil(t, a.Owned())
-		require.Greater(t, len(a.told().foreign), 100, "told again and again")
-		require.Less(t, len(a.told().foreign), 1000, "not too often")
-		require.Empty(t, a.told().failures)
+		require.Greater(t, len(a.events().foreign), 100, "reported at each attempt")
+		require.Less(t, len(a.events().foreign), 1000, "not too often")
+		require.Empty(t, a.events().failures)
 	})
 }
 
-func TestTemporalThatCannotBeSeenIsNotTouched(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
-		w.away = errors.New("unavailable")
-		a := w.start("a")
-		pass(time.Hour)
-		require.Empty(t, w.did())
-		require.NotEmpty(t, a.told().failures)
-		w.mu.Lock()
-		w.away = nil
-		w.mu.Unlock()
-		pass(20 * time.Second)
+func TestNoActionWhileTemporalIsUnreachable(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(&wire.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
+		f.away = errors.New("unavailable")
+		a := f.start("a")
+		advance(time.Hour)
+		require.Empty(t, f.actions())
+		require.NotEmpty(t, a.events().failures)
+		f.mu.Lock()
+		f.away = nil
+		f.mu.Unlock()
+		advance(20 * time.Second)
 		require.NotNil(t, a.Owned())
 	})
 }
 
-func TestNothingIsWonBeforeTemporalCanBeUsed(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.process("a")
-		a.run(w)
-		pass(time.Minute)
-		_, err := w.leases.Get(t.Context(), contract.OwnerKey(name))
-		require.ErrorIs(t, err, lease.ErrNotFound, "others who can use it may")
+func TestNoLeaseBeforeTemporalIsUsable(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.process("a")
+		a.run(f)
+		advance(time.Minute)
+		_, err := f.leases.Get(t.Context(), wire.OwnerKey(name))
+		require.ErrorIs(t, err, lease.ErrNotFound, "the lease stays free for others")
 		close(a.ready)
-		pass(time.Second)
+		advance(time.Second)
 		require.NotNil(t, a.Owned())
-		require.Empty(t, a.told().failures)
+		require.Empty(t, a.events().failures)
 	})
 }
 
-func TestAnswersThatWereLost(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.on = func(act string) {
+func TestLostAnswerOfStart(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.on = func(act string) {
 			if act == "start" {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if w.open == nil {
-					w.put(&contract.Memo{Name: name, Owner: "a", Epoch: 1, Interpreter: 1})
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.open == nil {
+					f.put(&wire.Memo{Name: name, Owner: "a", Epoch: 1, Interpreter: 1})
 				}
-				w.fails["start"] = []error{context.DeadlineExceeded}
+				f.fails["start"] = []error{context.DeadlineExceeded}
 			}
 		}
-		a := w.start("a")
-		pass(time.Second)
-		require.Equal(t, []string{"start a/1"}, w.did(), "it is found to be there")
-		require.Equal(t, []terms.Outcome{terms.ColdStart}, a.outcomes())
+		a := f.start("a")
+		advance(time.Second)
+		require.Equal(t, []string{"start a/1"}, f.actions(), "the started run is found")
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart}, a.outcomes())
 	})
 }
 
-func TestTheServersGuardAgainstRestarts(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(nil) // started just now: the server starts no other within a second
-		a := w.start("a")
-		pass(3 * time.Second)
+func TestStartIsRetriedAfterServersRestartGuard(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(nil) // the server starts no second run within a second
+		a := f.start("a")
+		advance(3 * time.Second)
 		require.NotNil(t, a.Owned())
-		did := w.did()
+		did := f.actions()
 		require.Equal(t, "terminate run-1", did[0])
 		require.Greater(t, len(did), 2)
 		require.Less(t, len(did), 12)
-		require.Equal(t, []terms.Outcome{terms.Takeover}, a.outcomes())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Takeover}, a.outcomes())
 	})
 }
 
-func TestATerminationThatFailsIsTriedAgain(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(nil)
-		w.fails["terminate"] = []error{errors.New("unavailable"), errors.New("unavailable")}
-		pass(time.Minute)
-		a := w.start("a")
-		pass(5 * time.Second)
-		require.Equal(t, []string{"terminate run-1", "terminate run-1", "terminate run-1", "start a/1"}, w.did())
-		require.Equal(t, 2, a.told().errors)
-		require.Len(t, a.told().terminated, 1)
+func TestFailedTerminationIsRetried(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(nil)
+		f.fails["terminate"] = []error{errors.New("unavailable"), errors.New("unavailable")}
+		advance(time.Minute)
+		a := f.start("a")
+		advance(5 * time.Second)
+		require.Equal(t, []string{"terminate run-1", "terminate run-1", "terminate run-1", "start a/1"}, f.actions())
+		require.Equal(t, 2, a.events().errors)
+		require.Len(t, a.events().terminated, 1)
 	})
 }
 
-func TestSomebodyElseWasLater(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.fails["start"] = []error{remote.ErrOpen}
-		w.on = func(act string) {
+func TestHigherEpochMakesOwnerStepDown(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.fails["start"] = []error{remote.ErrOpen}
+		f.on = func(act string) {
 			if act == "start" {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.put(&contract.Memo{Name: name, Owner: "z", Epoch: 9, Interpreter: 1})
-				w.on = nil
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.put(&wire.Memo{Name: name, Owner: "z", Epoch: 9, Interpreter: 1})
+				f.on = nil
 			}
 		}
-		a := w.start("a")
-		pass(200 * time.Millisecond)
-		require.Equal(t, []string{"start a/1"}, w.did())
-		require.Nil(t, a.Owned(), "it steps down")
-		require.ErrorContains(t, a.told().failures[0], `belongs to "z" with epoch 9`)
-		pass(5 * time.Second)
-		require.Equal(t, []string{"adopt run-1 a/10"}, w.did(), "z does not hold the lease")
+		a := f.start("a")
+		advance(200 * time.Millisecond)
+		require.Equal(t, []string{"start a/1"}, f.actions())
+		require.Nil(t, a.Owned(), "the lease is resigned")
+		require.ErrorContains(t, a.events().failures[0], `belongs to "z" with epoch 9`)
+		advance(5 * time.Second)
+		require.Equal(t, []string{"adopt run-1 a/10"}, f.actions(), "z does not hold the lease")
 	})
 }
 
-func TestItGivesUpAndLeavesTheLeaseToOthers(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestLeaseIsResignedAfterFailedAttempts(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
 		for range 12 {
-			w.fails["start"] = append(w.fails["start"], errors.New("no"))
+			f.fails["start"] = append(f.fails["start"], errors.New("no"))
 		}
-		a := w.start("a")
-		for len(a.told().failures) == 0 {
-			pass(100 * time.Millisecond)
+		a := f.start("a")
+		for len(a.events().failures) == 0 {
+			advance(100 * time.Millisecond)
 		}
-		require.EqualError(t, a.told().failures[0], `own dispatcher "dispatcher-shop-orders": gave up after 12 tries: no`)
-		pass(2 * time.Second)
+		require.EqualError(t, a.events().failures[0], `own dispatcher "dispatcher-shop-orders": gave up after 12 attempts: no`)
+		advance(2 * time.Second)
 		require.NotNil(t, a.Owned())
 		require.Equal(t, int64(2), a.Owned().Owner.Epoch)
 	})
 }
 
 func TestHandover(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		b := w.start("b")
-		pass(time.Second)
-		w.did()
-		a.HandOver(contract.Request{By: "ann", Reason: "deploy"})
-		pass(10 * time.Millisecond)
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
+		f.actions()
+		a.HandOver(wire.Request{By: "ann", Reason: "deploy"})
+		advance(10 * time.Millisecond)
 		a.Hint() // of its own resignation
 		b.Hint()
-		pass(100 * time.Millisecond)
-		require.Equal(t, []string{"adopt run-1 b/2"}, w.did())
+		advance(100 * time.Millisecond)
+		require.Equal(t, []string{"adopt run-1 b/2"}, f.actions())
 		require.NotNil(t, b.Owned())
 		require.Nil(t, a.Owned())
-		pass(time.Minute)
-		require.Empty(t, w.did())
+		advance(time.Minute)
+		require.Empty(t, f.actions())
 	})
 }
 
-func TestAHandoverToNobodyComesBack(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
-		w.did()
-		a.HandOver(contract.Request{By: "ann"})
+func TestHandoverWithoutOtherProcessReturns(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		f.actions()
+		a.HandOver(wire.Request{By: "ann"})
 		a.Hint()
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		require.Nil(t, a.Owned())
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		require.NotNil(t, a.Owned())
-		require.Equal(t, []string{"adopt run-1 a/2"}, w.did())
+		require.Equal(t, []string{"adopt run-1 a/2"}, f.actions())
 	})
 }
 
-func TestADispatcherThatIsGoneIsStartedAgain(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Minute)
-		w.did()
-		a.Look()
-		pass(time.Second)
-		require.Empty(t, w.did(), "it is there")
-		w.mu.Lock()
-		w.open.RunID = "run-1-continued"
-		w.mu.Unlock()
-		a.Look()
-		pass(time.Second)
-		require.Empty(t, w.did())
+func TestClosedDispatcherIsStartedAgain(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Minute)
+		f.actions()
+		a.Check()
+		advance(time.Second)
+		require.Empty(t, f.actions(), "the dispatcher is open")
+		f.mu.Lock()
+		f.open.RunID = "run-1-continued"
+		f.mu.Unlock()
+		a.Check()
+		advance(time.Second)
+		require.Empty(t, f.actions())
 		require.Equal(t, "run-1-continued", a.Owned().RunID)
-		w.mu.Lock()
-		w.open = nil // terminated by hand
-		w.mu.Unlock()
-		a.Look()
-		pass(time.Second)
-		require.Equal(t, []string{"start a/2"}, w.did())
-		require.Equal(t, []terms.Outcome{terms.ColdStart, terms.ColdStart}, a.outcomes())
-		require.Equal(t, 1, a.told().active)
-		w.mu.Lock()
-		w.away = errors.New("unavailable")
-		w.mu.Unlock()
-		a.Look()
-		pass(time.Second)
-		require.NotNil(t, a.Owned(), "what cannot be seen is not gone")
+		f.mu.Lock()
+		f.open = nil // terminated by hand
+		f.mu.Unlock()
+		a.Check()
+		advance(time.Second)
+		require.Equal(t, []string{"start a/2"}, f.actions())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.ColdStart}, a.outcomes())
+		require.Equal(t, 1, a.events().active)
+		f.mu.Lock()
+		f.away = errors.New("unavailable")
+		f.mu.Unlock()
+		a.Check()
+		advance(time.Second)
+		require.NotNil(t, a.Owned(), "a failed read is no closed dispatcher")
 	})
 }
 
-func TestAFrozenOwnerChangesNothing(t *testing.T) {
+func TestFrozenOwnerChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"describe", "adopt", "terminate", "start"} {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T, w *world) {
+			runInBubble(t, func(t *testing.T, f *fixture) {
 				if act != "start" {
-					w.put(&contract.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
-					w.mute = act == "terminate"
+					f.put(&wire.Memo{Name: name, Owner: "old", Epoch: 1, Interpreter: 1})
+					f.unanswered = act == "terminate"
 				}
-				pass(time.Minute)
+				advance(time.Minute)
 				frozen := make(chan struct{})
-				w.on = func(now string) {
+				f.on = func(now string) {
 					if now != act {
 						return
 					}
-					w.mu.Lock()
-					w.on, w.mute = nil, false
-					w.mu.Unlock()
+					f.mu.Lock()
+					f.on, f.unanswered = nil, false
+					f.mu.Unlock()
 					<-frozen
 				}
-				a := w.start("a")
-				pass(11 * time.Second)
+				a := f.start("a")
+				advance(11 * time.Second)
 				a.store.fail(errors.New("frozen"))
-				pass(30 * time.Second)
-				b := w.start("b")
-				pass(time.Second)
+				advance(30 * time.Second)
+				b := f.start("b")
+				advance(time.Second)
 				require.NotNil(t, b.Owned())
-				now, run := w.memo(), w.runID()
+				now, run := f.memo(), f.runID()
 				a.store.fail(nil)
 				close(frozen)
-				pass(time.Minute)
-				require.Equal(t, now, w.memo())
-				require.Equal(t, run, w.runID(), "the new run survives")
+				advance(time.Minute)
+				require.Equal(t, now, f.memo())
+				require.Equal(t, run, f.runID(), "the new run survives")
 				require.NotNil(t, b.Owned())
 				require.Nil(t, a.Owned())
 			})
@@ -534,15 +534,15 @@ func TestAFrozenOwnerChangesNothing(t *testing.T) {
 	}
 }
 
-func TestTwentyAtOnce(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.put(nil)
-		pass(time.Minute)
+func TestTwentyConcurrentProcesses(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.put(nil)
+		advance(time.Minute)
 		var all []*process
 		for i := range 20 {
-			all = append(all, w.start(fmt.Sprintf("p%d", i)))
+			all = append(all, f.start(fmt.Sprintf("p%d", i)))
 		}
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		owners := 0
 		for _, p := range all {
 			if p.Owned() != nil {
@@ -550,47 +550,47 @@ func TestTwentyAtOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, owners)
-		require.Len(t, w.did(), 2, "one termination, one start")
+		require.Len(t, f.actions(), 2, "one termination, one start")
 	})
 }
 
-// TestForeignWorkflowUsesUpNoEpochs: while something else has the dispatcher's ID, nothing can be done under an epoch.
-func TestForeignWorkflowUsesUpNoEpochs(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.start("a")
-		pass(time.Second)
+// TestForeignWorkflowConsumesNoEpochs: while a foreign workflow has the dispatcher's ID, an epoch would be useless.
+func TestForeignWorkflowConsumesNoEpochs(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
 		require.Equal(t, int64(1), a.Owned().Owner.Epoch)
-		w.mu.Lock()
-		w.open = &contract.Execution{WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", TaskQueue: "theirs"}
-		w.mu.Unlock()
-		w.did()
-		a.Look()
-		pass(10 * time.Minute)
+		f.mu.Lock()
+		f.open = &wire.Execution{WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", TaskQueue: "theirs"}
+		f.mu.Unlock()
+		f.actions()
+		a.Check()
+		advance(10 * time.Minute)
 		require.Nil(t, a.Owned())
-		require.Empty(t, w.did(), "it is left alone")
-		told := a.told()
-		require.Empty(t, told.failures)
-		require.Greater(t, len(told.foreign), 10, "it is tried again")
-		got := told.foreign[0]
+		require.Empty(t, f.actions(), "the foreign workflow is not touched")
+		seen := a.events()
+		require.Empty(t, seen.failures)
+		require.Greater(t, len(seen.foreign), 10, "attempts are repeated")
+		got := seen.foreign[0]
 		got.At = time.Time{}
-		require.Equal(t, terms.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
-		progress, err := w.inbox.Progress(t.Context(), name)
+		require.Equal(t, dispatchtype.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
+		progress, err := f.inbox.Progress(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), progress[0].Owner.Epoch)
 
-		w.mu.Lock()
-		w.open = nil
-		w.mu.Unlock()
-		began := a.told().ours
-		b := w.start("b")
-		pass(time.Minute)
-		require.Greater(t, a.told().ours+b.told().ours, began, "it is owned again")
+		f.mu.Lock()
+		f.open = nil
+		f.mu.Unlock()
+		began := a.events().ours
+		b := f.start("b")
+		advance(time.Minute)
+		require.Greater(t, a.events().ours+b.events().ours, began, "the dispatcher is owned again")
 		for _, p := range []*process{a, b} {
 			if o := p.Owned(); o != nil {
 				require.Equal(t, int64(2), o.Owner.Epoch)
 			}
 		}
-		require.Positive(t, a.told().ours, "the process that reported it knows")
-		require.Positive(t, b.told().ours)
+		require.Positive(t, a.events().ours, "the process that reported it is notified")
+		require.Positive(t, b.events().ours)
 	})
 }

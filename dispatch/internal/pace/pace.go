@@ -1,5 +1,4 @@
-// Package pace is how the loops of a process wait: bounded by their context, spread so that many do not act at one moment, and no
-// faster together than they may.
+// Package pace has the waiting primitives of a process's loops: context-aware sleep, jitter, and a rate limit.
 package pace
 
 import (
@@ -9,7 +8,7 @@ import (
 	"time"
 )
 
-// Sleep waits, and tells whether ctx still goes on.
+// Sleep waits for d. It reports false if ctx has ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -26,7 +25,7 @@ func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads load, guards nothing
 }
 
-// Limit lets so many through in a second, and a number at once after a pause.
+// Limit is a rate limit with a burst.
 type Limit struct {
 	every time.Duration
 	burst int
@@ -35,12 +34,12 @@ type Limit struct {
 	next time.Time
 }
 
-// NewLimit returns a limit.
+// NewLimit returns a limit of perSecond events per second, with up to burst at once after a pause.
 func NewLimit(perSecond float64, burst int) *Limit {
 	return &Limit{every: time.Duration(float64(time.Second) / perSecond), burst: burst}
 }
 
-// Wait waits for its turn, and tells whether ctx still goes on.
+// Wait waits for the next free slot. It reports false if ctx has ended.
 func (l *Limit) Wait(ctx context.Context) bool {
 	l.mu.Lock()
 	now := time.Now()

@@ -19,7 +19,7 @@ func TestLimit(t *testing.T) {
 		for range 10 {
 			require.True(t, l.Wait(t.Context()))
 		}
-		require.Zero(t, time.Since(began), "so many at once")
+		require.Zero(t, time.Since(began), "the burst does not wait")
 		for range 100 {
 			require.True(t, l.Wait(t.Context()))
 		}

@@ -1,16 +1,17 @@
-// Package plan decides what the supervisor does: a pure function from what was read of the leases, the inbox and Temporal to
-// what to terminate, what to delete and whom to tell.
+// Package plan has the decisions of owners and supervisors as pure functions. [Make] maps a reading of the leases, the inbox and Temporal
+// to what the supervisor terminates, deletes and reports. [Decide] maps the state of a dispatcher to the action of its new owner.
 //
-// Three rules are above all others:
+// Three rules of the supervisor take precedence:
 //
-//   - Whoever holds the lease is left alone, whatever the rest looks like: its owner judges its dispatcher, not we.
-//   - Nothing is done for lack of data. That an entry is missing counts only when the store remembers long enough to say so (see
-//     [Reading]), and only for a dispatcher that the inbox knows.
-//   - What somebody works for is not ended. A dispatcher that moves, or that answers, has a worker whatever its lease says; the
-//     worker that wins the lease will judge it. Ended is what nobody works for, and what an owned dispatcher has replaced.
+//   - A dispatcher with a held lease is left alone, whatever else was read: its owner decides about it.
+//   - Missing data causes no action. A missing entry counts only if the store's data reaches back far enough (see [Reading]), and only for
+//     a dispatcher that the inbox has.
+//   - A dispatcher with a worker is not terminated. A dispatcher that makes progress, or that answers, has a worker whatever its lease
+//     says; the worker that acquires the lease decides about it. The supervisor terminates dispatchers without a worker, and those that an
+//     owned dispatcher has replaced.
 //
-// Times are ages by the clock of whoever keeps the thing; no two clocks are compared, and there is no "now" here.
+// Times are ages by the clock of the store that has the data. No two clocks are compared, and there is no "now".
 //
-// The plan of a first reading is a suspicion. Executors read again what it would act upon, ask those dispatchers for an
+// The plan of a first reading is a suspicion. Executors read the affected dispatchers and entries again, ask those dispatchers for an
 // answer, and act on the plan of the second reading.
 package plan

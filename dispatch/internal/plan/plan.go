@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Make judges a reading.
+// Make returns the plan of a reading.
 func Make(reading Reading, rules Rules) Plan {
-	w := survey(reading, rules)
+	w := newIndex(reading, rules)
 	p := Plan{Verdicts: make([]Verdict, 0, len(reading.Open)), Duplicates: map[string]int{}}
 	for i := range reading.Open {
 		p.Verdicts = append(p.Verdicts, w.attribute(reading.Open[i]))
@@ -25,13 +25,13 @@ func Make(reading Reading, rules Rules) Plan {
 	w.count(p.Verdicts)
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
-		w.judge(v)
+		w.classify(v)
 		if v.Class == Stale {
 			p.Terminate = append(p.Terminate, *v)
 		}
 	}
 	slices.SortStableFunc(p.Terminate, func(a, b Verdict) int { return cmp.Compare(b.Quiet, a.Quiet) })
-	p.Delete = w.dead()
+	p.Delete = w.deadEntries()
 	if len(p.Delete) > rules.Most {
 		p.Delete, p.Later = p.Delete[:rules.Most:rules.Most], p.Delete[rules.Most:]
 	}
@@ -40,35 +40,35 @@ func Make(reading Reading, rules Rules) Plan {
 		p.Terminate, p.Postponed = p.Terminate[:rules.Most:rules.Most], p.Terminate[rules.Most:]
 		p.Alerts = append(p.Alerts, Alert{
 			Trouble: Masses, Subject: fmt.Sprintf("%d dispatchers", len(p.Terminate)+len(p.Postponed)),
-			Text: fmt.Sprintf("are stale at once; %d are ended now, %d wait for the next cycle", len(p.Terminate), len(p.Postponed)),
+			Text: fmt.Sprintf("are stale at once; %d are terminated now, %d in the next cycles", len(p.Terminate), len(p.Postponed)),
 		})
 	}
 	p.Next = w.next
 	return p
 }
 
-// world is a reading, indexed.
-type world struct {
+// index is a reading, indexed.
+type index struct {
 	rules     Rules
 	owners    map[inbox.Name]*lease.Entry
 	workers   map[string]*lease.Entry
 	progress  map[inbox.Name]*inbox.Progress
 	malformed map[string]bool
-	// names are those that are known for sure, by workflow ID and by task queue.
+	// names are the names that are certain. byID and byQueue index them by workflow ID and task queue.
 	names   map[inbox.Name]bool
 	byID    map[string][]inbox.Name
 	byQueue map[string][]inbox.Name
-	// horizon is how far the store's memory reaches back for certain. empty tells that it has no keys at all.
+	// horizon is how far back the store's data certainly reaches. empty is set if it has no keys at all.
 	horizon time.Duration
 	empty   bool
-	// open are the workflow IDs of each name's open dispatchers, current tells which names have one under today's ID.
+	// open are the workflow IDs of each name's open dispatchers. current has the names with one under the current ID.
 	open    map[inbox.Name][]string
 	current map[inbox.Name]bool
 	next    time.Duration
 }
 
-func survey(r Reading, rules Rules) *world {
-	w := &world{
+func newIndex(r Reading, rules Rules) *index {
+	w := &index{
 		rules: rules, owners: map[inbox.Name]*lease.Entry{}, workers: map[string]*lease.Entry{}, progress: map[inbox.Name]*inbox.Progress{},
 		malformed: map[string]bool{}, names: map[inbox.Name]bool{}, byID: map[string][]inbox.Name{}, byQueue: map[string][]inbox.Name{},
 		open: map[inbox.Name][]string{}, current: map[inbox.Name]bool{}, empty: len(r.Entries)+len(r.Malformed) == 0,
@@ -76,10 +76,10 @@ func survey(r Reading, rules Rules) *world {
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		w.horizon = max(w.horizon, e.ReadAt.Sub(e.AcquiredAt))
-		if name, ok := contract.NameOf(e.Key); ok && e.Key == contract.OwnerKey(name) {
+		if name, ok := wire.NameOf(e.Key); ok && e.Key == wire.OwnerKey(name) {
 			w.owners[name] = newest(w.owners[name], e)
-			w.know(name)
-		} else if server, ok := contract.ServerOf(e.Key); ok {
+			w.addName(name)
+		} else if server, ok := wire.ServerOf(e.Key); ok {
 			w.workers[server] = newest(w.workers[server], e)
 		}
 	}
@@ -88,17 +88,17 @@ func survey(r Reading, rules Rules) *world {
 	}
 	for i := range r.Progress {
 		w.progress[r.Progress[i].Name] = &r.Progress[i]
-		w.know(r.Progress[i].Name)
+		w.addName(r.Progress[i].Name)
 	}
 	for _, o := range r.Open {
 		if o.Memo != nil && !o.Unread && o.WorkflowID == o.Memo.Name.DispatcherID() {
-			w.know(o.Memo.Name)
+			w.addName(o.Memo.Name)
 		}
 	}
 	return w
 }
 
-// newest: a store may list an entry more than once, of which the last revision counts.
+// newest returns the entry with the higher revision: a store may list an entry more than once.
 func newest(a, b *lease.Entry) *lease.Entry {
 	if a != nil && a.Revision > b.Revision {
 		return a
@@ -106,7 +106,7 @@ func newest(a, b *lease.Entry) *lease.Entry {
 	return b
 }
 
-func (w *world) know(name inbox.Name) {
+func (w *index) addName(name inbox.Name) {
 	if w.names[name] {
 		return
 	}
@@ -116,16 +116,16 @@ func (w *world) know(name inbox.Name) {
 	w.byQueue[name.TaskQueue] = append(w.byQueue[name.TaskQueue], name)
 }
 
-// attribute tells whose dispatcher a workflow is. One that fits several names is nobody's.
-func (w *world) attribute(o Open) Verdict {
-	v := Verdict{Open: o, Belongs: contract.NotMine}
+// attribute finds the dispatcher that a workflow is. One that fits several names is foreign.
+func (w *index) attribute(o Open) Verdict {
+	v := Verdict{Open: o, Belongs: wire.NotMine}
 	candidates := slices.Concat(w.byID[o.WorkflowID], w.byQueue[o.TaskQueue])
 	if o.Memo != nil {
 		candidates = []inbox.Name{o.Memo.Name}
 	}
-	fits := map[inbox.Name]contract.Belonging{}
+	fits := map[inbox.Name]wire.Belonging{}
 	for _, name := range candidates {
-		if b := contract.Belongs(name, o.Execution, w.rules.LegacyIDs); b != contract.NotMine {
+		if b := wire.Belongs(name, o.Execution, w.rules.LegacyIDs); b != wire.NotMine {
 			fits[name] = b
 		}
 	}
@@ -137,27 +137,27 @@ func (w *world) attribute(o Open) Verdict {
 	return v
 }
 
-// count notes which names have open dispatchers.
-func (w *world) count(verdicts []Verdict) {
+// count records which names have open dispatchers.
+func (w *index) count(verdicts []Verdict) {
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.Belongs == contract.NotMine {
+		if v.Belongs == wire.NotMine {
 			continue
 		}
-		// Two runs of one ID are a list that is behind: Temporal has one of them closed.
+		// Two runs of one ID are an outdated list: one of them is closed.
 		if ids := w.open[v.Name]; !slices.Contains(ids, v.WorkflowID) {
 			w.open[v.Name] = append(ids, v.WorkflowID)
 		}
-		w.current[v.Name] = w.current[v.Name] || v.Belongs == contract.Mine
+		w.current[v.Name] = w.current[v.Name] || v.Belongs == wire.Mine
 	}
 }
 
-// dead returns the entries of owners that are gone, whose dispatchers are not open: those that a crash between a termination
-// and the deletion left behind. What was resigned tells the next owner something, and goes with its retention.
-func (w *world) dead() []Deletion {
+// deadEntries returns the expired entries of dead owners without an open dispatcher, as a crash between a termination and the deletion
+// leaves them. A resigned entry informs the next owner; it goes with its retention.
+func (w *index) deadEntries() []Deletion {
 	var out []Deletion
 	for name, e := range w.owners {
-		if e.State == lease.Expired && e.Age() >= w.rules.StaleAfter && len(w.open[name]) == 0 && w.ownerGone(e.Holder) == 0 {
+		if e.State == lease.Expired && e.Age() >= w.rules.StaleAfter && len(w.open[name]) == 0 && w.untilDead(e.Holder) == 0 {
 			out = append(out, deletion(name, e))
 		}
 	}
@@ -169,35 +169,35 @@ func deletion(name inbox.Name, e *lease.Entry) Deletion {
 	return Deletion{Name: name, Key: e.Key, Holder: e.Holder, Token: e.Token, Revision: e.Revision}
 }
 
-// Cleanup returns the entry that goes with a stale dispatcher once it is terminated, and whether there is one.
+// Cleanup returns the entry to delete after the termination of a stale dispatcher, and whether there is one.
 func (v Verdict) Cleanup() (Deletion, bool) {
-	if v.Entry == nil || v.Entry.State == lease.Held || v.Belongs == contract.OlderScheme {
+	if v.Entry == nil || v.Entry.State == lease.Held || v.Belongs == wire.OlderScheme {
 		return Deletion{}, false
 	}
 	return deletion(v.Name, v.Entry), true
 }
 
-// alert collects what people should look at.
-func (p *Plan) alert(w *world) {
+// alert adds the alerts.
+func (p *Plan) alert(w *index) {
 	if w.empty && len(p.Verdicts) > 0 {
 		p.Alerts = append(p.Alerts, Alert{
-			Trouble: NoKeys, Subject: fmt.Sprintf("%d dispatchers", len(p.Verdicts)), Text: "are open and the store of leases is empty: nothing is concluded from that",
+			Trouble: NoKeys, Subject: fmt.Sprintf("%d dispatchers", len(p.Verdicts)), Text: "are open and the lease store is empty: no action is taken",
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.malformed)) {
-		name, _ := contract.NameOf(key)
+		name, _ := wire.NameOf(key)
 		p.Alerts = append(p.Alerts, Alert{Trouble: Malformed, Project: name.Project, Subject: key, Text: "cannot be read; the next owner replaces it"})
 	}
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
-		if v.Belongs == contract.NotMine {
-			p.Alerts = append(p.Alerts, Alert{Trouble: NotMine, Subject: v.WorkflowID, Text: v.Why})
+		if v.Belongs == wire.NotMine {
+			p.Alerts = append(p.Alerts, Alert{Trouble: NotMine, Subject: v.WorkflowID, Text: v.Reason})
 			continue
 		}
-		if row := w.progress[v.Name]; v.Memo != nil && v.Belongs == contract.Mine && row != nil && v.Memo.Epoch > row.Owner.Epoch {
+		if row := w.progress[v.Name]; v.Memo != nil && v.Belongs == wire.Mine && row != nil && v.Memo.Epoch > row.Owner.Epoch {
 			p.Alerts = append(p.Alerts, Alert{
 				Trouble: Ahead, Project: v.Name.Project, Subject: v.WorkflowID,
-				Text: fmt.Sprintf("has epoch %d, and the inbox has handed out %d only: it lost its memory, or the dispatcher is another installation's", v.Memo.Epoch, row.Owner.Epoch),
+				Text: fmt.Sprintf("has epoch %d, and the inbox has allocated only %d: it lost its data, or the dispatcher belongs to another installation", v.Memo.Epoch, row.Owner.Epoch),
 			})
 		}
 	}
@@ -215,7 +215,7 @@ func (p *Plan) alert(w *world) {
 	}
 }
 
-// sooner is the shorter of two times to wait, of which 0 is none.
+// sooner returns the shorter of two waiting times, of which 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

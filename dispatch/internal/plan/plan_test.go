@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -22,11 +22,11 @@ const (
 var (
 	rules  = plan.Rules{StaleAfter: stale, Retention: retention, Most: 20, LegacyIDs: []string{"router-{project}-*"}}
 	orders = inbox.Name{Project: "shop", TaskQueue: "orders"}
-	// storeNow is by the store's clock, which is nobody else's.
+	// storeNow is the time by the store's clock, which differs from every other clock.
 	storeNow = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// entry is one whose holder gave its last sign of life that long ago and had been there for an hour.
+// entry returns an entry that was last renewed age ago, and acquired an hour before that.
 func entry(key, holder string, state lease.State, age time.Duration) lease.Entry {
 	return lease.Entry{
 		Key: key, Holder: holder, Token: "t-" + holder + key, Revision: 7, State: state,
@@ -35,17 +35,17 @@ func entry(key, holder string, state lease.State, age time.Duration) lease.Entry
 }
 
 func owner(name inbox.Name, holder string, state lease.State, age time.Duration) lease.Entry {
-	return entry(contract.OwnerKey(name), holder, state, age)
+	return entry(wire.OwnerKey(name), holder, state, age)
 }
 
 func beat(server string, state lease.State, age time.Duration) lease.Entry {
-	return entry(contract.WorkerKey(server), server, state, age)
+	return entry(wire.WorkerKey(server), server, state, age)
 }
 
-// me is the heartbeat of the supervisor's own process, which is there in any healthy store.
+// me returns the heartbeat of the supervisor's own process, which is in any healthy store.
 func me() lease.Entry { return beat("me", lease.Held, time.Second) }
 
-// young makes entries ones of a store that began an instant ago.
+// young sets the acquisition times as in a store that lost its data a moment ago.
 func young(entries ...lease.Entry) []lease.Entry {
 	for i := range entries {
 		entries[i].AcquiredAt = entries[i].ReadAt.Add(-time.Second)
@@ -54,9 +54,9 @@ func young(entries ...lease.Entry) []lease.Entry {
 }
 
 func open(name inbox.Name, by string, epoch int64) plan.Open {
-	return plan.Open{Execution: contract.Execution{
-		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", epoch), Type: contract.WorkflowType, TaskQueue: name.TaskQueue,
-		Memo: &contract.Memo{Name: name, Owner: by, Epoch: epoch, Interpreter: 1},
+	return plan.Open{Execution: wire.Execution{
+		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", epoch), Type: wire.WorkflowType, TaskQueue: name.TaskQueue,
+		Memo: &wire.Memo{Name: name, Owner: by, Epoch: epoch, Interpreter: 1},
 	}}
 }
 
@@ -66,17 +66,17 @@ func answering(o plan.Open, a plan.Answer) plan.Open {
 }
 
 func legacy(id, queue string) plan.Open {
-	return plan.Open{Execution: contract.Execution{WorkflowID: id, RunID: "run-" + id, Type: contract.WorkflowType, TaskQueue: queue}}
+	return plan.Open{Execution: wire.Execution{WorkflowID: id, RunID: "run-" + id, Type: wire.WorkflowType, TaskQueue: queue}}
 }
 
-// older is a dispatcher of the name under an ID of an older scheme, with a memo that names its owner.
+// older returns a dispatcher of the name under an ID of an older scheme, with its owner in the memo.
 func older(name inbox.Name, by string) plan.Open {
 	o := open(name, by, 1)
 	o.WorkflowID, o.RunID = "router-"+name.Project+"-host-17", "run-older"
 	return o
 }
 
-// row is the progress of one that has nothing to do and did something an hour ago.
+// row returns the progress of a dispatcher without work whose last claim was an hour ago.
 func row(name inbox.Name, epoch int64) inbox.Progress {
 	return inbox.Progress{Name: name, Owner: inbox.Owner{Epoch: epoch, Holder: "a"}, SinceProgress: time.Hour, Parked: true}
 }
@@ -97,7 +97,7 @@ type situation struct {
 	bad     []string
 	open    []plan.Open
 	rows    []inbox.Progress
-	// class, kind and why (a part of it) are of the first verdict; next is when to look again.
+	// class, kind and why (a substring) are those of the first verdict; next is the plan's Next.
 	class plan.Class
 	kind  plan.Kind
 	why   string
@@ -110,10 +110,10 @@ func (s situation) run(t *testing.T) {
 	p := plan.Make(plan.Reading{Entries: s.entries, Malformed: s.bad, Open: s.open, Progress: s.rows}, rules)
 	require.NotEmpty(t, p.Verdicts)
 	v := p.Verdicts[0]
-	require.Equal(t, []any{s.class, s.kind}, []any{v.Class, v.Kind}, v.Why)
-	require.Contains(t, v.Why, s.why)
+	require.Equal(t, []any{s.class, s.kind}, []any{v.Class, v.Kind}, v.Reason)
+	require.Contains(t, v.Reason, s.why)
 	require.Equal(t, s.next, p.Next)
-	require.Equal(t, s.class == plan.Stale, len(p.Terminate) > 0 && p.Terminate[0].RunID == v.RunID, "what is stale is ended, and nothing else is")
+	require.Equal(t, s.class == plan.Stale, len(p.Terminate) > 0 && p.Terminate[0].RunID == v.RunID, "a dispatcher is terminated if and only if it is stale")
 }
 
 func TestOwned(t *testing.T) {
@@ -139,27 +139,27 @@ func TestOwnerGone(t *testing.T) {
 	ours, rows := []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}
 	silent := []plan.Open{answering(ours[0], plan.Silent)}
 	for _, s := range []situation{
-		{"both ran out", []lease.Entry{out, gone}, nil, ours, rows, plan.Stale, plan.OwnerGone, `lease of "a" ran out`, 0},
-		{"both ran out, and nobody answers", []lease.Entry{out, gone}, nil, silent, rows, plan.Stale, plan.OwnerGone, "", 0},
+		{"both expired", []lease.Entry{out, gone}, nil, ours, rows, plan.Stale, plan.OwnerGone, `the heartbeat of "a" expired`, 0},
+		{"both expired, and no worker answers", []lease.Entry{out, gone}, nil, silent, rows, plan.Stale, plan.OwnerGone, "", 0},
 		{"the process resigned its heartbeat", []lease.Entry{out, beat("a", lease.Resigned, time.Second)}, nil, ours, rows, plan.Stale, plan.OwnerGone, "", 0},
 		{"the heartbeat is no longer kept", []lease.Entry{out}, nil, ours, rows, plan.Stale, plan.OwnerGone, "", 0},
-		{"one that won the lease after it, and died", []lease.Entry{owner(orders, "b", lease.Expired, time.Minute), beat("b", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, rows, plan.Stale, plan.OwnerGone, `"b"`, 0},
+		{"a later holder died", []lease.Entry{owner(orders, "b", lease.Expired, time.Minute), beat("b", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, rows, plan.Stale, plan.OwnerGone, `"b"`, 0},
 		{"a worker answers", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
 		{"it cannot be asked", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Unclear)}, rows, plan.Unknown, "", "could not be asked", 0},
-		{"it moves", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), 17*time.Second)}, plan.Unknown, "", "it moves", 3 * time.Second},
-		{"it has stopped moving", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), stale)}, plan.Stale, plan.OwnerGone, "", 0},
-		{"the process is alive", []lease.Entry{out, beat("a", lease.Held, 19*time.Second)}, nil, ours, rows, plan.Unknown, "", "nobody has taken it yet", 0},
-		{"a heartbeat by shorter terms than ours", []lease.Entry{out, beat("a", lease.Expired, 12*time.Second)}, nil, ours, rows, plan.Unknown, "", "", 8 * time.Second},
-		{"the lease ran out a moment ago", []lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, ours, rows, plan.Unknown, "", "", 4 * time.Second},
+		{"it makes progress", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), 17*time.Second)}, plan.Unknown, "", "makes progress", 3 * time.Second},
+		{"its progress has stopped", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), stale)}, plan.Stale, plan.OwnerGone, "", 0},
+		{"the process is alive", []lease.Entry{out, beat("a", lease.Held, 19*time.Second)}, nil, ours, rows, plan.Unknown, "", "has no new owner yet", 0},
+		{"a heartbeat with a shorter lifetime than ours", []lease.Entry{out, beat("a", lease.Expired, 12*time.Second)}, nil, ours, rows, plan.Unknown, "", "", 8 * time.Second},
+		{"the lease expired a moment ago", []lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, ours, rows, plan.Unknown, "", "", 4 * time.Second},
 		{"a heartbeat that cannot be read", []lease.Entry{out}, []string{"worker:a"}, ours, rows, plan.Unknown, "", "", 0},
-		{"an epoch that the inbox has not handed out", []lease.Entry{out, gone}, nil, []plan.Open{open(orders, "a", 4)}, rows, plan.Unknown, "", "its epoch is none", 0},
-		{"an inbox that does not know it", []lease.Entry{out, gone}, nil, ours, nil, plan.Unknown, "", "the inbox does not know", 0},
+		{"an epoch that the inbox has not allocated", []lease.Entry{out, gone}, nil, []plan.Open{open(orders, "a", 4)}, rows, plan.Unknown, "", "has not allocated its epoch", 0},
+		{"unknown to the inbox", []lease.Entry{out, gone}, nil, ours, nil, plan.Unknown, "", "the inbox has no row", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
 }
 
-func TestNobodyOwnsIt(t *testing.T) {
+func TestUnowned(t *testing.T) {
 	t.Parallel()
 	ours, rows := []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}
 	resigned := owner(orders, "a", lease.Resigned, time.Minute)
@@ -168,18 +168,18 @@ func TestNobodyOwnsIt(t *testing.T) {
 		{"resigned, nothing to do", []lease.Entry{resigned, me()}, nil, ours, rows, plan.Unknown, "", `"a" resigned`, 0},
 		{"resigned, work due for long", []lease.Entry{resigned, me()}, nil, ours, busy, plan.Stale, plan.NoProgress, "work has been due for 1m0s", 0},
 		{"resigned, work due, answers", []lease.Entry{resigned, me()}, nil, []plan.Open{answering(ours[0], plan.Answered)}, busy, plan.Unknown, "", "a worker answers", 0},
-		{"resigned, work due for a moment after days of sleep", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{due(row(orders, 3), time.Second)}, plan.Unknown, "", "", 19 * time.Second},
+		{"resigned, parked for days, work due for a moment", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{due(row(orders, 3), time.Second)}, plan.Unknown, "", "", 19 * time.Second},
 		{"resigned a moment ago, work due for long", []lease.Entry{owner(orders, "a", lease.Resigned, 5*time.Second), me()}, nil, ours, busy, plan.Unknown, "", "", 15 * time.Second},
-		{"resigned, work due, moving", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], 5*time.Second)}, plan.Unknown, "", "it moves", 15 * time.Second},
-		{"resigned, work due, never moved", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], -1)}, plan.Stale, plan.NoProgress, "", 0},
-		{"ran out, the process alive, work due for long", []lease.Entry{owner(orders, "a", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, busy, plan.Stale, plan.NoProgress, "", 0},
+		{"resigned, work due, with progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], 5*time.Second)}, plan.Unknown, "", "makes progress", 15 * time.Second},
+		{"resigned, work due, never any progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], -1)}, plan.Stale, plan.NoProgress, "", 0},
+		{"expired, the process alive, work due for long", []lease.Entry{owner(orders, "a", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, busy, plan.Stale, plan.NoProgress, "", 0},
 		{"no entry, work due for long", []lease.Entry{me()}, nil, ours, busy, plan.Stale, plan.NoProgress, "", 0},
 		{"no entry in a young store, work due for long", young(me()), nil, ours, busy, plan.Unknown, "", "no evidence", 19 * time.Second},
 		{"no entry for longer than entries are kept", []lease.Entry{me()}, nil, ours, rows, plan.Stale, plan.Orphaned, "", 0},
 		{"no entry in a young store", young(me()), nil, ours, rows, plan.Unknown, "", "no evidence", retention - time.Second},
-		{"no entry, unknown to the inbox", []lease.Entry{me()}, nil, ours, nil, plan.Unknown, "", "the inbox does not know", 0},
+		{"no entry, unknown to the inbox", []lease.Entry{me()}, nil, ours, nil, plan.Unknown, "", "the inbox has no row", 0},
 		{"no keys at all", nil, nil, ours, busy, plan.Unknown, "", "no keys at all", 0},
-		{"nothing but what cannot be read", nil, []string{"worker:x"}, ours, busy, plan.Unknown, "", "no evidence", stale},
+		{"only an entry that cannot be read", nil, []string{"worker:x"}, ours, busy, plan.Unknown, "", "no evidence", stale},
 		{"an entry that cannot be read", []lease.Entry{me()}, []string{"dispatcher:shop:orders"}, ours, busy, plan.Unknown, "", "entry cannot be read", 0},
 	} {
 		t.Run(s.name, s.run)
@@ -195,29 +195,29 @@ func TestOlderReleases(t *testing.T) {
 	foreign.WorkflowID = "a-" + foreign.WorkflowID
 	held, alive := owner(orders, "a", lease.Held, 0), beat("old", lease.Held, time.Second)
 	for _, s := range []situation{
-		{"legacy, nobody owns the name", []lease.Entry{me()}, nil, []plan.Open{lone}, rows, plan.Stale, plan.LegacyKind, "release without owners", 0},
+		{"legacy, the name has no owner", []lease.Entry{me()}, nil, []plan.Open{lone}, rows, plan.Stale, plan.LegacyKind, "release without owners", 0},
 		{"legacy, resigned a moment ago", []lease.Entry{owner(orders, "a", lease.Resigned, 8*time.Second)}, nil, []plan.Open{lone}, rows, plan.Unknown, "", "", 12 * time.Second},
-		{"legacy, a worker refuses the question", []lease.Entry{me()}, nil, []plan.Open{answering(lone, plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
+		{"legacy, a worker rejects the query", []lease.Entry{me()}, nil, []plan.Open{answering(lone, plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
 		{"legacy, young store", young(me()), nil, []plan.Open{lone}, rows, plan.Unknown, "", "", 19 * time.Second},
-		{"legacy, unknown to the inbox", []lease.Entry{me(), owner(orders, "a", lease.Expired, time.Hour)}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "the inbox does not know", 0},
-		{"legacy, of a name that nobody knows", []lease.Entry{me()}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "cannot be told whose", 0},
+		{"legacy, unknown to the inbox", []lease.Entry{me(), owner(orders, "a", lease.Expired, time.Hour)}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "the inbox has no row", 0},
+		{"legacy, of an unknown name", []lease.Entry{me()}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "cannot be determined", 0},
 		{"no ID of ours, with our memo", []lease.Entry{held, alive}, nil, []plan.Open{foreign, mine}, rows, plan.Unknown, "", "its ID does not", 0},
 		{"older ID, alive", []lease.Entry{me(), alive}, nil, []plan.Open{old}, rows, plan.Healthy, "", `"old" is alive`, 0},
 		{"older ID, alive, ours about to come", []lease.Entry{held, alive}, nil, []plan.Open{old}, rows, plan.Unknown, "", "about to put another", 0},
-		{"older ID, gone", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{old}, rows, plan.Stale, plan.OwnerGone, `owner "old" ran out`, 0},
+		{"older ID, gone", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{old}, rows, plan.Stale, plan.OwnerGone, `owner "old" expired`, 0},
 		{"older ID, gone, answers", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
 		{"older ID, gone, not asked", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Unclear)}, rows, plan.Unknown, "", "could not be asked", 0},
-		{"older ID, quiet for a moment", []lease.Entry{me(), beat("old", lease.Expired, 12*time.Second)}, nil, []plan.Open{old}, rows, plan.Unknown, "", "quiet for a moment", 8 * time.Second},
+		{"older ID, heartbeat expired a moment ago", []lease.Entry{me(), beat("old", lease.Expired, 12*time.Second)}, nil, []plan.Open{old}, rows, plan.Unknown, "", "expired a moment ago", 8 * time.Second},
 		{"older ID, no heartbeat ever seen", []lease.Entry{me()}, nil, []plan.Open{old}, rows, plan.Unknown, "", "no heartbeat of its owner", 0},
-		{"older ID, says nothing", []lease.Entry{me()}, nil, []plan.Open{mute}, rows, plan.Unknown, "", "does not say who owns it", 0},
-		{"older ID on another queue", []lease.Entry{held}, nil, []plan.Open{legacy("router-shop-host-17", "bills")}, rows, plan.Unknown, "", "cannot be told whose", 0},
+		{"older ID, without memo", []lease.Entry{me()}, nil, []plan.Open{mute}, rows, plan.Unknown, "", "memo has no owner", 0},
+		{"older ID on another queue", []lease.Entry{held}, nil, []plan.Open{legacy("router-shop-host-17", "bills")}, rows, plan.Unknown, "", "cannot be determined", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
 }
 
-// An older dispatcher goes when ours has an owner, though its process is alive: two that route are one too many.
-func TestOlderSchemeIsReplacedOnceOursHasAnOwner(t *testing.T) {
+// An older dispatcher is terminated when the current one has an owner, even if its process is alive: only one may route.
+func TestOlderSchemeIsTerminatedOnceCurrentHasOwner(t *testing.T) {
 	t.Parallel()
 	for _, old := range []plan.Open{older(orders, "old"), legacy("router-shop-host-17", "orders"), answering(older(orders, "old"), plan.Answered)} {
 		reading := plan.Reading{
@@ -228,7 +228,7 @@ func TestOlderSchemeIsReplacedOnceOursHasAnOwner(t *testing.T) {
 		p := plan.Make(reading, rules)
 		require.Len(t, p.Terminate, 1)
 		require.Equal(t, []any{old.RunID, plan.OlderScheme, orders}, []any{p.Terminate[0].RunID, p.Terminate[0].Kind, p.Terminate[0].Name})
-		require.Contains(t, p.Terminate[0].Why, `dispatcher-shop-orders has taken its place, and "a" owns that`)
+		require.Contains(t, p.Terminate[0].Reason, `dispatcher-shop-orders has taken its place, and "a" owns that`)
 		_, cleanup := p.Terminate[0].Cleanup()
 		require.False(t, cleanup, "the entry is the successor's")
 		require.Equal(t, map[string]int{"shop": 1}, p.Duplicates)
@@ -244,7 +244,7 @@ func alerts(p plan.Plan) []string {
 	return out
 }
 
-// Dashes also join: of two names with one ID, a dispatcher belongs to the one that its memo names, or its queue.
+// Dashes also join: of two names with one ID, a dispatcher belongs to the name in its memo, or to the one of its queue.
 func TestNamesWithOneID(t *testing.T) {
 	t.Parallel()
 	wide, narrow := inbox.Name{Project: "a-b", TaskQueue: "c"}, inbox.Name{Project: "a", TaskQueue: "b-c"}
@@ -266,19 +266,19 @@ func TestNamesWithOneID(t *testing.T) {
 		{legacy(wide.DispatcherID(), "elsewhere"), inbox.Name{}, plan.Unknown},
 	} {
 		p := plan.Make(plan.Reading{Entries: entries, Open: []plan.Open{of.open}, Progress: rows}, rules)
-		require.Equal(t, []any{of.name, of.class}, []any{p.Verdicts[0].Name, p.Verdicts[0].Class}, p.Verdicts[0].Why)
+		require.Equal(t, []any{of.name, of.class}, []any{p.Verdicts[0].Name, p.Verdicts[0].Class}, p.Verdicts[0].Reason)
 		require.Equal(t, of.class == plan.Unknown, len(p.Alerts) > 0)
 	}
 }
 
-func TestForeignWorkflowsAreShownAndLeftAlone(t *testing.T) {
+func TestForeignWorkflowsCauseAlertsOnly(t *testing.T) {
 	t.Parallel()
 	stranger := open(orders, "a", 1)
 	stranger.WorkflowID = "something-else"
 	unread := open(orders, "a", 1)
 	unread.WorkflowID, unread.Unread = "unread", true
 	other := open(orders, "a", 1)
-	other.WorkflowID, other.Type = "zz", "somebody.elses"
+	other.WorkflowID, other.Type = "zz", "foreign.type"
 	reading := plan.Reading{Entries: []lease.Entry{me()}, Open: []plan.Open{stranger, unread, other}, Progress: []inbox.Progress{due(row(orders, 1), time.Hour)}}
 	p := plan.Make(reading, rules)
 	require.Empty(t, p.Terminate)
@@ -298,7 +298,7 @@ func TestAlerts(t *testing.T) {
 	require.Equal(t, "shop", broken.Alerts[1].Project)
 	nothing := plan.Make(plan.Reading{}, rules)
 	require.Empty(t, nothing.Alerts)
-	// A list that is behind shows a run that is closed beside its successor.
+	// An outdated list has a closed run beside its successor.
 	twice := plan.Make(plan.Reading{Entries: []lease.Entry{owner(orders, "a", lease.Held, 0)}, Open: []plan.Open{open(orders, "a", 3), open(orders, "a", 4)}}, rules)
 	require.Empty(t, twice.Alerts)
 	require.Equal(t, map[string]int{"shop": 0}, twice.Duplicates)
@@ -317,7 +317,7 @@ func TestDeadEntriesAreDeleted(t *testing.T) {
 		"owner alive":                 {[]lease.Entry{out, beat("a", lease.Held, 0)}, nil, nil},
 		"held":                        {[]lease.Entry{owner(orders, "a", lease.Held, 0), gone}, nil, nil},
 		"resigned":                    {[]lease.Entry{owner(orders, "a", lease.Resigned, time.Hour), gone}, nil, nil},
-		"ran out a moment ago":        {[]lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, nil},
+		"expired a moment ago":        {[]lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, nil},
 		"its dispatcher is open":      {[]lease.Entry{out, gone}, []plan.Open{open(orders, "a", 1)}, nil},
 		"an older dispatcher is open": {[]lease.Entry{out, gone}, []plan.Open{older(orders, "a")}, nil},
 		"heartbeats are not owners":   {[]lease.Entry{gone}, nil, nil},
@@ -333,7 +333,7 @@ func renewed(e lease.Entry) lease.Entry {
 	return e
 }
 
-func TestCleanupIsOfTheEntryThatWasRead(t *testing.T) {
+func TestCleanupDeletesTheEntryThatWasRead(t *testing.T) {
 	t.Parallel()
 	out := owner(orders, "a", lease.Expired, time.Minute)
 	p := plan.Make(plan.Reading{Entries: []lease.Entry{out, beat("a", lease.Expired, time.Minute)}, Open: []plan.Open{open(orders, "a", 1)}, Progress: []inbox.Progress{row(orders, 1)}}, rules)
@@ -347,8 +347,8 @@ func TestCleanupIsOfTheEntryThatWasRead(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The quietest go first; the rest waits, and is told of.
-func TestMassesAreCapped(t *testing.T) {
+// The longest quiet ones come first; the rest is postponed, and reported.
+func TestTerminationsAreLimited(t *testing.T) {
 	t.Parallel()
 	var reading plan.Reading
 	for i := range 50 {
@@ -362,9 +362,9 @@ func TestMassesAreCapped(t *testing.T) {
 	require.Len(t, p.Postponed, 30)
 	require.Equal(t, []string{"p49", "p30", "p29"}, []string{p.Terminate[0].Name.Project, p.Terminate[19].Name.Project, p.Postponed[0].Name.Project})
 	require.Equal(t, []string{"masses 50 dispatchers"}, alerts(p))
-	require.Contains(t, p.Alerts[0].Text, "20 are ended now, 30 wait")
+	require.Contains(t, p.Alerts[0].Text, "20 are terminated now, 30 in the next cycles")
 	reading.Open = nil
 	p = plan.Make(reading, rules)
 	require.Len(t, p.Delete, 20)
-	require.Len(t, p.Later, 30, "what is not deleted now is told")
+	require.Len(t, p.Later, 30, "the postponed entries are listed")
 }

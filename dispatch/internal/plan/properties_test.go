@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -32,9 +32,9 @@ func names() *rapid.Generator[inbox.Name] {
 func entries() *rapid.Generator[lease.Entry] {
 	return rapid.Custom(func(t *rapid.T) lease.Entry {
 		server := rapid.SampledFrom(servers[:3]).Draw(t, "server")
-		key := contract.WorkerKey(server)
+		key := wire.WorkerKey(server)
 		if rapid.Bool().Draw(t, "owner's") {
-			key = contract.OwnerKey(names().Draw(t, "name"))
+			key = wire.OwnerKey(names().Draw(t, "name"))
 		}
 		e := entry(key, server, rapid.SampledFrom(states).Draw(t, "state"), rapid.SampledFrom(ages).Draw(t, "age"))
 		e.AcquiredAt = e.RenewedAt.Add(-rapid.SampledFrom(ages).Draw(t, "held for"))
@@ -97,15 +97,15 @@ func rowOf(r plan.Reading, name inbox.Name) *inbox.Progress {
 	return nil
 }
 
-// What is ended must be so by each of the rules, said here a second time and otherwise.
-func TestNothingIsEndedAgainstTheRules(t *testing.T) {
+// A termination satisfies each of the rules, stated here independently.
+func TestTerminationsSatisfyTheRules(t *testing.T) {
 	t.Parallel()
 	ended := map[plan.Kind]int{}
 	check := func(t *rapid.T) {
 		reading := readings().Draw(t, "reading")
 		p := plan.Make(reading, rules)
 		require.Len(t, p.Verdicts, len(reading.Open))
-		require.Equal(t, p, plan.Make(shuffled(t, reading), rules), "the order of what was read decides nothing")
+		require.Equal(t, p, plan.Make(shuffled(t, reading), rules), "the order of the reading has no effect")
 		var stales int
 		for _, v := range p.Verdicts {
 			if v.Class == plan.Stale {
@@ -113,30 +113,30 @@ func TestNothingIsEndedAgainstTheRules(t *testing.T) {
 			} else {
 				require.Empty(t, v.Kind)
 			}
-			require.NotEmpty(t, v.Why)
+			require.NotEmpty(t, v.Reason)
 		}
 		require.Equal(t, stales, len(p.Terminate)+len(p.Postponed))
 		for _, v := range p.Terminate {
 			ended[v.Kind]++
 			held := v.Entry != nil && v.Entry.State == lease.Held
-			require.Equal(t, v.Entry, find(reading, contract.OwnerKey(v.Name)))
-			require.Equal(t, contract.WorkflowType, v.Type)
+			require.Equal(t, v.Entry, find(reading, wire.OwnerKey(v.Name)))
+			require.Equal(t, wire.WorkflowType, v.Type)
 			require.False(t, v.Unread)
-			require.False(t, v.Memo != nil && v.Memo.Name != v.Name, "another's")
-			require.Equal(t, v.Kind == plan.OlderScheme, held, "an owner's dispatcher is never ended")
-			require.NotEmpty(t, reading.Entries, "nothing is ended for lack of data")
+			require.False(t, v.Memo != nil && v.Memo.Name != v.Name, "its memo has its name")
+			require.Equal(t, v.Kind == plan.OlderScheme, held, "an owned dispatcher is never terminated")
+			require.NotEmpty(t, reading.Entries, "missing data causes no termination")
 			if v.Kind == plan.OlderScheme {
 				require.NotEqual(t, v.Name.DispatcherID(), v.WorkflowID)
 				continue
 			}
-			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer, "what answers is never ended")
-			if v.Belongs != contract.OlderScheme {
+			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer, "an answering dispatcher is never terminated")
+			if v.Belongs != wire.OlderScheme {
 				progress := rowOf(reading, v.Name)
 				require.NotNil(t, progress)
-				require.False(t, progress.SinceProgress >= 0 && progress.SinceProgress < stale, "what moves is never ended")
+				require.False(t, progress.SinceProgress >= 0 && progress.SinceProgress < stale, "a dispatcher with progress is never terminated")
 				require.False(t, v.Memo != nil && v.Memo.Epoch > progress.Owner.Epoch)
 			}
-			if v.Entry != nil && v.Belongs != contract.OlderScheme {
+			if v.Entry != nil && v.Belongs != wire.OlderScheme {
 				require.GreaterOrEqual(t, v.Entry.Age(), stale)
 			}
 		}
@@ -150,7 +150,7 @@ func TestNothingIsEndedAgainstTheRules(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	for _, kind := range []plan.Kind{plan.OwnerGone, plan.NoProgress, plan.Orphaned, plan.LegacyKind, plan.OlderScheme} {
-		require.NotZero(t, ended[kind], "the readings bring about %s", kind)
+		require.NotZero(t, ended[kind], "the readings cover %s", kind)
 	}
 }
 
@@ -161,8 +161,8 @@ func shuffled(t *rapid.T, r plan.Reading) plan.Reading {
 	}
 }
 
-// Signs of life below the threshold, however they jitter, never make a dispatcher stale.
-func TestJitterBelowTheThresholdIsNeverStale(t *testing.T) {
+// Heartbeats and renewals below the threshold never make a dispatcher stale, whatever their jitter.
+func TestJitterBelowThresholdIsNeverStale(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		age := func(what string) time.Duration {
@@ -186,14 +186,14 @@ func TestJitterBelowTheThresholdIsNeverStale(t *testing.T) {
 	})
 }
 
-// Waiting for Next is enough: the same reading, so much later, has one more stale dispatcher; a moment sooner it has not.
-func TestNextIsWhenTheNextOneIsStale(t *testing.T) {
+// After waiting for Next, the same reading has one more stale dispatcher.
+func TestNextIsTimeOfNextStaleDispatcher(t *testing.T) {
 	t.Parallel()
 	waited := 0
 	rapid.Check(t, func(t *rapid.T) {
 		reading := readings().Draw(t, "reading")
 		reading.Entries = append(reading.Entries, young(beat("other", lease.Held, 0))...)
-		for i := range reading.Open { // answers are not foreseen
+		for i := range reading.Open { // Next does not include answers
 			reading.Open[i].Answer = plan.Unasked
 		}
 		p := plan.Make(reading, rules)
@@ -206,7 +206,7 @@ func TestNextIsWhenTheNextOneIsStale(t *testing.T) {
 	require.NotZero(t, waited)
 }
 
-// later is the same reading a while later, in which nothing happened, not even to the leases that are held.
+// later returns the same reading after a while without changes, in which held leases were renewed.
 func later(r plan.Reading, by time.Duration) plan.Reading {
 	r.Entries, r.Progress = slices.Clone(r.Entries), slices.Clone(r.Progress)
 	for i := range r.Entries {
@@ -228,7 +228,7 @@ func later(r plan.Reading, by time.Duration) plan.Reading {
 	return r
 }
 
-// tenThousand is the reading of a large installation in which everything is well, and one in a hundred is not.
+// tenThousand returns the reading of a large installation in which one in a hundred owners has crashed.
 func tenThousand() plan.Reading {
 	var r plan.Reading
 	for i := range 10_000 {

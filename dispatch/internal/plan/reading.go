@@ -4,95 +4,96 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Answer is whether a worker answers for a dispatcher.
+// Answer is the result of asking a dispatcher.
 type Answer int
 
 // The answers.
 const (
 	Unasked  Answer = iota // it was not asked
-	Answered               // a worker gave an answer, be it a refusal
-	Silent                 // nobody did within the time
+	Answered               // a worker answered, possibly with a rejection
+	Silent                 // no worker answered within the time
 	Unclear                // it could not be asked
 )
 
 // Open is an open workflow of the dispatchers' type.
 type Open struct {
-	contract.Execution
+	wire.Execution
 	Answer Answer
 }
 
-// Reading is what there is to judge by. It is complete: a part that could not be read makes no reading.
+// Reading is the input of a plan. It is complete: if a part cannot be read, there is no reading.
 type Reading struct {
-	// Entries are those of all prefixes that dispatchers use, in any order. How long the store remembers is told by the
-	// oldest acquisition among them: a store that lost its data has only young ones.
+	// Entries are the entries with all prefixes that dispatchers use, in any order. The oldest acquisition among them shows how far back
+	// the store's data reaches: a store that lost its data has only young entries.
 	Entries []lease.Entry
-	// Malformed are the keys whose entries cannot be read.
+	// Malformed are the keys of entries that cannot be decoded.
 	Malformed []string
-	// Progress is of all dispatchers that the inbox knows.
+	// Progress is the progress of all dispatchers in the inbox.
 	Progress []inbox.Progress
 	Open     []Open
 }
 
 // Rules are the thresholds.
 type Rules struct {
-	// StaleAfter is how long a sign of life counts.
+	// StaleAfter is the time without a sign of life after which a process counts as dead.
 	StaleAfter time.Duration
-	// Retention is how long entries stay readable after their leases.
+	// Retention is how long entries stay readable after their leases have ended.
 	Retention time.Duration
-	// Most bounds the terminations of a plan, and its deletions.
+	// Most is the limit of terminations in a plan, and of deletions.
 	Most int
 	// LegacyIDs are patterns of IDs of older schemes.
 	LegacyIDs []string
 }
 
-// Class is what is made of a dispatcher.
+// Class is the classification of a dispatcher.
 type Class string
 
 // The classes.
 const (
-	Healthy Class = "healthy" // it has an owner, or is respected until it has one
-	Stale   Class = "stale"   // there is evidence that nobody owns it or works for it
+	Healthy Class = "healthy" // it has an owner, or a live worker until it has one
+	Stale   Class = "stale"   // there is evidence that it has neither an owner nor a worker
 	Unknown Class = "unknown" // there is evidence for neither; it is left alone
 )
 
-// Kind is why a dispatcher is stale, in one word.
+// Kind is the reason why a dispatcher is stale, in one word.
 type Kind string
 
 // The kinds.
 const (
-	OwnerGone   Kind = "owner_gone"  // its owner's lease ran out, and so did the owner's heartbeat
-	NoProgress  Kind = "no_progress" // nobody owns it, and work has been due for long
-	Orphaned    Kind = "orphaned"    // nobody has owned it for longer than entries are kept
-	LegacyKind  Kind = "legacy"      // it tells nothing of itself, and nobody owns its name
+	OwnerGone   Kind = "owner_gone"  // its owner's lease and heartbeat expired
+	NoProgress  Kind = "no_progress" // it has no owner, and work has been due for long
+	Orphaned    Kind = "orphaned"    // it has had no owner for longer than entries are kept
+	LegacyKind  Kind = "legacy"      // it has no memo, and its name has no owner
 	OlderScheme Kind = "older_scheme"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{OwnerGone, NoProgress, Orphaned, LegacyKind, OlderScheme} }
 
-// Verdict is what is made of one open workflow.
+// Verdict is the classification of one open workflow.
 type Verdict struct {
 	Open
-	// Name is whose dispatcher it is, empty for one that is not ours.
+	// Name is the name of the dispatcher; empty for a foreign workflow.
 	Name    inbox.Name
-	Belongs contract.Belonging
+	Belongs wire.Belonging
 	Class   Class
-	// Kind is set for stale ones. Why is for people.
-	Kind Kind
-	Why  string
-	// Entry is its owner's entry, nil where there is none.
+	// Kind is set for stale ones. Reason is a text for operators.
+	Kind   Kind
+	Reason string
+	// Entry is its owner's entry, nil if there is none.
 	Entry *lease.Entry
-	// Superseded: its name has a later owner, which has not replaced or adopted it in time. It may claim nothing, and is the owner's to end.
+	// Superseded: its name has a later owner, which has not replaced or adopted it in time. Its claims are rejected, and its owner must
+	// terminate it.
 	Superseded bool
-	// Quiet is for how long there has been no sign of life, as far as that is known.
+	// Quiet is the time since the last sign of life, as far as known.
 	Quiet time.Duration
 }
 
-// Deletion is an entry to remove if it is still the one that was read.
+// Deletion is an entry to delete if it has not changed since it was read.
 type Deletion struct {
 	Name     inbox.Name
 	Key      string
@@ -101,40 +102,39 @@ type Deletion struct {
 	Revision int64
 }
 
-// Trouble is a kind of alert.
+// Trouble is the kind of an alert.
 type Trouble string
 
 // The troubles.
 const (
-	NotMine   Trouble = "not_mine"  // a dispatcher that is not ours, or of which it cannot be told
-	Duplicate Trouble = "duplicate" // several open dispatchers of one name
+	NotMine   Trouble = "not_mine"  // a foreign dispatcher, or one that cannot be attributed
+	Duplicate Trouble = "duplicate" // several open dispatchers with one name
 	Malformed Trouble = "malformed" // an entry that cannot be read
-	Ahead     Trouble = "ahead"     // a dispatcher whose epoch the inbox has not handed out
-	NoKeys    Trouble = "no_keys"   // dispatchers run and the store has nothing at all
-	Masses    Trouble = "masses"    // more are stale than may be terminated at once
+	Ahead     Trouble = "ahead"     // a dispatcher whose epoch the inbox has not allocated
+	NoKeys    Trouble = "no_keys"   // dispatchers are open and the store is empty
+	Masses    Trouble = "masses"    // more are stale than one cycle may terminate
 )
 
-// Alert is something for people to look at.
+// Alert is a condition for operators to look at.
 type Alert struct {
 	Trouble Trouble
-	// Project is empty where it cannot be told.
+	// Project is empty if it cannot be determined.
 	Project string
-	// Subject is a workflow ID or a key, Text says it in a sentence.
+	// Subject is a workflow ID or a key. Text describes the condition.
 	Subject, Text string
 }
 
-// Plan is what to do. All lists are in an order that depends on the reading alone.
+// Plan is the result of [Make]. The order of all lists depends only on the reading.
 type Plan struct {
-	// Verdicts are on all open workflows, in the order of their IDs and run IDs.
+	// Verdicts has all open workflows, ordered by workflow ID and run ID.
 	Verdicts []Verdict
-	// Terminate are stale dispatchers, those quiet for longest first; Postponed are more of them, for the next cycle.
+	// Terminate are stale dispatchers, the longest quiet ones first. Postponed are those beyond the limit, for the next cycle.
 	Terminate, Postponed []Verdict
-	// Delete are the entries of owners that are gone, of dispatchers that are gone as well; Later are more of them, for the next cycle.
+	// Delete are the entries of dead owners whose dispatchers are closed. Later are those beyond the limit, for the next cycle.
 	Delete, Later []Deletion
 	Alerts        []Alert
-	// Duplicates counts, by project, the open dispatchers beyond the first of a name. Only projects with a dispatcher are in it.
+	// Duplicates counts, by project, the open dispatchers beyond the first of a name. It includes only projects with a dispatcher.
 	Duplicates map[string]int
-	// Next is the shortest time after which one may be found stale that is not so yet; 0 where none comes closer by
-	// waiting alone.
+	// Next is the shortest time after which another dispatcher may become stale; 0 if none becomes stale by waiting alone.
 	Next time.Duration
 }

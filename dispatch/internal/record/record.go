@@ -1,5 +1,5 @@
-// Package record tells of what dispatchers went through: metrics, log lines, and the journal of whoever embeds them. Nobody who
-// tells it something waits, but for evictions.
+// Package record reports the events of dispatchers: as metrics, log lines, and calls of the embedder's journal. Its methods do not block,
+// except Evicted.
 package record
 
 import (
@@ -12,53 +12,52 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/decide"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 )
 
 const (
-	// waiting is how many notes for the journal may wait, and how many more may wait to be taken after it failed; others are dropped,
-	// with a log line.
-	waiting = 4096
-	// pauseFirst and pauseMost are the pauses between attempts, while the journal takes nothing.
+	// maxQueued is the number of calls of the journal that may be queued, and the number of failed calls that may wait for a retry. Further
+	// ones are dropped with a log line.
+	maxQueued = 4096
+	// pauseFirst and pauseMost are the first and the longest pause between attempts while the journal fails.
 	pauseFirst = 200 * time.Millisecond
 	pauseMost  = time.Minute
 	tryTimeout = 5 * time.Second
-	// flushTimeout bounds what is written at the end.
+	// flushTimeout limits the writes at the end.
 	flushTimeout = 5 * time.Second
 )
 
-// note is something for the journal.
+// note is a queued call of the journal.
 type note struct {
 	what  string
-	write func(context.Context, terms.Journal) error
+	write func(context.Context, dispatchtype.Journal) error
 }
 
-// Record is where it is told.
+// Record implements [owner.Observer] and [supervisor.Recorder].
 type Record struct {
-	journal terms.Journal
+	journal dispatchtype.Journal
 	metrics client.MetricsHandler
 	log     *slog.Logger
 	notes   chan note
 
 	mu     sync.Mutex
 	active map[string]int // owned dispatchers, by project
-	// foreign are the runs that have taken the IDs of dispatchers.
-	foreign map[inbox.Name]string
-	silent  time.Time // until when failures are only counted
-	unsaid  int       // how many were
+	// foreign are the run IDs of foreign workflows that have the IDs of dispatchers.
+	foreign    map[inbox.Name]string
+	quietUntil time.Time // failures are only counted before
+	suppressed int       // failures counted without a log line
 }
 
 // New returns a record; journal may be nil.
-func New(journal terms.Journal, metrics client.MetricsHandler, log *slog.Logger) *Record {
-	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, waiting), active: map[string]int{}, foreign: map[inbox.Name]string{}}
+func New(journal dispatchtype.Journal, metrics client.MetricsHandler, log *slog.Logger) *Record {
+	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, maxQueued), active: map[string]int{}, foreign: map[inbox.Name]string{}}
 }
 
-// Run writes the journal until ctx ends, and then what is left. What the journal does not take is written again until it does: in turn,
-// so that a note which it never takes holds no other up.
+// Run writes the journal until ctx ends, and then what is queued. A failed call is repeated until it succeeds. Failed calls take turns, so
+// that one that always fails does not block the others.
 func (r *Record) Run(ctx context.Context) {
 	var again []note
 	failures := 0
@@ -82,11 +81,11 @@ func (r *Record) Run(ctx context.Context) {
 		switch {
 		case err == nil:
 			failures = 0
-		case len(again) >= waiting:
-			r.log.ErrorContext(ctx, "Journal takes nothing; dropped what happened", "what", n.what, "error", err)
+		case len(again) >= maxQueued:
+			r.log.ErrorContext(ctx, "Journal fails; dropped an event", "event", n.what, "error", err)
 		default:
 			if failures == 0 {
-				r.log.WarnContext(ctx, "Journal did not take what happened; trying again", "what", n.what, "waiting", len(again), "error", err)
+				r.log.WarnContext(ctx, "Journal write failed; trying again", "event", n.what, "waiting", len(again), "error", err)
 			}
 			failures++
 			again = append(again, n)
@@ -95,7 +94,7 @@ func (r *Record) Run(ctx context.Context) {
 	}
 }
 
-// pauseAfter is how long to wait after so many failures running.
+// pauseAfter returns the pause after a number of consecutive failures.
 func pauseAfter(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -103,10 +102,10 @@ func pauseAfter(failures int) time.Duration {
 	return min(pauseFirst<<min(failures-1, 10), pauseMost) //nolint:mnd // far beyond the most
 }
 
-// Flush writes what waits for the journal, for a few seconds at most: for those who end, and those who do not run.
+// Flush writes the queued calls of the journal, for a few seconds at most: at the end, and in processes without Run.
 func (r *Record) Flush(ctx context.Context) { r.flush(ctx, nil) }
 
-// flush also writes what was not taken before. It asks for each twice at most, for nobody may be there to take it.
+// flush also writes the failed calls. It makes at most two attempts each: the journal may be unavailable.
 func (r *Record) flush(ctx context.Context, again []note) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
@@ -121,11 +120,11 @@ func (r *Record) flush(ctx context.Context, again []note) {
 		}
 	}
 	if lost > 0 {
-		r.log.ErrorContext(ctx, "Journal did not take what happened", "lost", lost, "error", last)
+		r.log.ErrorContext(ctx, "Journal writes failed at the end", "lost", lost, "error", last)
 	}
 }
 
-// drain takes what waits now.
+// drain returns the queued notes.
 func (r *Record) drain() (all []note) {
 	for {
 		select {
@@ -141,20 +140,20 @@ func (r *Record) write(ctx context.Context, n note) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Its end is no reason to lose what is being written.
+	// The end of ctx does not cancel a running write.
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	return n.write(once, r.journal)
 }
 
-func (r *Record) note(what string, write func(context.Context, terms.Journal) error) {
+func (r *Record) note(what string, write func(context.Context, dispatchtype.Journal) error) {
 	if r.journal == nil {
 		return
 	}
 	select {
 	case r.notes <- note{what, write}:
 	default:
-		r.log.Error("Journal is too slow; dropped what happened", "what", what)
+		r.log.Error("Journal is too slow; dropped an event", "event", what)
 	}
 }
 
@@ -166,14 +165,14 @@ func (r *Record) project(name inbox.Name, tags ...string) client.MetricsHandler 
 	return r.metrics.WithTags(all)
 }
 
-func (r *Record) outcome(name inbox.Name, outcome terms.Outcome) {
+func (r *Record) outcome(name inbox.Name, outcome dispatchtype.Outcome) {
 	r.project(name, "outcome", string(outcome)).Counter("dispatcher_takeovers_total").Inc(1)
 }
 
-// Begin makes the series of a project, at 0, so that the rate of each counts what happens first.
-func (r *Record) Begin(project string) {
+// InitMetrics creates the time series of a project with the value 0, so that their rates include the first event.
+func (r *Record) InitMetrics(project string) {
 	of := inbox.Name{Project: project}
-	for _, outcome := range []terms.Outcome{terms.ColdStart, terms.Joined, terms.Handover, terms.Takeover, terms.Lost, terms.Failed} {
+	for _, outcome := range []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Joined, dispatchtype.Handover, dispatchtype.Takeover, dispatchtype.Lost, dispatchtype.Failed} {
 		r.project(of, "outcome", string(outcome)).Counter("dispatcher_takeovers_total").Inc(0)
 	}
 	for _, reason := range terminationReasons() {
@@ -196,9 +195,9 @@ func (r *Record) Begin(project string) {
 	r.countForeign(project)
 }
 
-// terminationReasons are the labels of terminations: those of owners, then those of supervisors.
+// terminationReasons returns the labels of terminations: those of owners, then those of supervisors.
 func terminationReasons() []string {
-	reasons := decide.Labels()
+	reasons := plan.Labels()
 	for _, kind := range plan.Kinds() {
 		if !slices.Contains(reasons, string(kind)) {
 			reasons = append(reasons, string(kind))
@@ -207,42 +206,42 @@ func terminationReasons() []string {
 	return reasons
 }
 
-// Joined is [owner.Observer].
+// Joined implements [owner.Observer].
 func (r *Record) Joined(name inbox.Name) {
-	r.outcome(name, terms.Joined)
-	r.log.Info("Dispatcher has an owner; working for it", "project", name.Project, "task_queue", name.TaskQueue)
+	r.outcome(name, dispatchtype.Joined)
+	r.log.Info("Dispatcher has another owner; serving it", "project", name.Project, "task_queue", name.TaskQueue)
 }
 
-// Changed is [owner.Observer].
-func (r *Record) Changed(c terms.OwnerChange, gap time.Duration) {
+// Changed implements [owner.Observer].
+func (r *Record) Changed(c dispatchtype.OwnerChange, gap time.Duration) {
 	r.outcome(c.Name, c.Outcome)
-	if c.Outcome == terms.Lost {
+	if c.Outcome == dispatchtype.Lost {
 		r.log.Warn("Ownership lost; the dispatcher runs on", "workflow_id", c.WorkflowID, "epoch", c.FromEpoch, "reason", c.Reason)
 	} else {
 		r.project(c.Name).Timer("dispatcher_takeover_seconds").Record(gap)
 		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome, "epoch", c.ToEpoch,
-			"from", c.From, "from_epoch", c.FromEpoch, "reason", c.Reason, "took", c.Took.Round(time.Millisecond))
+			"from", c.From, "from_epoch", c.FromEpoch, "reason", c.Reason, "took", c.Duration.Round(time.Millisecond))
 	}
-	r.note("owner changed", func(ctx context.Context, j terms.Journal) error { return j.OwnerChanged(ctx, c) })
+	r.note("owner changed", func(ctx context.Context, j dispatchtype.Journal) error { return j.OwnerChanged(ctx, c) })
 }
 
-// Failed is [owner.Observer]. What keeps one from being owned, like a store that is away, often keeps thousands: a line stands for all
-// of a second.
+// Failed implements [owner.Observer]. A failure such as an unavailable store often concerns thousands of dispatchers: one log line per
+// second stands for all.
 func (r *Record) Failed(name inbox.Name, err error) {
-	r.outcome(name, terms.Failed)
+	r.outcome(name, dispatchtype.Failed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Now().Before(r.silent) {
-		r.unsaid++
+	if time.Now().Before(r.quietUntil) {
+		r.suppressed++
 		return
 	}
-	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "unsaid_before", r.unsaid, "error", err)
-	r.silent, r.unsaid = time.Now().Add(time.Second), 0
+	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "suppressed", r.suppressed, "error", err)
+	r.quietUntil, r.suppressed = time.Now().Add(time.Second), 0
 }
 
-// Foreign is [owner.Observer]. One line and one note stand for all attempts to own it.
-func (r *Record) Foreign(f terms.Foreign) {
-	r.outcome(f.Name, terms.Failed)
+// Foreign implements [owner.Observer]. One log line and one note stand for all attempts to own the dispatcher.
+func (r *Record) Foreign(f dispatchtype.Foreign) {
+	r.outcome(f.Name, dispatchtype.Failed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.foreign[f.Name] == f.RunID {
@@ -252,10 +251,10 @@ func (r *Record) Foreign(f terms.Foreign) {
 	r.countForeign(f.Name.Project)
 	r.log.Error("Dispatcher's workflow ID is taken by something else; nothing is routed until that has ended",
 		"workflow_id", f.WorkflowID, "run_id", f.RunID, "type", f.Type, "project", f.Name.Project, "task_queue", f.Name.TaskQueue)
-	r.note("foreign workflow", func(ctx context.Context, j terms.Journal) error { return j.Foreign(ctx, f) })
+	r.note("foreign workflow", func(ctx context.Context, j dispatchtype.Journal) error { return j.Foreign(ctx, f) })
 }
 
-// NotForeign is [owner.Observer].
+// NotForeign implements [owner.Observer].
 func (r *Record) NotForeign(name inbox.Name) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,8 +275,8 @@ func (r *Record) countForeign(project string) {
 	r.project(inbox.Name{Project: project}).Gauge("dispatcher_foreign").Update(float64(count))
 }
 
-// Terminated is [owner.Observer].
-func (r *Record) Terminated(t terms.Termination, err error) {
+// Terminated implements [owner.Observer] and [supervisor.Recorder].
+func (r *Record) Terminated(t dispatchtype.Termination, err error) {
 	if err != nil {
 		r.project(t.Name).Counter("dispatcher_terminate_errors_total").Inc(1)
 		r.log.Error("Dispatcher could not be terminated; trying again", "workflow_id", t.WorkflowID, "run_id", t.RunID, "reason", t.Reason, "error", err)
@@ -286,12 +285,12 @@ func (r *Record) Terminated(t terms.Termination, err error) {
 	r.project(t.Name, "reason", t.Kind).Counter("dispatcher_terminations_total").Inc(1)
 	r.log.Warn("Dispatcher terminated", "workflow_id", t.WorkflowID, "run_id", t.RunID, "reason", t.Reason,
 		"from", t.From, "from_epoch", t.FromEpoch, "to", t.To, "to_epoch", t.ToEpoch)
-	r.note("terminated", func(ctx context.Context, j terms.Journal) error { return j.Terminated(ctx, t) })
+	r.note("terminated", func(ctx context.Context, j dispatchtype.Journal) error { return j.Terminated(ctx, t) })
 }
 
-// Evicted tells of workers that were struck off a list. Unlike the others it waits for the journal: Temporal has who tells it do so
-// again, in another process if need be. So it counts what the journal has taken.
-func (r *Record) Evicted(ctx context.Context, e terms.Eviction) error {
+// Evicted reports evicted workers. Unlike the other methods it waits for the journal: Temporal retries the calling activity after an error,
+// in another process if necessary. So it counts only what the journal has stored.
+func (r *Record) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 	if r.journal != nil {
 		if err := r.journal.Evicted(ctx, e); err != nil {
 			return fmt.Errorf("write evictions of dispatcher %q to the journal: %w", e.Name.DispatcherID(), err)
@@ -302,7 +301,7 @@ func (r *Record) Evicted(ctx context.Context, e terms.Eviction) error {
 	return nil
 }
 
-// Active is [owner.Observer].
+// Active implements [owner.Observer].
 func (r *Record) Active(name inbox.Name, owned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

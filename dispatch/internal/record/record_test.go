@@ -17,16 +17,16 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/terms"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var name = inbox.Name{Project: "shop", TaskQueue: "orders"}
 
-// meter keeps what was measured, by name and tags.
+// meter stores measurements by name and tags.
 type meter struct {
 	tags  map[string]string
 	shelf *shelf
@@ -83,11 +83,11 @@ func (s *shelf) get(key string) float64 {
 	return s.values[key]
 }
 
-// journal fails as often as it is told to.
+// journal fails a given number of times.
 type journal struct {
 	mu     sync.Mutex
 	fail   int
-	refuse any // what it never takes
+	refuse any // a note that always fails
 	tries  int
 	notes  []any
 }
@@ -107,28 +107,28 @@ func (j *journal) take(note any) error {
 	return nil
 }
 
-// back has the journal take everything from now on, and returns how often it was asked.
-func (j *journal) back() int {
+// recover makes the journal succeed from now on, and returns the number of calls so far.
+func (j *journal) recover() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.fail = 0
 	return j.tries
 }
 
-// taken is what it took so far.
+// taken returns the stored notes.
 func (j *journal) taken() []any {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.notes)
 }
 
-func (j *journal) OwnerChanged(_ context.Context, c terms.OwnerChange) error { return j.take(c) }
-func (j *journal) Terminated(_ context.Context, t terms.Termination) error   { return j.take(t) }
-func (j *journal) Foreign(_ context.Context, f terms.Foreign) error          { return j.take(f) }
-func (j *journal) Evicted(_ context.Context, e terms.Eviction) error         { return j.take(e) }
+func (j *journal) OwnerChanged(_ context.Context, c dispatchtype.OwnerChange) error { return j.take(c) }
+func (j *journal) Terminated(_ context.Context, t dispatchtype.Termination) error   { return j.take(t) }
+func (j *journal) Foreign(_ context.Context, f dispatchtype.Foreign) error          { return j.take(f) }
+func (j *journal) Evicted(_ context.Context, e dispatchtype.Eviction) error         { return j.take(e) }
 
-// running has the journal written, until end is called and what is left was written.
-func running(t *testing.T, r *record.Record) (end func()) {
+// start runs the record; end stops it after the last writes.
+func start(t *testing.T, r *record.Record) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
@@ -144,17 +144,17 @@ func TestMetricsAndJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, j := newMeter(), &journal{}
 		r := record.New(j, m, slog.New(slog.DiscardHandler))
-		end := running(t, r)
+		end := start(t, r)
 		r.Joined(name)
 		r.Active(name, true)
 		r.Active(inbox.Name{Project: "shop", TaskQueue: "other"}, true)
 		r.Active(name, false)
-		takeover := terms.OwnerChange{Name: name, Outcome: terms.Takeover, To: "b", ToEpoch: 2}
+		takeover := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Takeover, To: "b", ToEpoch: 2}
 		r.Changed(takeover, 12*time.Second)
-		lost := terms.OwnerChange{Name: name, Outcome: terms.Lost, From: "b"}
+		lost := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Lost, From: "b"}
 		r.Changed(lost, 0)
 		r.Failed(name, errors.New("no"))
-		crashed := terms.Termination{Name: name, Kind: "crashed", RunID: "r"}
+		crashed := dispatchtype.Termination{Name: name, Kind: "crashed", RunID: "r"}
 		r.Terminated(crashed, nil)
 		r.Terminated(crashed, errors.New("unavailable"))
 		end()
@@ -168,17 +168,17 @@ func TestMetricsAndJournal(t *testing.T) {
 			"dispatcher_terminations_total{project=shop,reason=crashed}": 1,
 			"dispatcher_terminate_errors_total{project=shop}":            1,
 		}, m.shelf.values)
-		require.Equal(t, []any{takeover, lost, crashed}, j.notes, "what was told before the end is written")
+		require.Equal(t, []any{takeover, lost, crashed}, j.notes, "queued notes are written at the end")
 	})
 }
 
-// TestEvictionsAreCountedOnceTheyAreWritten: who tells of one tells again until it is.
-func TestEvictionsAreCountedOnceTheyAreWritten(t *testing.T) {
+// TestEvictionsAreCountedOnceWritten: the caller repeats a failed report.
+func TestEvictionsAreCountedOnceWritten(t *testing.T) {
 	t.Parallel()
 	const counted = "dispatcher_worker_evictions_total{project=shop}"
 	m, j := newMeter(), &journal{fail: 1}
 	r := record.New(j, m, slog.New(slog.DiscardHandler))
-	evicted := terms.Eviction{Name: name, Evicted: []string{"x", "y"}}
+	evicted := dispatchtype.Eviction{Name: name, Evicted: []string{"x", "y"}}
 	require.ErrorContains(t, r.Evicted(t.Context(), evicted), "the database is away")
 	require.Zero(t, m.shelf.get(counted))
 	require.NoError(t, r.Evicted(t.Context(), evicted))
@@ -188,38 +188,40 @@ func TestEvictionsAreCountedOnceTheyAreWritten(t *testing.T) {
 	require.InDelta(t, 4, m.shelf.get(counted), 0)
 }
 
-// ended is a termination to tell of.
-func ended(runID string) terms.Termination { return terms.Termination{Name: name, RunID: runID} }
+// ended returns a termination.
+func ended(runID string) dispatchtype.Termination {
+	return dispatchtype.Termination{Name: name, RunID: runID}
+}
 
-// TestAJournalThatWasAwayMissesNothing has the database away for an hour.
-func TestAJournalThatWasAwayMissesNothing(t *testing.T) {
+// TestJournalOutageLosesNothing has an outage of the journal of one hour.
+func TestJournalOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{fail: 1 << 30}
 		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		end := running(t, r)
+		end := start(t, r)
 		r.Terminated(ended("r1"), nil)
 		<-time.After(30 * time.Minute)
 		r.Terminated(ended("r2"), nil)
 		<-time.After(30 * time.Minute)
-		tries := j.back()
+		tries := j.recover()
 		require.Less(t, tries, 100, "the pauses grow")
 		<-time.After(2 * time.Minute)
 		require.ElementsMatch(t, []any{ended("r1"), ended("r2")}, j.taken())
 		r.Terminated(ended("r3"), nil)
 		synctest.Wait()
-		require.Len(t, j.taken(), 3, "at once again")
+		require.Len(t, j.taken(), 3, "without a pause again")
 		end()
 	})
 }
 
-// TestANoteThatIsNeverTakenHoldsNoOtherUp: and when the process ends, it is given up.
-func TestANoteThatIsNeverTakenHoldsNoOtherUp(t *testing.T) {
+// TestFailingNoteDoesNotBlockOthers: at the end of the process it is dropped.
+func TestFailingNoteDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{refuse: ended("bad")}
 		r := record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		end := running(t, r)
+		end := start(t, r)
 		r.Terminated(ended("bad"), nil)
 		<-time.After(time.Hour)
 		r.Terminated(ended("good"), nil)
@@ -231,7 +233,7 @@ func TestANoteThatIsNeverTakenHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
-func TestWhoTellsNeverWaits(t *testing.T) {
+func TestCallsDoNotBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{}
@@ -244,17 +246,17 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 		r.Run(ctx)
 		require.Len(t, j.notes, 4096)
 
-		// Of what the journal does not take, it keeps so much beside what waits.
+		// Failed notes wait for a retry, up to the limit, beside the queued ones.
 		j = &journal{fail: 10_000}
 		r = record.New(j, newMeter(), slog.New(slog.DiscardHandler))
-		end := running(t, r)
+		end := start(t, r)
 		for range 10 {
 			for range 1000 {
 				r.Terminated(ended("r"), nil)
 			}
 			synctest.Wait()
 		}
-		j.back()
+		j.recover()
 		<-time.After(2 * time.Minute)
 		end()
 		require.Len(t, j.notes, 4096)
@@ -262,12 +264,12 @@ func TestWhoTellsNeverWaits(t *testing.T) {
 	})
 }
 
-// TestSeriesBeginAtZero: a rate counts the first event of a series only if the series was there before.
-func TestSeriesBeginAtZero(t *testing.T) {
+// TestSeriesStartAtZero: a rate includes the first event of a series only if the series existed before.
+func TestSeriesStartAtZero(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
 	r := record.New(nil, m, slog.New(slog.DiscardHandler))
-	r.Begin("shop")
+	r.InitMetrics("shop")
 	for _, series := range []string{
 		"dispatcher_takeovers_total{outcome=cold_start,project=shop}", "dispatcher_takeovers_total{outcome=error,project=shop}",
 		"dispatcher_terminations_total{project=shop,reason=crashed}", "dispatcher_terminations_total{project=shop,reason=owner_gone}",
@@ -281,16 +283,16 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestForeignWorkflowIsReportedOnce: each attempt to own the dispatcher meets it again.
+// TestForeignWorkflowIsReportedOnce: every attempt to own the dispatcher finds it again.
 func TestForeignWorkflowIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, j := newMeter(), &journal{}
 		var log strings.Builder
 		r := record.New(j, m, slog.New(slog.NewTextHandler(&log, nil)))
-		end := running(t, r)
+		end := start(t, r)
 		const gauge = "dispatcher_foreign{project=shop}"
-		taken := terms.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
+		taken := dispatchtype.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
 		r.Foreign(taken)
 		r.Foreign(taken)
 		require.InDelta(t, 1, m.shelf.get(gauge), 0)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/supervise"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 )
 
 // The results of a cycle.
@@ -14,7 +14,7 @@ const (
 	cyclePostponed = "postponed"
 )
 
-// Cleaned is [supervise.Recorder].
+// Cleaned implements [supervisor.Recorder].
 func (r *Record) Cleaned(name inbox.Name, quiet time.Duration) {
 	r.project(name).Counter("dispatcher_stale_cleanups_total").Inc(1)
 	if quiet > 0 {
@@ -22,13 +22,13 @@ func (r *Record) Cleaned(name inbox.Name, quiet time.Duration) {
 	}
 }
 
-// CleanupFailed is [supervise.Recorder].
+// CleanupFailed implements [supervisor.Recorder].
 func (r *Record) CleanupFailed(name inbox.Name) {
 	r.project(name).Counter("dispatcher_cleanup_errors_total").Inc(1)
 }
 
-// Cycled is [supervise.Recorder]. What the last cycle found stays as it is while none can tell otherwise.
-func (r *Record) Cycled(c supervise.Cycle) {
+// Cycled implements [supervisor.Recorder]. A failed cycle leaves the gauges of the last successful one.
+func (r *Record) Cycled(c supervisor.Cycle) {
 	result := cycleOK
 	switch {
 	case c.Err != nil:
@@ -37,7 +37,7 @@ func (r *Record) Cycled(c supervise.Cycle) {
 		result = cyclePostponed
 	}
 	r.metrics.WithTags(map[string]string{"result": result}).Counter("dispatcher_supervisor_cycles_total").Inc(1)
-	r.metrics.Timer("dispatcher_supervisor_cycle_seconds").Record(c.Took)
+	r.metrics.Timer("dispatcher_supervisor_cycle_seconds").Record(c.Duration)
 	for project, n := range c.Stale {
 		r.project(inbox.Name{Project: project}).Gauge("dispatcher_stale").Update(float64(n))
 	}

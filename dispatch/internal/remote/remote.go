@@ -1,5 +1,5 @@
-// Package remote is what a process does to dispatchers in Temporal: describe, start, adopt, terminate, ring. Every act says which
-// run it means where one could be hit by mistake, and every answer that somebody decides by is an error of this package.
+// Package remote has the requests of a process to dispatchers in Temporal: describe, start, adopt, ask, register, terminate, signal. A
+// request names the run ID where it could affect the wrong run. Answers that callers decide by are errors of this package.
 package remote
 
 import (
@@ -17,49 +17,49 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/contract"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
-// What Temporal answers. Any other error means that nobody knows.
+// Answers of Temporal. After any other error the state is unknown.
 var (
-	// ErrGone: the run is not open any more, or there is none.
+	// ErrGone: the run is closed, or does not exist.
 	ErrGone = errors.New("the dispatcher is not open")
 	// ErrOpen: one is open already.
 	ErrOpen = errors.New("a dispatcher is open already")
-	// ErrTooSoon: the server starts no two runs of one ID within a second.
-	ErrTooSoon = errors.New("the server wants a pause before the next start")
-	// ErrFenced: the dispatcher has an owner of a higher epoch.
+	// ErrTooSoon: the server rejects two starts with one ID within a second.
+	ErrTooSoon = errors.New("the server requires a pause before the next start")
+	// ErrFenced: the dispatcher has an owner with a higher epoch.
 	ErrFenced = errors.New("the dispatcher has a later owner")
 	// ErrUnanswered: the server answers, the dispatcher does not.
 	ErrUnanswered = errors.New("the dispatcher does not answer")
 )
 
 const (
-	// callTimeout bounds requests that the server answers by itself.
+	// callTimeout limits requests that the server answers by itself.
 	callTimeout = 5 * time.Second
-	// taskTimeout is how long a workflow task of a dispatcher may take.
+	// taskTimeout is the timeout of a dispatcher's workflow tasks.
 	taskTimeout = 4 * time.Second
-	// answerTimeout bounds those that the workflow answers: five seconds pass before a task that was meant for a process
-	// which is gone goes to another.
+	// answerTimeout limits requests that the workflow answers: a task for the sticky queue of a dead process is given to another process
+	// after five seconds.
 	answerTimeout = 10 * time.Second
 	// unreadyPause is the pause before a workflow whose task failed is asked again.
 	unreadyPause = time.Second
 )
 
-// Temporal is the other side.
+// Temporal sends requests about dispatchers to Temporal.
 type Temporal struct {
-	// Client returns the client to use now, or why there is none.
+	// Client returns the current client, or an error while there is none.
 	Client func() (client.Client, error)
 	// Namespace and Converter are those of the clients.
 	Namespace string
 	Converter converter.DataConverter
-	// CheckEvery is given to the dispatchers that are started.
+	// CheckEvery is passed to the dispatchers that are started.
 	CheckEvery time.Duration
 }
 
-// Describe returns the open workflow with the dispatcher's ID, nil where there is none.
-func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*contract.Execution, error) {
+// Describe returns the open workflow with the dispatcher's ID, nil if there is none.
+func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*wire.Execution, error) {
 	c, err := t.Client()
 	if err != nil {
 		return nil, err
@@ -76,15 +76,15 @@ func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*contract.Exe
 	if d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
 		return nil, nil
 	}
-	memo, err := contract.ReadMemo(t.Converter, d.Memo)
-	return &contract.Execution{
+	memo, err := wire.ReadMemo(t.Converter, d.Memo)
+	return &wire.Execution{
 		WorkflowID: d.WorkflowExecution.ID, RunID: d.WorkflowExecution.RunID, Type: d.WorkflowType.Name, TaskQueue: d.TaskQueueName,
 		Memo: memo, Unread: err != nil,
 	}, nil
 }
 
-// Start starts the dispatcher with the workers that are known, and returns its run ID. [ErrOpen], [ErrTooSoon].
-func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []contract.Worker) (string, error) {
+// Start starts the dispatcher with its initial workers, and returns the run ID. It returns [ErrOpen] and [ErrTooSoon].
+func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []wire.Worker) (string, error) {
 	c, err := t.Client()
 	if err != nil {
 		return "", err
@@ -95,13 +95,13 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 		ID: name.DispatcherID(), TaskQueue: name.TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		// Its tasks take milliseconds. One that was on its way to a worker that died is given to another after this time.
+		// Its tasks take milliseconds. A task that was sent to a worker that died is given to another worker after this time.
 		WorkflowTaskTimeout: taskTimeout,
 		// Without it the SDK returns the run that is open as if it had been started.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     contract.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: contract.Interpreter}.Fields(),
-	}, contract.WorkflowType, flow.Input{
-		Version: contract.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
+		Memo:                                     wire.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: wire.Interpreter}.Fields(),
+	}, wire.WorkflowType, flow.Input{
+		Version: wire.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
 	})
 	if err == nil {
 		return run.GetRunID(), nil
@@ -116,12 +116,12 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
-// Adopt tells an open dispatcher who owns it. [ErrGone], [ErrFenced], [ErrUnanswered].
-func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (contract.State, error) {
-	var state contract.State
+// Adopt changes the owner of an open dispatcher. It returns [ErrGone], [ErrFenced] and [ErrUnanswered].
+func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (wire.State, error) {
+	var state wire.State
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
 		UpdateID: fmt.Sprintf("adopt-%d-%s", owner.Epoch, owner.Holder), RunID: runID,
-		UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
+		UpdateName: wire.AdoptUpdate, Args: []any{wire.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
 	}, &state)
 	if err != nil {
 		err = fmt.Errorf("adopt dispatcher %q: %w", name.DispatcherID(), err)
@@ -129,12 +129,12 @@ func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, own
 	return state, err
 }
 
-// Ask returns nil if the run has this owner and says so. [ErrGone], [ErrFenced], [ErrUnanswered].
+// Ask returns nil if the run answers and has this owner. It returns [ErrGone], [ErrFenced] and [ErrUnanswered].
 func (t *Temporal) Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error {
-	// An update, not a query: only who can go on with its history completes one. Without an ID, for the server would repeat the answer
-	// to the adoption.
+	// An update, not a query: only a worker that can replay the history completes it. Without an ID, because the server would repeat the
+	// result of the adoption.
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
-		RunID: runID, UpdateName: contract.AdoptUpdate, Args: []any{contract.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
+		RunID: runID, UpdateName: wire.AdoptUpdate, Args: []any{wire.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
 	}, nil)
 	if err != nil {
 		err = fmt.Errorf("ask dispatcher %q: %w", name.DispatcherID(), err)
@@ -142,10 +142,10 @@ func (t *Temporal) Ask(ctx context.Context, name inbox.Name, runID string, owner
 	return err
 }
 
-// Register tells the dispatcher, whichever run is open, that a process works for it. [ErrGone], [ErrUnanswered].
-func (t *Temporal) Register(ctx context.Context, name inbox.Name, r contract.Registration) error {
+// Register registers a process with the dispatcher, whichever run is open. It returns [ErrGone] and [ErrUnanswered].
+func (t *Temporal) Register(ctx context.Context, name inbox.Name, r wire.Registration) error {
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
-		UpdateName: contract.RegisterUpdate, Args: []any{r},
+		UpdateName: wire.RegisterUpdate, Args: []any{r},
 	}, nil)
 	if err != nil {
 		err = fmt.Errorf("register with dispatcher %q: %w", name.DispatcherID(), err)
@@ -161,8 +161,8 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	o.WorkflowID, o.WaitForStage = name.DispatcherID(), client.WorkflowUpdateStageCompleted
-	// Temporal would first wait five seconds for the process that executed the workflow last, which after a crash is gone. Without
-	// this, the answer is late, not wrong.
+	// Temporal would first wait five seconds for the process that executed the last workflow task, which may be dead. If this request
+	// fails, the answer is only later.
 	_, _ = c.WorkflowService().ResetStickyTaskQueue(within, &workflowservice.ResetStickyTaskQueueRequest{ // see above
 		Namespace: t.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: o.WorkflowID, RunId: o.RunID},
 	})
@@ -171,15 +171,15 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	switch {
 	case err == nil:
 		return nil
-	case refused && application.Type() == contract.FencedError:
+	case refused && application.Type() == wire.FencedError:
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	case refused:
-		// By a release that knows no such update.
+		// A release without this update rejects it.
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	case gone(err):
 		return ErrGone
 	case ctx.Err() == nil && within.Err() != nil:
-		// Had the server been away, it would not answer this either.
+		// If the server were unavailable, it would not answer this request either.
 		if _, err := t.Describe(ctx, name); err != nil {
 			return err
 		}
@@ -188,8 +188,8 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	return err
 }
 
-// complete sends an update again while the server says that the workflow's tasks fail, until ctx ends: one that failed once is no
-// sign, and of one that goes on failing the server says so at once.
+// complete repeats an update while the server reports that the workflow's tasks fail, until ctx ends: a single failure is no evidence, and
+// for a permanent one the server answers at once.
 func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptions, into any) error {
 	for {
 		handle, err := c.UpdateWorkflow(ctx, o)
@@ -209,26 +209,26 @@ func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptio
 	}
 }
 
-// State asks the dispatcher, whichever run is open, how it is. That leaves nothing in its history.
-func (t *Temporal) State(ctx context.Context, name inbox.Name) (contract.State, error) {
-	var state contract.State
+// State queries the dispatcher, whichever run is open. A query leaves nothing in the history.
+func (t *Temporal) State(ctx context.Context, name inbox.Name) (wire.State, error) {
+	var state wire.State
 	c, err := t.Client()
 	if err != nil {
 		return state, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	value, err := c.QueryWorkflow(ctx, name.DispatcherID(), "", contract.StateQuery)
+	value, err := c.QueryWorkflow(ctx, name.DispatcherID(), "", wire.StateQuery)
 	if err == nil {
 		err = value.Get(&state)
 	}
 	if err != nil {
-		return contract.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", name.DispatcherID(), err)
+		return wire.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", name.DispatcherID(), err)
 	}
 	return state, nil
 }
 
-// Terminate ends that one run. [ErrGone] if it is not open.
+// Terminate terminates that run. It returns [ErrGone] if the run is not open.
 func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason string) error {
 	c, err := t.Client()
 	if err != nil {
@@ -237,10 +237,10 @@ func (t *Temporal) Terminate(ctx context.Context, name inbox.Name, runID, reason
 	return Terminate(ctx, c, name.DispatcherID(), runID, reason)
 }
 
-// Terminate ends that one run of a workflow. [ErrGone] if it is not open.
+// Terminate terminates that run of a workflow. It returns [ErrGone] if the run is not open.
 func Terminate(ctx context.Context, c client.Client, workflowID, runID, reason string) error {
 	if runID == "" {
-		return fmt.Errorf("terminate dispatcher %q: which run is missing", workflowID)
+		return fmt.Errorf("terminate dispatcher %q: missing run ID", workflowID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -254,14 +254,14 @@ func Terminate(ctx context.Context, c client.Client, workflowID, runID, reason s
 	return nil
 }
 
-// Ring rings the doorbell. [ErrGone] if no dispatcher is open.
+// Ring sends the doorbell signal. It returns [ErrGone] if no dispatcher is open.
 func (t *Temporal) Ring(ctx context.Context, name inbox.Name) error {
-	return t.signal(ctx, name, contract.DoorbellSignal, nil)
+	return t.signal(ctx, name, wire.DoorbellSignal, nil)
 }
 
-// Late tells the dispatcher which of its workers seem to be gone. [ErrGone] if no dispatcher is open.
+// Late signals which workers seem to be dead. It returns [ErrGone] if no dispatcher is open.
 func (t *Temporal) Late(ctx context.Context, name inbox.Name, serverIDs []string) error {
-	return t.signal(ctx, name, contract.LateSignal, contract.Late{ServerIDs: serverIDs})
+	return t.signal(ctx, name, wire.LateSignal, wire.Late{ServerIDs: serverIDs})
 }
 
 func (t *Temporal) signal(ctx context.Context, name inbox.Name, signal string, arg any) error {

@@ -18,16 +18,16 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 )
 
-// server is a Temporal with one open dispatcher, whose tasks fail a number of times.
+// server is a Temporal with one open dispatcher, whose workflow tasks fail a number of times.
 type server struct {
 	client.Client
 	failing int
-	away    error // what it answers when it is asked for a description
+	away    error // the error of a describe request
 }
 
 func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return service{} }
 
-// service is what is asked of it beside the client.
+// service has the requests outside the SDK's client.
 type service struct {
 	workflowservice.WorkflowServiceClient
 }
@@ -59,7 +59,7 @@ type completed struct{ client.WorkflowUpdateHandle }
 
 func (completed) Get(context.Context, any) error { return nil }
 
-func TestOneWhoseTasksFail(t *testing.T) {
+func TestUpdateOfFailingDispatcher(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
 	tests := map[string]struct {

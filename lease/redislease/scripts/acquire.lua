@@ -1,7 +1,7 @@
 -- ARGV: holder, token, value, TTL in microseconds, retention in milliseconds, channel, key without prefix.
 local before = entry()
 if before and before.token == ARGV[2] then
-  -- The same request again: the client did not see the answer and sent it once more. What was replaced was noted for this.
+  -- A repeated request: the client did not receive the answer and sent it again. The entry that was replaced is in the before fields.
   local reply = add({'granted', text(now)}, before)
   for _, name in ipairs(names) do
     local value = redis.call('HGET', key, 'before.' .. name)
@@ -24,5 +24,5 @@ if before then
     redis.call('HSET', key, 'before.' .. name, reply[#reply - #names + i])
   end
 end
-tell(ARGV[6], ARGV[7])
+notify(ARGV[6], ARGV[7])
 return reply

@@ -4,6 +4,7 @@ if not e or e.token ~= ARGV[1] or not held(e) then return {'lost'} end
 local changed = {renewed = now, expires = now + tonumber(ARGV[4]), retention = tonumber(ARGV[5])}
 if ARGV[2] == '1' then changed.value = ARGV[3] end
 put(e, changed)
--- Whoever renews has seen the answer to its acquisition.
+-- A holder that renews has received the answer to its acquisition.
+
 for _, name in ipairs(names) do redis.call('HDEL', key, 'before.' .. name) end
 return add({'renewed', text(now)}, e)

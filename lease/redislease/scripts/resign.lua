@@ -2,5 +2,5 @@
 local e = entry()
 if not e or e.token ~= ARGV[1] or not held(e) then return {'lost'} end
 put(e, {resigned = 1})
-tell(ARGV[2], ARGV[3])
+notify(ARGV[2], ARGV[3])
 return {'resigned'}

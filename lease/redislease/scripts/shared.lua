@@ -1,5 +1,5 @@
--- What all scripts begin with. KEYS[1] is the entry, a hash. Times are microseconds since 1970 by the server's clock. Numbers are
--- passed on as text without an exponent: they have more digits than Lua prints by itself.
+-- The common part of all scripts. KEYS[1] is the entry, a hash. Times are microseconds since 1970 by the server's clock. Numbers are
+-- formatted without an exponent, since they have more digits than Lua prints by default.
 local key = KEYS[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -8,7 +8,7 @@ local texts = {holder = true, token = true, value = true}
 
 local function text(number) return string.format('%.0f', number) end
 
--- entry returns the fields by name; nil where there is nothing; nil and the reason where there is no entry but something else.
+-- entry returns the fields by name; nil if the key does not exist; nil and the reason if its value is no entry.
 local function entry()
   local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return nil end
@@ -23,7 +23,7 @@ local function entry()
     else
       -- Beyond 2^52, adding one may change nothing.
       e[name] = string.match(value, '^%d+$') and tonumber(value)
-      if not e[name] or e[name] > 4503599627370496 then return nil, 'its field ' .. name .. ' is no number that was written here' end
+      if not e[name] or e[name] > 4503599627370496 then return nil, 'its field ' .. name .. ' is not a valid number' end
     end
   end
   if e.holder == '' or e.token == '' then return nil, 'its holder or its token is empty' end
@@ -32,7 +32,7 @@ end
 
 local function held(e) return e.resigned == 0 and now < e.expires end
 
--- put writes the fields given, with a revision of their own. The clock makes it grow over a deletion as well.
+-- put writes fields with a new revision. It is derived from the clock, so that it also grows after a deletion.
 local function put(e, changed)
   changed.revision = math.max(e.revision + 1, now)
   for name, value in pairs(changed) do
@@ -50,5 +50,5 @@ local function add(reply, e)
   return reply
 end
 
--- tell is a hint to whoever watches: a user that may not publish still gets what was asked for.
-local function tell(channel, what) redis.pcall('PUBLISH', channel, what) end
+-- notify publishes a key to watchers. Errors are ignored, so that a user without the right to publish can use the scripts.
+local function notify(channel, what) redis.pcall('PUBLISH', channel, what) end

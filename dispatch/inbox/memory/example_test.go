@@ -1,0 +1,44 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
+)
+
+// An owner claims the events of a dispatcher, delivers them and settles the outcomes. Claims of earlier owners are rejected.
+func ExampleInbox() {
+	ctx := context.Background()
+	name := inbox.Name{Project: "shop", TaskQueue: "orders"}
+	in := memory.New(func(_ context.Context, _ inbox.Name, d inbox.Delivery) inbox.Outcome {
+		fmt.Println("delivered:", d.Item)
+		return inbox.Outcome{Result: inbox.Done}
+	})
+	in.Publish(name, "customer-7", "order placed")
+	in.Publish(name, "customer-7", "order paid")
+
+	previous, _ := in.Fence(ctx, name, "worker-1", 0)
+	owner, _ := in.Fence(ctx, name, "worker-2", 0)
+	_, err := in.Claim(ctx, name, previous, 10, time.Minute)
+	fmt.Println(err)
+
+	claimed, _ := in.Claim(ctx, name, owner, 10, time.Minute)
+	var settled []inbox.Settled
+	for _, d := range claimed {
+		settled = append(settled, inbox.Settled{ID: d.ID, Outcome: in.Deliver(ctx, name, d)})
+	}
+	fmt.Println("settled:", in.Settle(ctx, name, owner, settled))
+	parked, _ := in.Park(ctx, name, owner)
+	fmt.Println("parked:", parked)
+	fmt.Println("doorbell needed:", in.Publish(name, "customer-8", "order placed"))
+	// Output:
+	// fenced: the dispatcher has another owner
+	// delivered: order placed
+	// delivered: order paid
+	// settled: <nil>
+	// parked: true
+	// doorbell needed: true
+}

@@ -1,0 +1,303 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+)
+
+// session is the state of one routing. All of it is used by one goroutine, except results and hint, to which others send.
+type session struct {
+	r        Routing
+	attempts sync.WaitGroup
+	results  chan inbox.Settled
+
+	lanes   map[string][]inbox.Delivery // waiting deliveries by lane; a lane exists while one of its deliveries waits or runs
+	ready   []string                    // lanes whose first delivery may be made
+	known   map[string]string           // the lane of each claimed and unsettled delivery
+	held    map[string]bool             // lanes with a retry that is not settled yet
+	running int
+
+	outcomes  []inbox.Settled
+	oldest    time.Time // time of the first of outcomes
+	worked    time.Time // time of the last work
+	busy      bool      // whether there was any work
+	hint      chan struct{}
+	awaiting  bool
+	exhausted bool // the last claim returned everything; wait for a hint
+}
+
+func newSession(r Routing) *session {
+	return &session{
+		r: r, results: make(chan inbox.Settled, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
+		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
+	}
+}
+
+func (s *session) stopping() bool {
+	select {
+	case <-s.r.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// patience returns how long to poll for work.
+func (s *session) patience() time.Duration {
+	if s.busy {
+		return s.r.Idle
+	}
+	return s.r.Brief
+}
+
+// idleFor returns how long there has been no work; 0 while there is some.
+func (s *session) idleFor() time.Duration {
+	if len(s.known) > 0 || !s.exhausted {
+		return 0
+	}
+	return time.Since(s.worked)
+}
+
+func (s *session) settleDue() bool {
+	return len(s.outcomes) > 0 && (s.running == 0 || len(s.outcomes) >= settleLimit || time.Since(s.oldest) >= settleAfter)
+}
+
+func (s *session) mayClaim() bool { return !s.exhausted && len(s.known) < claimLimit/2 }
+
+// claim claims due deliveries.
+func (s *session) claim(ctx context.Context) error {
+	var claimed []inbox.Delivery
+	err := s.retry(ctx, "claim deliveries", func(ctx context.Context) (err error) {
+		claimed, err = s.r.Inbox.Claim(ctx, s.r.Name, s.r.Owner, claimLimit, visible)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fresh := 0
+	for _, d := range claimed {
+		// Claimed again after its visibility time, while it still runs here.
+		if _, known := s.known[d.ID]; known {
+			continue
+		}
+		fresh++
+		lane := "lane " + d.Lane
+		if d.Lane == "" {
+			lane = "free " + d.ID
+		}
+		s.known[d.ID] = lane
+		if s.held[lane] {
+			// Claimed after the visibility time of the previous one in its lane, which must still be made first.
+			s.release([]inbox.Delivery{d})
+			continue
+		}
+		if _, waits := s.lanes[lane]; !waits {
+			s.ready = append(s.ready, lane)
+		}
+		s.lanes[lane] = append(s.lanes[lane], d)
+	}
+	s.exhausted = len(claimed) < claimLimit || fresh == 0
+	if fresh > 0 {
+		s.worked, s.busy = time.Now(), true
+	}
+	return nil
+}
+
+// dispatch starts attempts up to the concurrency limit.
+func (s *session) dispatch(ctx context.Context) {
+	for s.running < concurrency && len(s.ready) > 0 {
+		lane := s.ready[0]
+		s.ready = s.ready[1:]
+		d := s.lanes[lane][0]
+		s.lanes[lane] = s.lanes[lane][1:]
+		s.running++
+		s.attempts.Go(func() { s.results <- inbox.Settled{ID: d.ID, Outcome: s.attempt(ctx, d)} })
+	}
+}
+
+// attempt makes one attempt. A panic in a delivery must not affect the others.
+func (s *session) attempt(ctx context.Context, d inbox.Delivery) (outcome inbox.Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	defer func() {
+		failure := recover()
+		if failure == nil {
+			return
+		}
+		reason := fmt.Sprintf("the delivery panicked: %v", failure)
+		s.r.Log.ErrorContext(ctx, "Delivery panicked", "project", s.r.Name.Project, "delivery", d.ID, "attempt", d.Attempt, "panic", failure)
+		outcome = inbox.Outcome{Result: inbox.Retry, After: panicPause, Reason: reason}
+		if d.Attempt >= panics {
+			outcome = inbox.Outcome{Result: inbox.Dead, Reason: reason}
+		}
+	}()
+	return s.r.Inbox.Deliver(ctx, s.r.Name, d)
+}
+
+// take records the outcome of an attempt, and what may be made next in its lane.
+func (s *session) take(got inbox.Settled) {
+	s.running--
+	s.addOutcome(got)
+	lane := s.known[got.ID]
+	rest := s.lanes[lane]
+	switch {
+	case got.Outcome.Result == inbox.Retry || got.Outcome.Result == inbox.Released:
+		// The next deliveries of a lane wait for this one: the inbox returns them together again.
+		s.release(rest)
+		delete(s.lanes, lane)
+		s.held[lane] = true
+	case len(rest) == 0:
+		delete(s.lanes, lane)
+	default:
+		s.ready = append(s.ready, lane)
+	}
+}
+
+func (s *session) release(rest []inbox.Delivery) {
+	for _, d := range rest {
+		s.addOutcome(inbox.Settled{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Released}})
+	}
+}
+
+func (s *session) addOutcome(got inbox.Settled) {
+	if len(s.outcomes) == 0 {
+		s.oldest = time.Now()
+	}
+	s.outcomes = append(s.outcomes, got)
+	s.worked = time.Now()
+}
+
+// settle writes the collected outcomes.
+func (s *session) settle(ctx context.Context) error {
+	batch := s.outcomes
+	err := s.retry(ctx, "write outcomes", func(ctx context.Context) error {
+		return s.r.Inbox.Settle(ctx, s.r.Name, s.r.Owner, batch)
+	})
+	if err != nil {
+		return err
+	}
+	s.settled(batch)
+	return nil
+}
+
+func (s *session) settled(batch []inbox.Settled) {
+	counts := map[inbox.Result]int{}
+	for _, one := range batch {
+		delete(s.known, one.ID)
+		counts[one.Outcome.Result]++
+	}
+	for result, n := range counts {
+		if s.r.Count != nil && result != inbox.Released {
+			s.r.Count(result, n)
+		}
+	}
+	s.outcomes = nil
+	clear(s.held)
+	// Lanes that were held may continue.
+	s.exhausted = s.exhausted && counts[inbox.Released] == 0 && counts[inbox.Retry] == 0
+}
+
+func (s *session) park(ctx context.Context) (parked bool, err error) {
+	err = s.retry(ctx, "park the dispatcher", func(ctx context.Context) (err error) {
+		parked, err = s.r.Inbox.Park(ctx, s.r.Name, s.r.Owner)
+		return err
+	})
+	s.exhausted = false
+	return parked, err
+}
+
+// wait returns after a result, a hint or a pause.
+func (s *session) wait(ctx, attempts context.Context) error {
+	pause := pollEvery
+	if len(s.outcomes) > 0 {
+		pause = settleAfter - time.Since(s.oldest)
+	} else if idle := s.patience() - s.idleFor(); len(s.known) == 0 {
+		pause = min(pause, idle)
+	}
+	if s.exhausted && !s.awaiting {
+		s.await(attempts)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case got := <-s.results:
+		s.take(got)
+		s.takeMore()
+	case <-s.hint:
+		s.awaiting, s.exhausted = false, false
+	case <-timer.C:
+	case <-s.r.Stop:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// takeMore takes further results without waiting.
+func (s *session) takeMore() {
+	for {
+		select {
+		case got := <-s.results:
+			s.take(got)
+		default:
+			return
+		}
+	}
+}
+
+// await waits for a hint of the inbox, or for the poll interval.
+func (s *session) await(ctx context.Context) {
+	s.awaiting = true
+	s.attempts.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, pollEvery)
+		defer cancel()
+		s.r.Inbox.Await(ctx, s.r.Name)
+		s.hint <- struct{}{}
+	})
+}
+
+// finish waits for running attempts, releases the other deliveries, settles all of them, and returns why. A failure of the inbox is
+// ignored: unsettled deliveries are claimed again later.
+func (s *session) finish(ctx context.Context, why error) error {
+	for _, lane := range s.ready {
+		s.release(s.lanes[lane])
+		delete(s.lanes, lane)
+	}
+	s.ready = nil
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
+	for late := false; s.running > 0 && !late; {
+		select {
+		case got := <-s.results:
+			s.take(got)
+			for _, lane := range s.ready {
+				s.release(s.lanes[lane])
+				delete(s.lanes, lane)
+			}
+			s.ready = nil
+		case <-timer.C:
+			late = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if len(s.outcomes) == 0 {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	batch := s.outcomes
+	err := s.r.Inbox.Settle(ctx, s.r.Name, s.r.Owner, batch)
+	if err == nil {
+		s.settled(batch)
+	}
+	if errors.Is(err, inbox.ErrFenced) {
+		return err
+	}
+	return why
+}

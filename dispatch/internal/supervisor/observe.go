@@ -1,0 +1,196 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/lease"
+)
+
+// observe reads everything. Temporal comes first: a later change of owner then shows in the lease.
+func (s *Supervisor) observe(ctx context.Context) (plan.Reading, error) {
+	open, err := s.o.Temporal.List(ctx)
+	if err != nil {
+		return plan.Reading{}, err
+	}
+	reading := plan.Reading{Open: make([]plan.Open, 0, len(open))}
+	for i := range open {
+		reading.Open = append(reading.Open, plan.Open{Execution: open[i].Execution})
+	}
+	if reading.Progress, err = s.progress(ctx); err != nil {
+		return plan.Reading{}, err
+	}
+	for _, prefix := range []string{wire.OwnerPrefix, wire.WorkerPrefix, wire.HandoverPrefix} {
+		if err := Entries(ctx, s.o.Leases, prefix, &reading); err != nil {
+			return plan.Reading{}, err
+		}
+	}
+	s.o.Listed(reading.Entries)
+	return reading, nil
+}
+
+// Entries adds the entries with a prefix to a reading.
+func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.Reading) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	for e, err := range store.List(ctx, prefix) {
+		if err := add(into, e, err); err != nil {
+			return fmt.Errorf("list entries %q: %w", prefix+"*", err)
+		}
+	}
+	return nil
+}
+
+// Entry adds the entry of a key to a reading, if it exists.
+func Entry(ctx context.Context, store lease.Store, key string, into *plan.Reading) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	e, err := store.Get(ctx, key)
+	if err := add(into, e, err); err != nil {
+		return fmt.Errorf("read entry %q: %w", key, err)
+	}
+	return nil
+}
+
+// add adds an entry that was read. A malformed entry and a missing one are no errors.
+func add(into *plan.Reading, e lease.Entry, err error) error {
+	malformed, bad := errors.AsType[*lease.MalformedError](err)
+	switch {
+	case bad:
+		into.Malformed = append(into.Malformed, malformed.Key)
+	case errors.Is(err, lease.ErrNotFound):
+	case err != nil:
+		return err
+	default:
+		into.Entries = append(into.Entries, e)
+	}
+	return nil
+}
+
+func (s *Supervisor) progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	rows, err := s.o.Inbox.Progress(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("read the progress of dispatchers: %w", err)
+	}
+	return rows, nil
+}
+
+// suspects are the dispatchers of a first plan's actions.
+type suspects struct {
+	names []inbox.Name
+	// open are all their open workflows, under any ID, in the order of the plan.
+	open []plan.Open
+	// ask has the run IDs whose answer decides.
+	ask map[string]bool // by run ID
+}
+
+func suspectsOf(p plan.Plan) suspects {
+	found := suspects{ask: map[string]bool{}}
+	meant := map[inbox.Name]bool{}
+	note := func(name inbox.Name) {
+		if !meant[name] {
+			meant[name], found.names = true, append(found.names, name)
+		}
+	}
+	for i := range p.Terminate {
+		note(p.Terminate[i].Name)
+		if p.Terminate[i].Kind != plan.OlderScheme {
+			found.ask[p.Terminate[i].RunID] = true
+		}
+	}
+	for _, d := range p.Delete {
+		note(d.Name)
+	}
+	for i := range p.Verdicts {
+		if v := &p.Verdicts[i]; v.Belongs != wire.NotMine && meant[v.Name] {
+			found.open = append(found.open, v.Open)
+		}
+	}
+	return found
+}
+
+// confirm reads the suspects a second time, after the confirmation time. Meanwhile the suspects are asked for an answer.
+func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Reading, error) {
+	asked := make(chan map[string]plan.Answer, 1)
+	go func() { asked <- s.ask(ctx, of) }()
+	waited := pace.Sleep(ctx, s.o.Rules.Confirm)
+	answers := <-asked
+	if !waited {
+		return plan.Reading{}, context.Cause(ctx)
+	}
+	var reading plan.Reading
+	for i := range of.open {
+		if err := s.describe(ctx, &reading, of.open[i].WorkflowID, of.open[i].RunID, answers); err != nil {
+			return plan.Reading{}, err
+		}
+	}
+	for _, name := range of.names {
+		// The newest run under the ID, which may have started in the meantime or be missing from the list.
+		if err := s.describe(ctx, &reading, name.DispatcherID(), "", answers); err != nil {
+			return plan.Reading{}, err
+		}
+	}
+	var err error
+	if reading.Progress, err = s.progress(ctx, of.names...); err != nil {
+		return plan.Reading{}, err
+	}
+	// All heartbeats: they are few, and they show how far back the store's data reaches by now.
+	if err := Entries(ctx, s.o.Leases, wire.WorkerPrefix, &reading); err != nil {
+		return plan.Reading{}, err
+	}
+	for _, name := range of.names {
+		if err := Entry(ctx, s.o.Leases, wire.OwnerKey(name), &reading); err != nil {
+			return plan.Reading{}, err
+		}
+	}
+	return reading, nil
+}
+
+// describe adds a run to a reading if it is open and not in the reading.
+func (s *Supervisor) describe(ctx context.Context, into *plan.Reading, workflowID, runID string, answers map[string]plan.Answer) error {
+	if !s.o.Pace.Wait(ctx) {
+		return context.Cause(ctx)
+	}
+	found, err := s.o.Temporal.Describe(ctx, workflowID, runID)
+	if err != nil || found == nil {
+		return err
+	}
+	for i := range into.Open {
+		if into.Open[i].RunID == found.RunID {
+			return nil
+		}
+	}
+	into.Open = append(into.Open, plan.Open{Execution: found.Execution, Answer: answers[found.RunID]})
+	return nil
+}
+
+// ask asks the suspects concurrently.
+func (s *Supervisor) ask(ctx context.Context, of suspects) map[string]plan.Answer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	answers := map[string]plan.Answer{}
+	for i := range of.open {
+		o := &of.open[i]
+		if !of.ask[o.RunID] {
+			continue
+		}
+		asking.Go(func() {
+			a := s.o.Temporal.Ask(ctx, o.WorkflowID, o.RunID)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[o.RunID] = a
+		})
+	}
+	asking.Wait()
+	return answers
+}
