@@ -20,7 +20,7 @@ const (
 	AuthOIDC   AuthScheme = "oidc"
 )
 
-// HTTP is the scheme that the call's header Authorization has.
+// HTTP returns the scheme name that the call's Authorization header uses.
 func (s AuthScheme) HTTP() string {
 	switch s {
 	case AuthBasic:
@@ -32,11 +32,11 @@ func (s AuthScheme) HTTP() string {
 	return "Bearer"
 }
 
-// Authentication is how a call proves who it is: by Scheme, with the properties that the specification names for it. They are
-// given inline as an object of expressions, or by a secret that is a JSON object of them.
+// Authentication is how a call authenticates: by Scheme, with the properties that the specification defines for it.
+// They are given inline, as an object of expressions, or by a secret that is a JSON object of them.
 type Authentication struct {
 	Scheme     AuthScheme
-	Secret     string    // the secret that has the properties; empty: they are inline
+	Secret     string    // the secret that holds the properties; empty: they are inline
 	Properties *Template // username and password, token, …; nil with Secret
 }
 
@@ -66,7 +66,7 @@ func (p *parser) authenticationPolicy(v value, vars []string) *Authentication {
 	oauth := []string{
 		"client", "request", "issuers", "scopes", "audiences", "username", "password", "subject", "actor",
 	}
-	p.takingSecrets(func() {
+	p.allowSecrets(func() {
 		if !p.object(v, "an authentication policy", fields{
 			scheme(AuthBasic, []string{"username", "password"}),
 			scheme(AuthBearer, []string{"token"}),

@@ -48,10 +48,10 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 				p.report(CodeValue, v, "", "the method must be a word such as get or post, got %.80q", v.node.Text)
 			}
 		}},
-		{"endpoint", true, func(v value) { p.takingSecrets(func() { body.Endpoint, body.Authentication = p.endpoint(v, vars) }) }},
-		{"headers", false, func(v value) { p.takingSecrets(func() { body.Headers = p.stringMap(v, "headers", vars) }) }},
-		{"query", false, func(v value) { p.takingSecrets(func() { body.Query = p.stringMap(v, "query", vars) }) }},
-		{"body", false, func(v value) { p.takingSecrets(func() { body.Body = p.template(v, vars) }) }},
+		{"endpoint", true, func(v value) { p.allowSecrets(func() { body.Endpoint, body.Authentication = p.endpoint(v, vars) }) }},
+		{"headers", false, func(v value) { p.allowSecrets(func() { body.Headers = p.stringMap(v, "headers", vars) }) }},
+		{"query", false, func(v value) { p.allowSecrets(func() { body.Query = p.stringMap(v, "query", vars) }) }},
+		{"body", false, func(v value) { p.allowSecrets(func() { body.Body = p.template(v, vars) }) }},
 		{"output", false, func(v value) {
 			body.Output = HTTPOutput(p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
 		}},
@@ -90,7 +90,7 @@ func (p *parser) uri(v value, vars []string) *Template {
 // stringMap reads headers and queries: an expression, or an object of strings that may be expressions.
 func (p *parser) stringMap(v value, what string, vars []string) *Template {
 	if v.node.Kind == tree.String {
-		return &Template{Pos: v.pos(), expr: p.wrapped(v, what, vars)}
+		return &Template{Pos: v.pos(), expr: p.wrappedExpr(v, what, vars)}
 	}
 	if !p.is(v, tree.Object, what) {
 		return nil

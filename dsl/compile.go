@@ -21,8 +21,8 @@ func (p *parser) expr(v value, what string, vars []string) *Expr {
 	return p.compile(v, vars)
 }
 
-// wrapped reads a string that must be an expression in ${ }.
-func (p *parser) wrapped(v value, what string, vars []string) *Expr {
+// wrappedExpr reads a string that must be an expression in ${ }.
+func (p *parser) wrappedExpr(v value, what string, vars []string) *Expr {
 	if !p.isExpression(v, vars) {
 		inner, _ := unwrap(v.node.Text)
 		p.report(CodeExpression, v, fmt.Sprintf("write it as ${ %s }", strings.TrimSpace(inner)), "%s must be an expression in ${ }", what)
@@ -31,7 +31,7 @@ func (p *parser) wrapped(v value, what string, vars []string) *Expr {
 	return p.compile(v, vars)
 }
 
-// isExpression tells whether a string is an expression in the document's mode.
+// isExpression reports whether a string is an expression in the document's mode.
 func (p *parser) isExpression(v value, vars []string) bool {
 	if v.node.Kind != tree.String {
 		return false
@@ -41,7 +41,7 @@ func (p *parser) isExpression(v value, vars []string) bool {
 	}
 	if text := strings.TrimSpace(v.node.Text); p.loose && (strings.HasPrefix(text, ".") || strings.HasPrefix(text, "$")) {
 		_, err := p.jq.Compile(text, vars)
-		return err == nil || namesSecrets(err)
+		return err == nil || refersToSecrets(err)
 	}
 	return false
 }
@@ -56,7 +56,7 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	}
 	program, err := p.jq.Compile(source, vars)
 	switch {
-	case err != nil && p.taking && namesSecrets(err):
+	case err != nil && p.secretsAllowed && refersToSecrets(err):
 		return p.assemble(v, source, vars)
 	case err != nil:
 		p.expressionProblem(v, source, vars, err)
@@ -65,21 +65,21 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
 }
 
-// namesSecrets tells of an expression that does not compile that it is for a secret.
-func namesSecrets(err error) bool {
+// refersToSecrets reports whether an expression failed to compile because it refers to $secrets.
+func refersToSecrets(err error) bool {
 	se, ok := errors.AsType[*jq.SyntaxError](err)
 	return ok && se.Variable == secretsVariable
 }
 
 func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
-	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Plainly(err)}
+	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Explain(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		problem.Suggestion = se.Suggestion
 		if se.Offset >= 0 {
-			problem.Pos = p.inside(v, strings.Index(v.node.Text, source)+se.Offset)
+			problem.Pos = p.positionInside(v, strings.Index(v.node.Text, source)+se.Offset)
 		}
 		switch {
-		case se.Variable == secretsVariable && p.taking:
+		case se.Variable == secretsVariable && p.secretsAllowed:
 			problem.Code = CodeSecret
 		case se.Variable == secretsVariable:
 			problem.Code, problem.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the run, or decides its path"
@@ -88,7 +88,7 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
 			problem.Suggestion = suggest.Name(se.Variable, vars)
 			if len(vars) == 0 {
-				problem.Suggestion = "only the event can be seen here; what a run knows goes into correlate, as expect"
+				problem.Suggestion = "only the event can be seen here; data of the run belongs into correlate, as expect"
 			}
 		}
 	}
@@ -101,9 +101,9 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 	p.add(problem)
 }
 
-// inside gives the place of a byte within a string where the source shows the string as it is, and the string's own
-// place where escapes or folded lines make the two differ.
-func (p *parser) inside(v value, offset int) Pos {
+// positionInside returns the position of a byte within a string, if the source shows the string as it is. Where escapes
+// or folded lines make the two differ, it returns the position of the string itself.
+func (p *parser) positionInside(v value, offset int) Pos {
 	pos, text := v.pos(), v.node.Text
 	if pos.Line < 1 || pos.Line > len(p.lines) || offset < 0 || offset > len(text) {
 		return pos
@@ -146,7 +146,7 @@ func (p *parser) template(v value, vars []string) *Template {
 	return t.folded()
 }
 
-// folded turns a template without expressions into its value, so that it costs nothing to evaluate.
+// folded replaces a template without expressions by its value, so that it costs nothing to evaluate.
 func (t *Template) folded() *Template {
 	switch {
 	case t.object != nil:

@@ -21,11 +21,11 @@ const (
 	namePattern = `^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`
 )
 
-// document reads the whole definition. What other parts depend on comes first: the mode of expressions, then the
+// document reads the whole definition. The parts that others depend on come first: the mode of expressions, then the
 // reusable parts, then the tasks that refer to them.
 func (p *parser) document(root value) *Document {
 	d := &Document{Evaluate: Evaluate{Language: "jq"}}
-	if p.olderLanguage(root) {
+	if p.reportOlderLanguage(root) {
 		return d
 	}
 	if v, ok := root.member("evaluate"); ok {
@@ -79,8 +79,8 @@ func (p *parser) semver(v value, what string) string {
 	return s
 }
 
-// dslVersion accepts the versions whose documents mean what this package takes them for: all of 1.0. Pre-releases are read as the
-// release, which refuses what it has changed since.
+// dslVersion accepts the versions with the meaning that this package implements: all of 1.0. A
+// pre-release is read as its release; what the release changed since then is refused.
 func (p *parser) dslVersion(v value) string {
 	const suggestion = `write dsl: "1.0.3"`
 	before := len(p.problems)
@@ -96,8 +96,9 @@ func (p *parser) dslVersion(v value) string {
 	return s
 }
 
-// olderLanguage recognises a document of the language before 1.0, which has another structure, and reports only that.
-func (p *parser) olderLanguage(root value) bool {
+// reportOlderLanguage recognises a document of the language before 1.0, which has another structure, and reports only
+// that.
+func (p *parser) reportOlderLanguage(root value) bool {
 	states, machine := root.member("states")
 	version, versioned := root.member("specVersion")
 	_, headed := root.member("document")
@@ -143,14 +144,15 @@ func (p *parser) evaluate(v value, e *Evaluate) {
 	})
 }
 
-// reusable is one named part under use. Parts are read where they are referred to, as the variables their
-// expressions may use depend on that place; those nobody refers to are read for their problems.
+// reusable is one named part under use. A part is read at each reference to it, because the variables that its
+// expressions may use depend on where it is referred to. A part without a reference is read for its problems only.
 type reusable struct {
 	value
 	used bool
 }
 
-// useSections names the sections of use and what reads an entry; those without a reader are not run yet.
+// useSections lists the sections of use and the reader of their entries. This version does not run sections without a
+// reader.
 func (p *parser) useSections() []section {
 	return []section{
 		{"errors", "error", func(v value, s scope) { p.errorDef(v, s.at(slotTask)) }},
@@ -194,7 +196,7 @@ func (p *parser) entries(v value, what string) map[string]*reusable {
 	return out
 }
 
-// lookup finds what a name under use stands for.
+// lookup resolves a name under use.
 func (p *parser) lookup(v value, key, noun string) (value, bool) {
 	found, ok := p.use[key][v.node.Text]
 	if !ok {

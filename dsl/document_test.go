@@ -22,7 +22,7 @@ func parse(t testing.TB, source string) *dsl.Document {
 	return doc
 }
 
-// body parses a document of one task and gives what the task does.
+// body parses a document with one task and returns the task's body.
 func body[T dsl.Body](t *testing.T, task string) T {
 	t.Helper()
 	doc := parse(t, header+"do:\n  - t:\n      "+strings.ReplaceAll(task, "\n", "\n      "))

@@ -85,7 +85,7 @@ func canonicalErrorType(t string) string {
 	return t
 }
 
-// Matches tells whether the error has all the members the filter names. A nil filter matches every error.
+// Matches reports whether the error has all the members that the filter sets. A nil filter matches every error.
 func (f *ErrorFilter) Matches(e *Error) bool {
 	if f == nil {
 		return true

@@ -10,27 +10,30 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Schedule is what starts runs of a workflow without a request. Exactly one of Every, Cron, After and On is set.
+// Schedule starts runs of a workflow without a request. Exactly one of Every, Cron, After and On is set.
 type Schedule struct {
 	Every *Duration // between the starts of runs; fixed, at least a second
 	// Cron has five fields (minute, hour, day, month, weekday) or is a name such as @daily, in UTC.
 	Cron  string
 	After *Duration // between the end of a run and the start of the next one; fixed
-	// On are the events that start a run. Its input is the array of those events, in order of their acceptance, in the form Read.
+	// On are the events that start a run. Its input is the array of those events, in order of acceptance, in the form
+	// Read.
 	On   *eventfilter.Spec
-	Read eventfilter.Form // Envelope where the document does not say
+	Read eventfilter.Form // Envelope by default
 }
 
-// Listen waits for events. Its output is the array of the events it consumed, in order, or of what Each made of them.
+// Listen waits for events. Its output is the array of the events it consumed, in order, or of the outputs of Each for
+// them.
 type Listen struct {
 	To   Consumption
-	Read eventfilter.Form // Data where the document does not say
+	Read eventfilter.Form // Data by default
 	Each *Iterator        // nil where there is none
 }
 
-// Consumption says which events are consumed and when that is enough: with One after an event that meets the filter, with
-// All when each filter was met by an event, with Any after an event that meets one of the filters (any event where there
-// are none) or, where one of the two is set, when Until holds after an event or UntilEvents have been consumed.
+// Consumption defines which events are consumed and when the consumption is complete: with One after an event that
+// matches the filter, with All when each filter was matched by an event, with Any after an event that matches one of
+// the filters (any event if there are none) or, if one of the two is set, when Until holds after an event or
+// UntilEvents have been consumed.
 type Consumption struct {
 	Mode        eventfilter.Mode
 	Filters     []*EventFilter
@@ -54,7 +57,7 @@ type Correlation struct {
 	Expect *Template
 }
 
-// Iterator is what a listen task does with each event, one after another.
+// Iterator is the list of tasks that a listen task runs for each event, one after another.
 type Iterator struct {
 	Item, At string // names of the variables, without "$"; "item" and "index" by default
 	Tasks    []*Task
@@ -73,8 +76,9 @@ func (*Listen) Kind() Kind { return KindListen }
 // Kind implements Body.
 func (*Emit) Kind() Kind { return KindEmit }
 
-// Literally is the consumption with filters that compare all texts as they are, as they did before texts could be patterns.
-func (c Consumption) Literally() Consumption {
+// WithoutPatterns returns the consumption with filters that compare all texts literally. Runs that began before filters
+// supported patterns use it.
+func (c Consumption) WithoutPatterns() Consumption {
 	c.Filters = slices.Clone(c.Filters)
 	for i, f := range c.Filters {
 		if f.literal != nil {
@@ -82,18 +86,18 @@ func (c Consumption) Literally() Consumption {
 		}
 	}
 	if c.UntilEvents != nil {
-		until := c.UntilEvents.Literally()
+		until := c.UntilEvents.WithoutPatterns()
 		c.UntilEvents = &until
 	}
 	return c
 }
 
-// Matcher is the filter ready to match, with what its correlation keys must be.
+// Matcher returns the compiled filter with the values that its correlation keys must have.
 func (f *EventFilter) Matcher(expect map[string]any) *eventfilter.Matcher {
 	return f.matcher.Expecting(expect)
 }
 
-// Filter is the filter in the form in which it is stored.
+// Filter returns the filter in its stored form.
 func (f *EventFilter) Filter(expect map[string]any) (eventfilter.Filter, error) {
 	out := eventfilter.Filter{With: f.With}
 	for _, c := range f.Correlate {
@@ -113,8 +117,9 @@ func (f *EventFilter) Filter(expect map[string]any) (eventfilter.Filter, error) 
 	return out, nil
 }
 
-// Event evaluates the attributes of the event. Those that are not given, or null, are absent. A literal source or
-// dataschema is a URI template over input, as the endpoint of a call is. What no event can have is an error.
+// Event evaluates the attributes of the event. Attributes that are not given, or null, are absent. A literal source or
+// dataschema is a URI template over input, like the endpoint of a call. A value that CloudEvents does not allow is an
+// error.
 func (e *Emit) Event(input any, vars map[string]any, fuel *jq.Fuel) (map[string]any, error) {
 	out := make(map[string]any, len(e.with))
 	for _, name := range slices.Sorted(maps.Keys(e.with)) {
@@ -135,7 +140,7 @@ func (e *Emit) Event(input any, vars map[string]any, fuel *jq.Fuel) (map[string]
 	return out, checkEvent(out)
 }
 
-// checkEvent refuses what expressions may give and no event can have.
+// checkEvent refuses values that expressions can return and that CloudEvents does not allow.
 func checkEvent(event map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(event)) {
 		value := event[name]
@@ -163,5 +168,5 @@ func checkEvent(event map[string]any) error {
 	return nil
 }
 
-// isURIAttribute tells the attributes of events that are URIs.
+// isURIAttribute reports whether an attribute of events is a URI.
 func isURIAttribute(name string) bool { return name == "source" || name == "dataschema" }

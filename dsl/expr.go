@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Expr is one compiled expression, or a template where the language allows a literal array in its place or where secrets
-// are part of it. A nil *Expr is
-// never evaluated: each slot says what its absence means.
+// Expr is one compiled expression. It is a template where the language allows a literal array in its place, or where
+// secrets are part of it. A nil *Expr is never evaluated: the documentation of each field of this type defines what nil
+// means.
 type Expr struct {
 	Source  string // without the surrounding ${ }
 	Pos     Pos
@@ -27,16 +27,17 @@ func (e *Expr) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) 
 	return e.program.Run(input, vars, fuel)
 }
 
-// Holds evaluates a condition: everything holds but false and null, as in jq.
+// Holds evaluates a condition: every value except false and null holds, as in jq.
 func (e *Expr) Holds(input any, vars map[string]any, fuel *jq.Fuel) (bool, error) {
 	v, err := e.Eval(input, vars, fuel)
 	return v != nil && v != false, err
 }
 
-// Template is a JSON value in which strings may be expressions. A string is an expression as a whole or not at all:
-// "a ${ .b } c" is text. In strict mode that takes ${ }, around which space is allowed; in loose mode a whole string
-// that starts with "." or "$" and compiles is one, too. In the slots where the specification allows bare expressions
-// (input.from, output.as, export.as) the template's own string is an expression with or without ${ }.
+// Template is a JSON value in which strings may be expressions. A string is an expression as a whole or not at all: "a
+// ${ .b } c" is text. In strict mode an expression is written in ${ }, with or without space around it; in loose mode a
+// whole string that starts with "." or "$" and compiles is an expression, too. In the fields where the specification
+// allows bare expressions (input.from, output.as, export.as) the template's own string is an expression with or without
+// ${ }.
 type Template struct {
 	Pos Pos
 	// exactly one of the following is set, or none for the literal null
@@ -45,10 +46,11 @@ type Template struct {
 	array   []*Template
 	literal any
 	secret  *Secret     // a reference to a secret
-	parts   []*Template // a text that secrets are part of
+	parts   []*Template // a text that contains secrets
 }
 
-// Eval evaluates the template. The result shares nothing that a caller may change: it must be treated as immutable.
+// Eval evaluates the template. The result may share data with the document and the input: it must be treated as
+// immutable.
 func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
 	switch {
 	case t.expr != nil:
@@ -81,7 +83,7 @@ func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, err
 	return t.literal, nil
 }
 
-// EvalString evaluates a template that must give a string.
+// EvalString evaluates a template that must result in a string.
 func (t *Template) EvalString(input any, vars map[string]any, fuel *jq.Fuel) (string, error) {
 	v, err := t.Eval(input, vars, fuel)
 	if err != nil {
@@ -94,7 +96,7 @@ func (t *Template) EvalString(input any, vars map[string]any, fuel *jq.Fuel) (st
 	return s, nil
 }
 
-// Static gives the template's value if it holds no expression.
+// Static returns the template's value if it holds no expression.
 func (t *Template) Static() (any, bool) {
 	if t.expr == nil && t.object == nil && t.array == nil && t.secret == nil && t.parts == nil {
 		return t.literal, true
@@ -109,7 +111,7 @@ func (t *Template) source() string {
 	return fmt.Sprint(t.literal)
 }
 
-// unwrap takes the text out of ${ } and tells whether it was in it.
+// unwrap returns the text inside ${ } and whether there was ${ } around it.
 func unwrap(s string) (string, bool) {
 	trimmed := strings.TrimSpace(s)
 	inner, ok := strings.CutPrefix(trimmed, "${")

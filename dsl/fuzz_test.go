@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// FuzzParse looks for panics, for documents without problems that do not survive their canonical form, and for
-// problems without a place.
+// FuzzParse finds panics, documents without problems that differ after a parse of their canonical form, and
+// problems without a position.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(richDocument))
 	files, err := filepath.Glob("testdata/problems/*.txtar")

@@ -8,15 +8,15 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
-// Identity is how a document names itself.
+// Identity is the name and version that a document declares.
 type Identity struct {
 	Namespace string
 	Name      string
 	Version   string
 }
 
-// Identify reads only how a document names itself, whatever else is wrong with it. It returns false where the source
-// cannot be read as YAML or JSON, or where namespace or name are missing or not well-formed.
+// Identify reads only the identity of a document, whatever else is wrong with it. It returns false if the source is not
+// YAML or JSON, or if namespace or name are missing or not well-formed.
 func Identify(source []byte, opts ...Option) (Identity, bool) {
 	root := read(source, opts)
 	if root == nil || root.Get("document") == nil {
@@ -34,7 +34,8 @@ func Identify(source []byte, opts ...Option) (Identity, bool) {
 	return id, name.MatchString(id.Namespace) && name.MatchString(id.Name)
 }
 
-// Locate tells where in a source a value is, by its JSON pointer. Where there is none, it is the last one on the way to it.
+// Locate returns the position of a value in a source by its JSON pointer. If there is no such value, it returns the
+// position of the innermost value on the path to it.
 func Locate(source []byte, pointer string, opts ...Option) Pos {
 	node := read(source, opts)
 	if node == nil {
@@ -54,7 +55,7 @@ func Locate(source []byte, pointer string, opts ...Option) Pos {
 	return Pos(node.Pos)
 }
 
-// read reads a source as a tree; nil where it cannot be read.
+// read parses a source into a tree; nil if it cannot be parsed.
 func read(source []byte, opts []Option) *tree.Node {
 	p := &parser{limits: DefaultLimits()}
 	for _, o := range opts {

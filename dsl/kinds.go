@@ -22,7 +22,7 @@ func (p *parser) setTask(task value, c taskContext) Body {
 		}
 		return &Set{Value: p.template(v, vars)}
 	case tree.String:
-		return &Set{Value: &Template{Pos: v.pos(), expr: p.wrapped(v, "set", vars)}}
+		return &Set{Value: &Template{Pos: v.pos(), expr: p.wrappedExpr(v, "set", vars)}}
 	}
 	p.report(CodeType, v, "", "set must be an object or an expression, got %s", v.node.Kind)
 	return &Set{}
@@ -116,7 +116,7 @@ func (p *parser) variable(v value, what, otherwise string) string {
 	return name
 }
 
-// jqKeyword tells names that begin with two underscores, which the expression compiler keeps for itself.
+// jqKeyword reports whether a name begins with two underscores: the expression compiler reserves those.
 func jqKeyword(name string) bool { return len(name) > 1 && name[:2] == "__" }
 
 func (p *parser) forkTask(task value, c taskContext) Body {

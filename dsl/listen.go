@@ -32,8 +32,8 @@ func (p *parser) form(v value) eventfilter.Form {
 	return eventfilter.Form(p.oneOf(v, "read", string(eventfilter.Data), string(eventfilter.Envelope), string(eventfilter.Raw)))
 }
 
-// consumption reads a consumption strategy. vars are what its own expressions may use, nil where there is no run; extra
-// are the keys that it may have besides one of all, any and one.
+// consumption reads a consumption strategy. vars are the variables that its own expressions may use, nil where there is
+// no run; extra are the keys that it may have besides one of all, any and one.
 func (p *parser) consumption(v value, vars []string, what string, extra ...string) Consumption {
 	var out Consumption
 	var given []string
@@ -75,7 +75,7 @@ func describeKeys(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// until reads what ends the consumption of any: a condition or a strategy of its own.
+// until reads the condition, or the strategy, that ends a consumption of any.
 func (p *parser) until(v value, out *Consumption, vars []string, what string) {
 	if v.node.Kind == tree.Object {
 		strategy := p.consumption(v, vars, what+".until")
@@ -100,7 +100,7 @@ func (p *parser) eventFilters(v value, vars []string, what string) []*EventFilte
 	return out
 }
 
-// eventFilter reads one filter. vars are what correlate.*.expect may use, nil where it must be constant.
+// eventFilter reads one filter. vars are the variables that correlate.*.expect may use, nil where it must be constant.
 func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	f := &EventFilter{Pos: v.pos()}
 	var literal map[string]eventfilter.Value
@@ -112,7 +112,7 @@ func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	for _, c := range f.Correlate {
 		stored.Correlate[c.Name] = eventfilter.Key{From: c.From}
 	}
-	// What does not compile has been reported where it stands.
+	// Expressions that do not compile have been reported above.
 	f.matcher, _ = eventfilter.Compile(stored, p.jq)
 	if literal != nil {
 		stored.With = literal
@@ -156,7 +156,7 @@ func (p *parser) expectation(v value, vars []string) *Template {
 	return p.template(v, vars)
 }
 
-// eventPattern reads what a filter's event must have. literal is the same without patterns, nil where there are none.
+// eventPattern reads the with of a filter. literal is the same without patterns, nil if it has none.
 func (p *parser) eventPattern(v value) (out, literal map[string]eventfilter.Value) {
 	out = map[string]eventfilter.Value{}
 	plain := map[string]eventfilter.Value{}
@@ -179,13 +179,13 @@ func (p *parser) eventPattern(v value) (out, literal map[string]eventfilter.Valu
 	return out, literal
 }
 
-// pattern is the expression for an attribute whose text is a regular expression. One that does not compile, or that is over a limit, is
-// compared as it is.
+// pattern returns the expression for an attribute that is a regular expression. A text that does not compile as
+// one, or that exceeds a limit, is compared literally.
 func (p *parser) pattern(name string, v value) (string, bool) {
 	if !p.isLiteral(v) || name == "data" || name == "time" {
 		return "", false
 	}
-	source, ok := lint.Pattern(v.node.Text)
+	source, ok := lint.PatternExpression(v.node.Text)
 	if !ok {
 		return "", false
 	}
@@ -229,7 +229,7 @@ func (p *parser) eventValue(v value) eventfilter.Value {
 	return eventfilter.Value{Literal: text}
 }
 
-// eventAttributes checks the attributes of an event or of a filter, and gives each to read.
+// eventAttributes checks the attributes of an event or of a filter, and calls read for each.
 func (p *parser) eventAttributes(v value, what string, read func(name string, v value)) {
 	if !p.is(v, tree.Object, what) {
 		return
@@ -259,7 +259,7 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 	}
 }
 
-// literalAttribute checks the form of an attribute that is written out.
+// literalAttribute checks the form of an attribute that is written as a literal.
 func (p *parser) literalAttribute(name string, v value, described string) {
 	text := v.node.Text
 	switch {

@@ -16,24 +16,25 @@ type Document struct {
 	Use      Use
 	Do       []*Task
 	Timeout  *Timeout  // from the document or, by name, from use.timeouts
-	Schedule *Schedule // nil where runs are started on request only
+	Schedule *Schedule // nil: runs start on request only
 	Evaluate Evaluate
 
-	// Definition is the document as a plain JSON value: what $workflow.definition shows. It must not be changed.
+	// Definition is the document as a plain JSON value, the value of $workflow.definition. It must not be changed.
 	Definition any
 
 	canonical []byte
 	hash      string
 }
 
-// Evaluate tells how expressions are recognised. Loose also takes whole strings that start with "." or "$" and
-// compile for expressions; strict, the default, only those in ${ }.
+// Evaluate defines how expressions are recognised. Strict, the default, recognises only strings in ${ }. Loose also
+// recognises whole strings that start with "." or "$" and compile.
 type Evaluate struct {
 	Language string // always "jq"
 	Loose    bool
 }
 
-// Use holds the names of the reusable parts a document defines, sorted. What refers to them already holds what they stand for.
+// Use lists the names of the reusable parts that a document defines, sorted. Tasks already hold the parts they refer
+// to.
 type Use struct {
 	Authentications []string
 	Errors          []string
@@ -58,29 +59,29 @@ type Task struct {
 	Metadata map[string]any
 	Body     Body
 
-	// Definition is the task as a plain JSON value: what $task.definition shows. It must not be changed.
+	// Definition is the task as a plain JSON value, the value of $task.definition. It must not be changed.
 	Definition any
 }
 
-// Input checks and maps what goes into a workflow or task: first Schema on the raw value, then From.
+// Input validates and maps the input of a workflow or task: first Schema on the raw value, then From.
 type Input struct {
 	Schema *Schema
 	From   *Template
 }
 
-// Output maps and checks what comes out of a workflow or task: first As, then Schema on its result.
+// Output maps and validates the output of a workflow or task: first As, then Schema on its result.
 type Output struct {
 	Schema *Schema
 	As     *Template
 }
 
-// Export makes the next $context from a task's output: first As, then Schema on its result.
+// Export computes the next $context from a task's output: first As, then Schema on its result.
 type Export struct {
 	Schema *Schema
 	As     *Template
 }
 
-// FlowKind says where execution goes after a task.
+// FlowKind is the kind of step that follows a task.
 type FlowKind int
 
 // The flow directives. The zero value continues with the next task of the list.
@@ -125,7 +126,7 @@ type Do struct{ Tasks []*Task }
 // Set makes its value the task's output.
 type Set struct{ Value *Template }
 
-// Switch goes where the first case that holds points; where none does, the task's own Then applies.
+// Switch continues with the flow directive of the first case that holds; if none holds, the task's own Then applies.
 type Switch struct{ Cases []Case }
 
 // Case is one case of a switch. A nil When always holds.
@@ -140,18 +141,18 @@ type Case struct {
 type For struct {
 	Each, At string // names of the variables, without "$"; "item" and "index" by default
 	In       *Expr
-	While    *Expr // sees Each and At; nil holds always
+	While    *Expr // may use Each and At; nil holds always
 	Tasks    []*Task
 }
 
-// Fork runs its branches at the same time. With Compete the first to complete gives the output, otherwise the
-// outputs become an array in the order of the branches.
+// Fork runs its branches at the same time. With Compete the output is that of the first branch to complete, otherwise
+// the array of all outputs in the order of the branches.
 type Fork struct {
 	Compete  bool
 	Branches []*Task
 }
 
-// Wait waits.
+// Wait sleeps for a duration.
 type Wait struct{ Duration *Duration }
 
 // Raise raises an error.
@@ -172,7 +173,8 @@ type Try struct {
 	Catch *Catch
 }
 
-// Catch says which errors of a try are caught, whether they are retried, and what handles them after that.
+// Catch defines which errors of a try are caught, whether the try is retried, and which tasks handle the error after
+// that.
 type Catch struct {
 	Errors     *ErrorFilter // nil matches every error
 	As         string       // name of the variable that holds the error, without "$"; "error" by default
@@ -183,13 +185,13 @@ type Catch struct {
 	Then       Flow
 }
 
-// ErrorFilter matches errors by equal members; nil members match anything. Types are compared by SameErrorType.
+// ErrorFilter matches errors by equal members; nil members match anything. Types are compared with [SameErrorType].
 type ErrorFilter struct {
 	Type, Title, Detail, Instance *string
 	Status                        *int
 }
 
-// BackoffKind is the way delays between attempts grow.
+// BackoffKind is how the delay between attempts grows.
 type BackoffKind string
 
 // The kinds of back-off. Constant is the default.
@@ -199,7 +201,7 @@ const (
 	BackoffExponential BackoffKind = "exponential"
 )
 
-// RetryPolicy says whether and when a failed try runs again. Members that are not given are nil or zero.
+// RetryPolicy defines whether and when a failed try runs again. Members that are not given are nil or zero.
 type RetryPolicy struct {
 	When       *Expr
 	ExceptWhen *Expr
@@ -215,25 +217,25 @@ type Backoff struct {
 	Definition map[string]any
 }
 
-// RetryLimit bounds a policy by attempts and by time. A Count of zero does not bound.
+// RetryLimit limits a policy by attempts and by time. A Count of zero is no limit.
 type RetryLimit struct {
 	Attempt  AttemptLimit
 	Duration *Duration
 }
 
-// AttemptLimit bounds the number of attempts and the time of each.
+// AttemptLimit limits the number of attempts and the duration of each.
 type AttemptLimit struct {
 	Count    int
 	Duration *Duration
 }
 
-// Jitter is the range of the random time that is added to each delay.
+// Jitter is the range of the random duration that is added to each delay.
 type Jitter struct{ From, To *Duration }
 
 // Timeout ends a workflow or a task that takes longer than After.
 type Timeout struct{ After *Duration }
 
-// HTTPOutput says what the output of an HTTP call is.
+// HTTPOutput is the form of an HTTP call's output.
 type HTTPOutput string
 
 // The forms of an HTTP call's output. Content, the default, is the decoded body.
@@ -243,7 +245,8 @@ const (
 	OutputResponse HTTPOutput = "response"
 )
 
-// HTTPCall calls a service over HTTP. Members that are not given are nil; Method is upper-cased by who sends it.
+// HTTPCall calls a service over HTTP. Members that are not given are nil. Method is as written; the caller upper-cases
+// it.
 type HTTPCall struct {
 	Method   *Template
 	Endpoint *Template // evaluates to a URI template; see URI
@@ -253,7 +256,7 @@ type HTTPCall struct {
 	Output   HTTPOutput
 	// Authentication is nil where there is none.
 	Authentication *Authentication
-	Redirect       bool // take a status of 300 to 399 for a success instead of an error
+	Redirect       bool // treat a status of 300 to 399 as a success instead of an error
 }
 
 // Kind implements Body.
@@ -283,7 +286,7 @@ func (*Try) Kind() Kind { return KindTry }
 // Kind implements Body.
 func (*HTTPCall) Kind() Kind { return KindCall }
 
-// InputSchema is the JSON Schema of the workflow's input as a plain value, nil where it has none.
+// InputSchema is the JSON Schema of the workflow's input as a plain value, nil if it has none.
 func (d *Document) InputSchema() any {
 	if d.Input == nil || d.Input.Schema == nil {
 		return nil
@@ -291,8 +294,8 @@ func (d *Document) InputSchema() any {
 	return d.Input.Schema.Definition
 }
 
-// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document,
-// and itself a document that parses to the same. The caller must not change it.
+// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document, and
+// itself a document that parses to an equal one. The caller must not change it.
 func (d *Document) Canonical() []byte { return d.canonical }
 
 // Hash identifies the document's content: "sha256:" and the hexadecimal SHA-256 of its canonical form.

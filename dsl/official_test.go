@@ -32,7 +32,7 @@ func officialData(t *testing.T) string {
 	return dir
 }
 
-// lookaround stands in for the two patterns of the official schema that Go's engine does not have.
+// lookaround implements the two patterns of the official schema that Go's engine does not support.
 type lookaround struct {
 	source string
 	match  func(string) bool
@@ -69,7 +69,7 @@ func officialSchema(t *testing.T, dir string) *jsonschema.Schema {
 	return schema
 }
 
-// officialDocuments gives the examples and the kit's definitions by name.
+// officialDocuments returns the examples and the kit's definitions by name.
 func officialDocuments(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	out := make(map[string][]byte)
@@ -172,7 +172,7 @@ func plainYAML(t *testing.T, source []byte) any {
 	return jq.Normalize(v)
 }
 
-// mutate changes one random place of a value.
+// mutate changes one random part of a value.
 func mutate(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -11,41 +11,42 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Limits bounds what a document may be.
+// Limits limits the size of a document.
 type Limits struct {
 	MaxBytes    int // size of the source
 	MaxDepth    int // nesting of values
 	MaxAliases  int // uses of YAML anchors
 	MaxNodes    int // values once aliases are expanded
-	MaxProblems int // problems reported; the rest is counted
+	MaxProblems int // problems reported; further ones are counted
 }
 
-// DefaultLimits are the limits that apply where none are given.
+// DefaultLimits returns the limits that apply without [WithLimits].
 func DefaultLimits() Limits {
 	return Limits{MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxProblems: 500}
 }
 
-// Option changes how Parse works.
+// Option configures Parse.
 type Option func(*parser)
 
 // WithLimits replaces the default limits.
 func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 
-// Stored reads a document that was published before: what later releases refuse of it does not keep its runs from going on.
+// Stored parses a document that was published before. Checks that a later release added do not apply, so that its runs
+// continue.
 func Stored() Option { return func(p *parser) { p.stored = true } }
 
-// Parse reads and checks a definition in YAML or JSON. It returns all problems at once, by place, none twice. The
-// document is nil when one of them is an error; warnings leave it.
+// Parse reads and checks a definition in YAML or JSON. It returns all problems, sorted by position, without duplicates.
+// The document is nil if one of them is an error; warnings do not prevent it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
 	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
 	for _, o := range opts {
 		o(p)
 	}
-	root, faults := tree.Parse(source, tree.Limits{
+	root, found := tree.Parse(source, tree.Limits{
 		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
 	})
-	for _, f := range faults {
-		p.fault(f)
+	for _, f := range found {
+		p.addTreeProblem(f)
 	}
 	var doc *Document
 	if root != nil {
@@ -56,10 +57,10 @@ func Parse(source []byte, opts ...Option) (*Document, Problems) {
 	if problems.HasErrors() {
 		doc = nil
 	}
-	return doc, capped(problems, p.limits.MaxProblems)
+	return doc, limitProblems(problems, p.limits.MaxProblems)
 }
 
-func capped(ps Problems, limit int) Problems {
+func limitProblems(ps Problems, limit int) Problems {
 	if len(ps) <= limit {
 		return ps
 	}
@@ -71,22 +72,22 @@ func capped(ps Problems, limit int) Problems {
 
 // parser collects problems while it turns a tree into a document.
 type parser struct {
-	limits    Limits
-	jq        *jq.Compiler
-	lines     [][]byte
-	problems  Problems
-	wrong     int // how many of the problems are errors
-	loose     bool
-	stored    bool                            // it was published, perhaps by a release that allowed more
-	use       map[string]map[string]*reusable // by section of use, then by name
-	functions []string                        // the names under use.functions, which are not run yet
-	errors    errorTypes
-	declared  []DeclaredSecret
-	secrets   map[string]bool // the declared ones, and whether they are used
-	taking    bool            // what is read now may name secrets
+	limits         Limits
+	jq             *jq.Compiler
+	lines          [][]byte
+	problems       Problems
+	errorCount     int // number of problems that are errors
+	loose          bool
+	stored         bool                            // the document was published, perhaps by a release that allowed more
+	use            map[string]map[string]*reusable // by section of use, then by name
+	functions      []string                        // the names under use.functions, which this version does not run
+	errors         errorTypes
+	declared       []DeclaredSecret
+	secrets        map[string]bool // the declared ones, and whether they are used
+	secretsAllowed bool            // the value that is read now may refer to secrets
 }
 
-// value is a node together with its JSON pointer, which aliases keep nodes from knowing themselves.
+// value is a node together with its JSON pointer. A node cannot hold its pointer, because an alias gives it several.
 type value struct {
 	node *tree.Node
 	path string
@@ -112,8 +113,8 @@ func (v value) item(i int) value {
 	return value{node: v.node.Items[i], path: fmt.Sprintf("%s/%d", v.path, i)}
 }
 
-func (p *parser) fault(f tree.Fault) {
-	codes := map[tree.FaultKind]Code{
+func (p *parser) addTreeProblem(f tree.Problem) {
+	codes := map[tree.ProblemKind]Code{
 		tree.Syntax: CodeSyntax, tree.Limit: CodeLimit, tree.DuplicateKey: CodeDuplicateKey, tree.NotJSON: CodeType,
 		tree.TrailingComma: CodeTrailingComma,
 	}
@@ -126,13 +127,13 @@ func (p *parser) fault(f tree.Fault) {
 	})
 }
 
-// add records an error unless the problem says that it is less.
+// add records a problem, as an error unless it has another severity.
 func (p *parser) add(problem Problem) {
 	if problem.Severity == "" {
 		problem.Severity = SeverityError
 	}
 	if problem.Severity == SeverityError {
-		p.wrong++
+		p.errorCount++
 	}
 	p.problems = append(p.problems, problem)
 }
@@ -141,7 +142,7 @@ func (p *parser) report(code Code, v value, suggestion, format string, args ...a
 	p.add(Problem{Code: code, Path: v.path, Pos: v.pos(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
 }
 
-// warn reports what is legal and surely a mistake, at a place that may be within the value.
+// warn reports something that is legal but certainly a mistake, at a position that may be within the value.
 func (p *parser) warn(code Code, v value, at Pos, suggestion, format string, args ...any) {
 	if at.Line == 0 {
 		at = v.pos()
@@ -162,7 +163,7 @@ func (p *parser) unsupported(v value, what string) {
 	})
 }
 
-// is checks the kind of a value and reports another.
+// is reports whether a value has a kind, and records a problem if not.
 func (p *parser) is(v value, kind tree.Kind, what string) bool {
 	if v.node.Kind == kind {
 		return true
@@ -217,18 +218,18 @@ func (p *parser) oneOf(v value, what string, allowed ...string) string {
 	return s
 }
 
-// fields is how one object is read: by a table of the keys it may have, in which order matters only to messages.
+// fields defines how to read one object: the keys it may have. Their order matters only to messages.
 type fields []field
 
-// field is one key of an object: required or not, and what reads it. A key without a reader is in the language but
-// not run by this version.
+// field is one key of an object: whether it is required, and its reader. A key without a reader is in the language, but
+// this version does not run it.
 type field struct {
 	key      string
 	required bool
 	read     func(value)
 }
 
-// object reads an object by its fields and reports keys that are missing, unknown or not run yet.
+// object reads an object by its fields and reports keys that are missing, unknown or not run by this version.
 func (p *parser) object(v value, what string, fs fields) bool {
 	if !p.is(v, tree.Object, what) {
 		return false

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Pos is a place in the source. Both numbers count from 1; zero means the whole document. Columns count characters.
+// Pos is a position in the source. Both numbers count from 1; zero means the whole document. Columns count characters.
 type Pos struct{ Line, Column int }
 
-// Severity tells whether a problem stops a document from running.
+// Severity defines whether a problem prevents a document from running.
 type Severity string
 
 // The severities.
@@ -27,7 +27,7 @@ const (
 	CodeSyntax           Code = "syntax"            // not YAML or JSON
 	CodeLimit            Code = "limit"             // over a size, depth or alias limit
 	CodeDuplicateKey     Code = "duplicate_key"     // one key twice in a mapping
-	CodeUnknownKey       Code = "unknown_key"       // a key the language does not know
+	CodeUnknownKey       Code = "unknown_key"       // a key that the language does not define
 	CodeMissingKey       Code = "missing_key"       // a required key is absent
 	CodeType             Code = "type"              // a value of the wrong type
 	CodeValue            Code = "value"             // a value of the right type that is not allowed
@@ -35,14 +35,14 @@ const (
 	CodeUnknownReference Code = "unknown_reference" // a name that is not defined
 	CodeDuplicateName    Code = "duplicate_name"    // two tasks of one name in a list
 	CodeExpression       Code = "expression"        // an expression that does not compile
-	CodeUnknownVariable  Code = "unknown_variable"  // a variable that does not exist there
+	CodeUnknownVariable  Code = "unknown_variable"  // a variable that is not available there
 	CodeSchema           Code = "schema"            // a JSON Schema that does not compile
 	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
 	CodeUnused           Code = "unused"            // defined, never used (warning)
-	CodeSecret           Code = "secret"            // a secret where none may be used, or that cannot be found (warning)
+	CodeSecret           Code = "secret"            // a secret where none is allowed, or that cannot be found (warning)
 	CodePreRelease       Code = "pre_release"       // a pre-release of the language, read as its release (warning)
-	CodeTrailingComma    Code = "trailing_comma"    // JSON but for a comma, read as YAML (warning)
-	CodeLiteral          Code = "literal"           // a text that looks like an expression and is none (warning)
+	CodeTrailingComma    Code = "trailing_comma"    // JSON except for a comma, read as YAML (warning)
+	CodeLiteral          Code = "literal"           // a text that looks like an expression but is not one (warning)
 	CodeNeverMatches     Code = "never_matches"     // a filter that nothing can match (warning)
 	CodeUnreachable      Code = "unreachable"       // a task that no other task leads to (warning)
 	CodeEndless          Code = "endless"           // a task that goes to itself without a condition (warning)
@@ -58,7 +58,7 @@ func Codes() []Code {
 	}
 }
 
-// Problem is one thing wrong with a document: where, what, and what to do about it.
+// Problem is one defect of a document: its position, a message and a suggestion.
 type Problem struct {
 	Severity   Severity `json:"severity"`
 	Code       Code     `json:"code"`
@@ -83,7 +83,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all problems of a document in the order of their places, none twice.
+// Problems are all problems of a document, sorted by position, without duplicates.
 type Problems []Problem
 
 // Error joins the problems, one per line.
@@ -95,12 +95,12 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// HasErrors tells whether a problem stops the document from running.
+// HasErrors reports whether one of the problems prevents the document from running.
 func (ps Problems) HasErrors() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == SeverityError })
 }
 
-// sorted orders problems by place and drops repetitions, which arise where two references lead to one definition.
+// sorted orders problems by position and removes duplicates, which occur if two references resolve to one definition.
 func (ps Problems) sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),

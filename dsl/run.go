@@ -5,23 +5,23 @@ import "github.com/signalbox-dev/signalbox/dsl/internal/tree"
 // RunWorkflow runs another workflow, as a run of its own.
 type RunWorkflow struct {
 	Namespace, Name string
-	// Version is that of the workflow; empty: the newest when the task begins.
+	// Version is that of the workflow; empty: the latest when the task begins.
 	Version string
 	Input   *Template // nil: null
-	// Await tells whether the task waits for the end of that run. If not, its output is its input.
+	// Await defines whether the task waits for the end of that run. If not, its output is its input.
 	Await bool
-	// Return says what the output of the task is that waited.
+	// Return selects the output of a task that waits.
 	Return Return
 }
 
 // Kind implements Body.
 func (*RunWorkflow) Kind() Kind { return KindRun }
 
-// Return says which results of a process are the output of the task that ran it.
+// Return selects the results of a process that are the output of the task that ran it.
 type Return string
 
-// What can be returned. Of a workflow, the standard output is its output, the exit code that of a success, and there is no error
-// output.
+// The values of return. For a workflow, the standard output is its output, the exit code is that of a success, and
+// there is no error output.
 const (
 	ReturnStdout Return = "stdout"
 	ReturnStderr Return = "stderr"
@@ -30,14 +30,14 @@ const (
 	ReturnNone   Return = "none"
 )
 
-// latest is how a document asks for the newest version.
+// latest is the version by which a document requests the latest one.
 const latest = "latest"
 
 func (p *parser) runTask(task value, c taskContext) Body {
 	body := &RunWorkflow{Await: true, Return: ReturnStdout}
 	v, _ := task.member("run")
 	known := p.object(v, "run", fields{
-		{"workflow", false, func(v value) { p.subflow(v, body, c.scope.at(slotTask)) }},
+		{"workflow", false, func(v value) { p.workflowCall(v, body, c.scope.at(slotTask)) }},
 		{"container", false, nil},
 		{"script", false, nil},
 		{"shell", false, nil},
@@ -48,13 +48,13 @@ func (p *parser) runTask(task value, c taskContext) Body {
 		}},
 	})
 	if known {
-		p.oneProcess(v)
+		p.checkOneProcess(v)
 	}
 	return body
 }
 
-// oneProcess reports a run task that runs nothing, or several things.
-func (p *parser) oneProcess(v value) {
+// checkOneProcess reports a run task that runs nothing, or several things.
+func (p *parser) checkOneProcess(v value) {
 	n := 0
 	for _, key := range []string{"workflow", "container", "script", "shell"} {
 		if v.node.Get(key) != nil {
@@ -69,7 +69,7 @@ func (p *parser) oneProcess(v value) {
 	}
 }
 
-func (p *parser) subflow(v value, body *RunWorkflow, vars []string) {
+func (p *parser) workflowCall(v value, body *RunWorkflow, vars []string) {
 	p.object(v, "run.workflow", fields{
 		{"namespace", true, func(v value) { body.Namespace = p.name(v, "the namespace") }},
 		{"name", true, func(v value) { body.Name = p.name(v, "the name") }},

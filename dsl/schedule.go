@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
-// schedule reads what starts runs. There is no run yet, so nothing in it can be evaluated on data but that of events.
+// schedule reads the definition of when runs start. There is no run yet, so its expressions can use only the data of
+// events.
 func (p *parser) schedule(v value) *Schedule {
 	out := &Schedule{}
 	var given []string
@@ -53,7 +54,8 @@ func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 	return d
 }
 
-// every reads an interval. Temporal counts in whole seconds and drops the rest without a word, so that a fraction would fire too often.
+// every reads an interval. Temporal silently rounds it down to whole seconds, so that an interval with a fraction would
+// fire too often.
 func (p *parser) every(v value) *Duration {
 	before := len(p.problems)
 	d := p.interval(v, "schedule.every", time.Second)
@@ -89,7 +91,7 @@ func (p *parser) trigger(v value) *eventfilter.Spec {
 	return spec
 }
 
-// without is an object without a member.
+// without returns a copy of an object without one member.
 func without(n *tree.Node, key string) *tree.Node {
 	if n.Get(key) == nil {
 		return n
@@ -99,7 +101,7 @@ func without(n *tree.Node, key string) *tree.Node {
 	return &out
 }
 
-// cron reads a cron expression, which it gives with single spaces.
+// cron reads a cron expression and returns it with single spaces.
 func (p *parser) cron(v value) string {
 	text := p.text(v, "schedule.cron")
 	if v.node.Kind != tree.String {

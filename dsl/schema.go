@@ -18,22 +18,22 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Schema is a compiled JSON Schema (draft 2020-12 unless its $schema says otherwise). Nothing is ever loaded from
-// the network or a disk: a reference out of the document is an error when it is compiled.
+// Schema is a compiled JSON Schema (draft 2020-12 unless its $schema selects another). Nothing is loaded from the
+// network or a disk: a reference out of the document is an error when the schema is compiled.
 type Schema struct {
 	Definition any // the schema as a plain JSON value; must not be changed
 	compiled   *jsonschema.Schema
 	costs      *schemacost.Graph
 }
 
-// Violation is one place where a value does not match its schema.
+// Violation is one part of a value that does not match its schema.
 type Violation struct {
 	Pointer string // JSON pointer in the value; "" is the value
 	Message string // may quote the value
-	Keyword string // what of the schema it does not meet, such as "pattern" or "dependentRequired/a"
+	Keyword string // the part of the schema that is violated, such as "pattern" or "dependentRequired/a"
 }
 
-// SchemaError lists every violation, in the order of their pointers.
+// SchemaError lists every violation, sorted by pointer.
 type SchemaError struct{ Violations []Violation }
 
 // Error implements error.
@@ -64,17 +64,17 @@ func compileSchema(definition any) (*Schema, error) {
 	return &Schema{Definition: definition, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}, nil
 }
 
-// noLoader keeps schemas from reaching for anything outside the document.
+// noLoader prevents schemas from loading anything outside the document.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%q is outside the document and is not loaded", url)
 }
 
-// MaxViolations is how many violations the error of [Schema.Check] names.
+// MaxViolations is the maximum number of violations in the error of [Schema.Check].
 const MaxViolations = 100
 
-// CheckCostError is the error of a check that was not made, as it might have taken more than its budget.
+// CheckCostError is the error of a check that was not started, because it might have exceeded its budget.
 type CheckCostError struct{ Budget int64 }
 
 // Error implements error.
@@ -83,9 +83,9 @@ func (e *CheckCostError) Error() string {
 		"make the value smaller, or the schema simpler where it refers to itself or lists alternatives", e.Budget)
 }
 
-// Check checks a value within a budget, in the units of [jq.Fuel], and returns the units it took; a check that may take more is
-// refused before it is made. The same value takes the same units on every machine. The error is a *SchemaError that names the
-// first MaxViolations, or a *CheckCostError.
+// Check validates a value within a budget, in the units of [jq.Fuel], and returns the units used. A check that may
+// exceed the budget is refused before it starts. The same value uses the same units on every machine. The error is a
+// *SchemaError with the first MaxViolations, or a *CheckCostError.
 func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 	cost := s.costs.Cost(v, max(budget, 0))
 	if cost > budget {
@@ -97,8 +97,8 @@ func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 	return cost, nil
 }
 
-// Validate checks a value, however long it takes. The error is a *SchemaError that names every violation. It is for runs that began
-// before there were budgets; see [Schema.Check].
+// Validate validates a value without a budget. The error is a *SchemaError with every violation. It serves runs that
+// began before there were budgets; others use [Schema.Check].
 func (s *Schema) Validate(v any) error {
 	if err := s.compiled.Validate(forSchema(v)); err != nil {
 		return violations(err, 0)
@@ -106,7 +106,7 @@ func (s *Schema) Validate(v any) error {
 	return nil
 }
 
-// violations lists the violations of an error, the first of them if there is a limit.
+// violations returns the violations of an error, at most limit of them unless limit is zero.
 func violations(err error, limit int) error {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
@@ -126,18 +126,18 @@ func compareViolations(a, b Violation) int {
 	return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Message, b.Message))
 }
 
-// unique sorts violations and drops those that are listed twice.
+// unique sorts violations and removes duplicates.
 func unique(all []Violation) []Violation {
 	slices.SortFunc(all, func(a, b Violation) int { return cmp.Or(compareViolations(a, b), cmp.Compare(a.Keyword, b.Keyword)) })
 	return slices.Compact(all)
 }
 
-// collector gathers the innermost causes of an error, which are the ones a person can act on.
+// collector collects the innermost causes of an error, which are the ones that an author can correct.
 type collector struct {
 	limit   int // 0: none
 	printer *message.Printer
 	found   []Violation
-	last    string // where there is a limit, what comes after it is not among the first
+	last    string // with a limit: violations sorted after this one are not among the first
 }
 
 func (c *collector) collect(ve *jsonschema.ValidationError) {
@@ -151,7 +151,7 @@ func (c *collector) collect(ve *jsonschema.ValidationError) {
 	if c.last != "" && at > c.last {
 		return
 	}
-	c.bound(ve.ErrorKind)
+	c.normalize(ve.ErrorKind)
 	c.found = append(c.found, Violation{
 		Pointer: at, Message: ve.ErrorKind.LocalizedString(c.printer), Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
 	})
@@ -163,10 +163,10 @@ func (c *collector) collect(ve *jsonschema.ValidationError) {
 	}
 }
 
-// bound makes what an error quotes the same every time, and short where there is a limit.
-func (c *collector) bound(of jsonschema.ErrorKind) {
+// normalize makes the text of an error deterministic, and short if there is a limit.
+func (c *collector) normalize(of jsonschema.ErrorKind) {
 	if additional, ok := of.(*kind.AdditionalProperties); ok {
-		slices.Sort(additional.Properties) // the library has them in the order of a map
+		slices.Sort(additional.Properties) // the library returns them in the order of a map
 	}
 	if c.limit == 0 {
 		return
@@ -196,7 +196,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:longest], "") + "…"
 }
 
-// forSchema turns big integers into the form the schema library takes for numbers of any size.
+// forSchema converts big integers into the form that the schema library accepts for numbers of any size.
 func forSchema(v any) any {
 	switch v := v.(type) {
 	case *big.Int:
@@ -217,7 +217,7 @@ func forSchema(v any) any {
 	return v
 }
 
-// pointer makes a JSON pointer (RFC 6901) of the names of its parts.
+// pointer joins names to a JSON pointer (RFC 6901).
 func pointer(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {

@@ -2,7 +2,8 @@ package dsl
 
 import "slices"
 
-// slot is a place for expressions, which decides the variables they may use. The table is the specification's.
+// slot is a position in a document at which expressions are allowed. It defines the variables they may use, by the
+// table of the specification.
 type slot int
 
 const (
@@ -14,7 +15,7 @@ const (
 	slotTaskExport
 )
 
-// runtimeVariables gives the variables of a slot. $secrets is left out: it is no variable with a value (see Secret).
+// runtimeVariables returns the variables of a slot. $secrets is not among them: it has no value (see Secret).
 func (s slot) runtimeVariables() []string {
 	switch s {
 	case slotWorkflowInput:
@@ -29,20 +30,21 @@ func (s slot) runtimeVariables() []string {
 	return []string{"context", "input", "output", "task", "workflow", "runtime", "authorization"}
 }
 
-// reservedNames may not name the variables of a loop or a catch, as they would hide what the runtime provides.
+// reservedNames lists the names that the variables of a loop or a catch must not have, because they would hide
+// variables of the runtime.
 func reservedNames() []string {
 	return []string{"context", "input", "output", "secrets", "authorization", "task", "workflow", "runtime"}
 }
 
-// scope is what a task can see: the variables of the loops and catches around it.
+// scope is the set of variables that the loops and catches around a task define.
 type scope struct{ names []string }
 
-// with is the scope inside a construct that defines variables.
+// with returns the scope inside a construct that defines variables.
 func (s scope) with(names ...string) scope {
 	return scope{append(slices.Clone(s.names), names...)}
 }
 
-// at gives all variables of a slot in the scope.
-func (s scope) at(place slot) []string {
-	return append(place.runtimeVariables(), s.names...)
+// at returns all variables of a slot in the scope.
+func (s scope) at(slot slot) []string {
+	return append(slot.runtimeVariables(), s.names...)
 }

@@ -12,49 +12,50 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// secretsVariable is the variable under which expressions name secrets.
+// secretsVariable is the variable through which expressions refer to secrets.
 const secretsVariable = "secrets"
 
-// SecretPattern is what the name of a secret is like: it is a file's name and part of a variable's wherever secrets are kept.
+// SecretPattern is the pattern of secret names. Where secrets are stored, their names become file names and parts of
+// variable names.
 const SecretPattern = `^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$` //nolint:gosec // a name's
 
-// DeclaredSecret is a secret that a document says it uses.
+// DeclaredSecret is a secret that a document lists under use.secrets.
 type DeclaredSecret struct {
 	Name string
 	Path string // JSON pointer of the declaration
 	Pos  Pos
 }
 
-// Secret refers to a secret, or with Members to a value within one that is a JSON object. A document never holds the value,
-// and no expression ever sees it: whoever makes the call asks for it right before.
+// Secret refers to a secret, or with Members to a value within one that is a JSON object. A document never holds the
+// value, and no expression ever reads it: the sender of a call resolves it immediately before the call.
 type Secret struct {
 	Name    string
 	Members []string
 }
 
-// String is the reference as a document writes it, without the $.
+// String returns the reference as a document writes it, without the $.
 func (s Secret) String() string {
 	return strings.Join(append([]string{secretsVariable, s.Name}, s.Members...), ".")
 }
 
-// Opaque is what a template gives where it names secrets: a text of which parts are not known here.
+// Opaque is the result of a template that refers to secrets: a text with secret parts that are not resolved yet.
 type Opaque []OpaquePart
 
-// OpaquePart is a part of such a text: Text, or a Secret that stands for it.
+// OpaquePart is a part of such a text: Text, or a reference to a Secret.
 type OpaquePart struct {
 	Text   string
 	Secret *Secret
 }
 
-// takingSecrets reads a part of a call in which expressions may name secrets.
-func (p *parser) takingSecrets(read func()) {
-	before := p.taking
-	p.taking = true
+// allowSecrets reads a part of a call in which expressions may refer to secrets.
+func (p *parser) allowSecrets(read func()) {
+	before := p.secretsAllowed
+	p.secretsAllowed = true
 	read()
-	p.taking = before
+	p.secretsAllowed = before
 }
 
-// assemble compiles an expression that names secrets, at a place that takes them.
+// assemble compiles an expression that refers to secrets, in a part of a call that allows them.
 func (p *parser) assemble(v value, source string, vars []string) *Expr {
 	e := &Expr{Source: strings.TrimSpace(source), Pos: v.pos()}
 	assembly, err := p.jq.Assemble(source, vars, secretsVariable)
@@ -87,7 +88,7 @@ func (p *parser) assembled(v value, source string, a jq.Assembly) *Template {
 	return t
 }
 
-// useSecret reports a secret that is not declared.
+// useSecret marks a secret as used, and reports one that is not declared.
 func (p *parser) useSecret(v value, source, name string) {
 	if _, declared := p.secrets[name]; declared {
 		p.secrets[name] = true
@@ -102,7 +103,7 @@ func (p *parser) useSecret(v value, source, name string) {
 		Message: fmt.Sprintf("the secret %q is not declared under use.secrets", name),
 	}
 	if at := strings.Index(v.node.Text, "."+name); source != "" && at >= 0 {
-		problem.Pos = p.inside(v, at+1)
+		problem.Pos = p.positionInside(v, at+1)
 	}
 	p.add(problem)
 }
@@ -132,7 +133,7 @@ func (p *parser) collectSecrets(v value) {
 	}
 }
 
-// finishSecrets reports the secrets that nothing uses.
+// finishSecrets returns the declared secrets and reports the unused ones.
 func (p *parser) finishSecrets() []DeclaredSecret {
 	for _, s := range p.declared {
 		if !p.secrets[s.Name] {
@@ -145,7 +146,7 @@ func (p *parser) finishSecrets() []DeclaredSecret {
 	return slices.Clone(p.declared)
 }
 
-// join puts a text together of which secrets are part.
+// join evaluates a text that contains secrets.
 func (t *Template) join(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
 	var out Opaque
 	for _, part := range t.parts {

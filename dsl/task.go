@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
-// taskKind is one row of the table of tasks: the key that names the kind, the other keys it brings, and what reads
-// its body.
+// taskKind is one row of the table of task kinds: the key that selects the kind, the other keys it allows, and the
+// reader of its body.
 type taskKind struct {
 	key   string
 	extra []string
@@ -39,8 +39,8 @@ func baseKeys() []string {
 	return []string{"if", "input", "output", "export", "timeout", "then", "metadata"}
 }
 
-// taskContext is what surrounds a task: the variables it sees and the list it is in. Branches of a fork may not
-// redirect to each other, as they all run.
+// taskContext is the context of a task: the variables available to it and the list it is in. Branches of a fork must
+// not redirect to each other, because all of them run.
 type taskContext struct {
 	scope  scope
 	names  []string
@@ -66,19 +66,19 @@ func (p *parser) tasks(v value, s scope, branches bool) []*Task {
 	}
 	out := make([]*Task, 0, len(v.node.Items))
 	seen := make(map[string]Pos)
-	before := p.wrong
+	before := p.errorCount
 	for i := range v.node.Items {
 		if name, body, ok := p.named(v.item(i), "a task", seen); ok {
 			out = append(out, p.task(name, i, body, c))
 		}
 	}
-	if !branches && p.wrong == before {
+	if !branches && p.errorCount == before {
 		p.checkFlow(v)
 	}
 	return out
 }
 
-// named takes an item of a list of named things apart: an object with exactly one member.
+// named splits an item of a list of named entries, an object with exactly one member, into its name and value.
 func (p *parser) named(v value, what string, seen map[string]Pos) (string, value, bool) {
 	if v.node.Kind != tree.Object || len(v.node.Members) != 1 {
 		suggestion := "write - name: {…}"
@@ -142,7 +142,8 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 	return t
 }
 
-// unknownKeysOfNoKind leaves keys that look like a mistyped kind to the problem about the missing kind.
+// unknownKeysOfNoKind reports unknown keys, except those that look like a mistyped kind: the problem about the missing
+// kind covers them.
 func (p *parser) unknownKeysOfNoKind(v value, what string, known []string) {
 	rest := &tree.Node{Kind: tree.Object, Pos: v.node.Pos}
 	for _, m := range v.node.Members {
@@ -185,7 +186,7 @@ func allKindKeys() []string {
 	return keys
 }
 
-// presentKinds finds the kinds a task names. A key that another present kind brings along, as for brings do, is not
+// presentKinds returns the kinds whose key a task has. A key that another present kind allows, as for allows do, is not
 // a kind there.
 func presentKinds(n *tree.Node) []taskKind {
 	kinds := slices.DeleteFunc(taskKinds(), func(k taskKind) bool { return n.Get(k.key) == nil })
@@ -209,22 +210,22 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 	read("metadata", func(metadata value) {
 		t.Metadata = p.plainObject(metadata, "metadata")
 		_, calls := v.member("call")
-		p.repeat(metadata, calls)
+		p.checkRepeat(metadata, calls)
 	})
 }
 
-// RepeatKey is the key in a task's metadata that says whether the platform may send a call again whose result was lost; RepeatNever is
-// its only value.
+// RepeatKey is the key in a task's metadata that controls whether the platform may send a call again if its result was
+// lost. RepeatNever is its only value.
 const (
 	RepeatKey   = "signalbox.repeat"
 	RepeatNever = "never"
 )
 
-// SentOnce returns whether the task's metadata forbids to send its call again.
-func (t *Task) SentOnce() bool { return t.Metadata[RepeatKey] == RepeatNever }
+// ForbidsRepeat reports whether the task's metadata forbids sending its call again.
+func (t *Task) ForbidsRepeat() bool { return t.Metadata[RepeatKey] == RepeatNever }
 
-// repeat checks the metadata that the platform acts on.
-func (p *parser) repeat(metadata value, calls bool) {
+// checkRepeat checks the metadata that the platform evaluates.
+func (p *parser) checkRepeat(metadata value, calls bool) {
 	v, ok := metadata.member(RepeatKey)
 	if !ok {
 		return
@@ -238,9 +239,9 @@ func (p *parser) repeat(metadata value, calls bool) {
 	}
 }
 
-// others are what a mistyped target may have been meant to be: not the task itself, which would repeat it for ever, and no directive that
-// is much shorter.
-func (c taskContext) others(target string) []string {
+// suggestedTargets returns the names that a mistyped target may have been meant to be: not the task itself, which would
+// repeat for ever, and no directive that is much shorter.
+func (c taskContext) suggestedTargets(target string) []string {
 	names := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return name == c.self })
 	for _, directive := range []string{"continue", "exit", "end"} {
 		if len(target) <= len(directive)+1 {
@@ -250,7 +251,7 @@ func (c taskContext) others(target string) []string {
 	return names
 }
 
-// flow reads a flow directive. Names that are directives cannot be the names of targets.
+// flow reads a flow directive. A target cannot have the name of a directive.
 func (p *parser) flow(v value, c taskContext) Flow {
 	name := p.text(v, "then")
 	switch {
@@ -263,7 +264,7 @@ func (p *parser) flow(v value, c taskContext) Flow {
 	case c.branch:
 		p.report(CodeValue, v, "use continue, exit or end", "a branch of a fork cannot go to the task %q, as all branches run", name)
 	case !slices.Contains(c.names, name):
-		suggestion := suggest.Name(name, c.others(name))
+		suggestion := suggest.Name(name, c.suggestedTargets(name))
 		p.report(CodeUnknownReference, v, suggestion, "there is no task %q in this list; a task can only go to tasks of its own list", name)
 	}
 	return Flow{Kind: FlowGoto, Task: name}

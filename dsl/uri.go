@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// URI evaluates the endpoint of a call: a literal is a URI template (RFC 6570) whose names stand for the members of
-// input; what an expression gives is taken as it is, as data must not be read as a template. The result is a string, or an
-// Opaque where secrets are part of it.
+// URI evaluates the endpoint of a call. A literal is a URI template (RFC 6570) over the members of input;
+// the result of an expression is used as it is, as data must not be read as a template. The result is a string, or an
+// Opaque if secrets are part of it.
 func (c *HTTPCall) URI(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
 	if s, ok := c.Endpoint.Static(); ok {
 		return ExpandURI(fmt.Sprint(s), input)

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// found reports a finding about a value.
-func (p *parser) found(v value, at Pos, f lint.Finding) {
+// reportFinding reports a finding about a value.
+func (p *parser) reportFinding(v value, at Pos, f lint.Finding) {
 	p.warn(Code(f.Code), v, at, f.Suggestion, "%s", f.Message)
 }
 
@@ -28,15 +28,15 @@ func (p *parser) checkText(v value, vars []string) {
 	if v.node.Kind != tree.String {
 		return
 	}
-	if f, ok := lint.Embedded(v.node.Text, p.compiles(vars)); ok {
-		p.found(v, p.inside(v, f.Offset), f)
+	if f, ok := lint.EmbeddedExpression(v.node.Text, p.compiles(vars)); ok {
+		p.reportFinding(v, p.positionInside(v, f.Offset), f)
 	}
 }
 
-// checkPath warns of a text that is compared as it is and looks like a path into data.
+// checkPath warns of a text that is compared literally although it looks like a path into data.
 func (p *parser) checkPath(v value, vars []string, format string) {
 	text := strings.TrimSpace(v.node.Text)
-	if !p.loose && lint.Path(text, p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
+	if !p.loose && lint.LooksLikePath(text, p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
 		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", format, text)
 	}
 }
@@ -48,7 +48,7 @@ func (p *parser) checkAttribute(name string, v value) {
 	}
 	source, _ := unwrap(v.node.Text)
 	source = strings.TrimSpace(source)
-	f, ok := lint.Attribute(name, source, func() bool {
+	f, ok := lint.UnmatchableAttribute(name, source, func() bool {
 		program, err := p.jq.Compile(source, nil)
 		if err != nil {
 			return false
@@ -57,11 +57,11 @@ func (p *parser) checkAttribute(name string, v value) {
 		return err != nil && strings.Contains(err.Error(), "expected an object")
 	})
 	if ok {
-		p.found(v, Pos{}, f)
+		p.reportFinding(v, Pos{}, f)
 	}
 }
 
-// checkFlow warns of the ways between the tasks of a list, which has no errors.
+// checkFlow warns of unreachable and endless tasks in a list that has no errors.
 func (p *parser) checkFlow(list value) {
 	for _, f := range lint.Tasks(list.node) {
 		task := list.item(f.Task)
@@ -71,21 +71,21 @@ func (p *parser) checkFlow(list value) {
 			body, _ = body.member("then")
 			at = body.pos()
 		}
-		p.found(body, at, f)
+		p.reportFinding(body, at, f)
 	}
 }
 
-// errorTypes are what a document says about types of errors: those that it raises, and its filters.
+// errorTypes collects the error types in a document: those that it raises, and its filters.
 type errorTypes struct {
 	raised  []*Template
 	filters []value
 }
 
-// finishErrorFilters warns of filters for the short or misspelt type of a standard error. A type that the document itself may raise is not
-// one.
+// finishErrorFilters warns of filters for the short or misspelt type of a standard error. It does not warn of a type
+// that the document itself may raise.
 func (p *parser) finishErrorFilters() {
 	for _, v := range p.errors.filters {
-		f, ok := lint.ErrorType(v.node.Text, canonicalErrorType(v.node.Text), errorTypeBase, standardErrors())
+		f, ok := lint.MisspeltErrorType(v.node.Text, canonicalErrorType(v.node.Text), errorTypeBase, standardErrors())
 		if ok && !slices.ContainsFunc(p.errors.raised, func(t *Template) bool {
 			if t == nil {
 				return false
@@ -93,7 +93,7 @@ func (p *parser) finishErrorFilters() {
 			literal, static := t.Static()
 			return !static || literal == v.node.Text
 		}) {
-			p.found(v, Pos{}, f)
+			p.reportFinding(v, Pos{}, f)
 		}
 	}
 }

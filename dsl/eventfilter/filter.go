@@ -1,27 +1,27 @@
-// Package eventfilter decides whether an event is one that a document asks for: the filters of a listen task and of an
-// event-driven schedule, in a form that can be stored and matched far from the run that listens.
+// Package eventfilter evaluates the event filters of a document, those of listen tasks and of event-driven schedules,
+// in a form that can be stored and matched far from the run that listens.
 //
 //	m, err := eventfilter.Compile(filter, jq.NewCompiler())
 //	match := m.Match(event, fuel)
-//	if match.OK { /* match.Keys are the values that tell which events belong together */ }
+//	if match.OK { /* match.Keys are the correlation keys of the event */ }
 //
 // An event is its CloudEvents JSON form as a plain value (jq.Normalize): the context attributes, extensions among them,
 // and `data` or, for bytes, `data_base64`.
 //
 // # What matches
 //
-//   - `with` names attributes. Each must match: a literal by being equal (times by naming the same moment), an object
+//   - `with` names attributes. Each must match: a literal by being equal (times by denoting the same instant), an object
 //     member by member (the event may have more), an array as a whole.
 //   - An expression is evaluated on the attribute's own value: for `data`, `.` is the payload; for `type`, the type's
 //     text. true matches, false and null do not; any other result matches where it equals the attribute.
-//   - `correlate.*.from` is evaluated on the whole event. null, or an expression that fails, says that the event lacks
-//     the key, and does not match.
+//   - `correlate.*.from` is evaluated on the whole event. null, or an expression that fails, means that the event lacks
+//     the key, so that the filter does not match.
 //
-// A filter never fails: an expression that cannot be evaluated on an event, or that is over its budget, does not match it.
-// The verdict depends on filter and event alone, so the dispatcher and the run that it wakes agree.
+// A filter never fails: an expression that cannot be evaluated on an event, or that exceeds its budget, does not match.
+// The result depends on the filter and the event alone, so that the dispatcher and the run that it wakes agree.
 //
-// The package does not know how many filters must match, nor which values of keys were seen before: that is for whoever
-// keeps sets of events.
+// The package matches single filters. How many of them must match, and which key values earlier events had, is decided
+// by the packages that collect events.
 package eventfilter
 
 import (
@@ -35,10 +35,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Fuel is the budget of one expression of a filter, the same for whoever matches.
+// Fuel is the budget of one expression of a filter. It is the same in all processes.
 const Fuel = 200_000
 
-// Mode says how many of a spec's filters have to match.
+// Mode is the number of a spec's filters that must match.
 type Mode string
 
 // The modes.
@@ -48,7 +48,7 @@ const (
 	All Mode = "all" // each of the filters, by events that correlate
 )
 
-// Spec is what a trigger or a listener wants. Whatever depends on a run's data has been evaluated.
+// Spec is the subscription of a trigger or a listener. All parts that depend on a run's data have been evaluated.
 type Spec struct {
 	Mode    Mode     `json:"mode"`
 	Filters []Filter `json:"filters,omitempty"`
@@ -58,28 +58,29 @@ type Spec struct {
 type Filter struct {
 	// With are the attributes that an event must have, by name ("data" is its payload).
 	With map[string]Value `json:"with,omitempty"`
-	// Correlate are the keys by which events belong together, by name.
+	// Correlate are the keys by which events are correlated, by name.
 	Correlate map[string]Key `json:"correlate,omitempty"`
 }
 
-// Value is what an attribute must be: a literal, an expression or an object of values. One of the three is set.
+// Value is the condition on an attribute: a literal, an expression or an object of values. Exactly one of the three is
+// set.
 type Value struct {
 	Literal json.RawMessage `json:"literal,omitempty"`
 	// Expr is an expression in jq (without ${ }) on the attribute's value.
 	Expr string `json:"expr,omitempty"`
-	// Members are those that the attribute, an object, must have: at least one.
+	// Members are the members that the attribute, an object, must have: at least one.
 	Members map[string]Value `json:"members,omitempty"`
 }
 
 // Key is a correlation key.
 type Key struct {
-	// From is an expression on the event that gives the key's value.
+	// From is an expression on the event that evaluates to the key's value.
 	From string `json:"from"`
-	// Expect is what the value must be; nil: whatever the first event brings, the others must bring too.
+	// Expect is the required value. If it is nil, the first event determines the value that the others must have.
 	Expect json.RawMessage `json:"expect,omitempty"`
 }
 
-// Types are the event types that a spec can match, sorted; nil when it can match any.
+// Types returns the event types that a spec can match, sorted; nil if it can match any.
 func (s Spec) Types() []string {
 	if len(s.Filters) == 0 {
 		return nil
@@ -105,11 +106,11 @@ type Matcher struct {
 
 type attribute struct {
 	name string
-	want want
+	want condition
 }
 
-// want is a compiled Value.
-type want struct {
+// condition is a compiled Value.
+type condition struct {
 	program *jq.Program
 	members []attribute
 	literal any
@@ -120,7 +121,7 @@ type key struct {
 	from *jq.Program
 }
 
-// Compile compiles a filter. An error names the expression or literal that is wrong.
+// Compile compiles a filter. An error contains the invalid expression or literal.
 func Compile(f Filter, c *jq.Compiler) (*Matcher, error) {
 	m := &Matcher{}
 	var err error
@@ -171,25 +172,25 @@ func attributes(values map[string]Value, c *jq.Compiler) ([]attribute, error) {
 	return out, nil
 }
 
-// Expecting is the matcher with what its keys must be, by name; keys that are not named take any value.
+// Expecting returns the matcher with required values for its keys, by name; keys without one accept any value.
 func (m *Matcher) Expecting(expect map[string]any) *Matcher {
 	return &Matcher{with: m.with, keys: m.keys, expect: expect}
 }
 
-// Match is the verdict on one event.
+// Match is the result of matching one event.
 type Match struct {
 	OK bool
-	// Keys are the values of the correlation keys by name, nil where the filter has none or does not match.
+	// Keys are the values of the correlation keys by name, nil if the filter has none or does not match.
 	Keys map[string]any
-	// Missed names what did not match: an attribute, or a correlation key as "correlate.NAME".
+	// Missed is the attribute that did not match, or the correlation key as "correlate.NAME".
 	Missed string
-	// Problem says why an expression could not be evaluated, empty where each could.
+	// Problem is the reason why an expression could not be evaluated, empty if all could.
 	Problem string
-	// Fuel is the compute that it took.
+	// Fuel is the compute that was used.
 	Fuel int64
 }
 
-// Match matches an event, a plain value that must not be changed meanwhile.
+// Match matches an event, a plain value that must not change meanwhile.
 func (m *Matcher) Match(event map[string]any) Match { return m.MatchAt(event, jq.ByWork) }
 
 // MatchAt is Match at the prices of a run that began with others.
@@ -197,7 +198,7 @@ func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
 	e := evaluation{prices: prices}
 	for _, a := range m.with {
 		if !a.want.accepts(attributeOf(event, a.name), a.name == "time", &e) {
-			return e.missed(a.name)
+			return e.noMatch(a.name)
 		}
 	}
 	var keys map[string]any
@@ -205,7 +206,7 @@ func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
 		value, err := e.run(k.from, event)
 		expected, bound := m.expect[k.name]
 		if err != nil || value == nil || bound && !Equal(expected, value) {
-			return e.missed("correlate." + k.name)
+			return e.noMatch("correlate." + k.name)
 		}
 		if keys == nil {
 			keys = map[string]any{}
@@ -215,7 +216,7 @@ func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
 	return Match{OK: true, Keys: keys, Fuel: e.used}
 }
 
-// attributeOf is an attribute's value; the payload may be there as bytes.
+// attributeOf returns an attribute's value; the payload may be stored as bytes.
 func attributeOf(event map[string]any, name string) any {
 	value, given := event[name]
 	if !given && name == "data" {
@@ -224,12 +225,12 @@ func attributeOf(event map[string]any, name string) any {
 	return value
 }
 
-func (w want) accepts(value any, moment bool, e *evaluation) bool {
+func (w condition) accepts(value any, instant bool, e *evaluation) bool {
 	switch {
 	case w.program != nil:
 		result, err := e.run(w.program, value)
-		if verdict, decided := result.(bool); err != nil || decided || result == nil {
-			return verdict
+		if matched, isBool := result.(bool); err != nil || isBool || result == nil {
+			return matched
 		}
 		return Equal(result, value)
 	case w.members != nil:
@@ -244,10 +245,10 @@ func (w want) accepts(value any, moment bool, e *evaluation) bool {
 		}
 		return true
 	}
-	return Equal(w.literal, value) || moment && sameMoment(w.literal, value)
+	return Equal(w.literal, value) || instant && sameInstant(w.literal, value)
 }
 
-// evaluation is what matching one event took, and the first expression that failed.
+// evaluation records the fuel used on one event, and the first expression that failed.
 type evaluation struct {
 	prices  jq.Prices
 	used    int64
@@ -265,7 +266,7 @@ func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	return value, err
 }
 
-func (e *evaluation) missed(name string) Match {
+func (e *evaluation) noMatch(name string) Match {
 	m := Match{Missed: name, Fuel: e.used}
 	if e.problem != nil {
 		m.Problem = fmt.Sprintf("cannot be evaluated for %q: %v", name, e.problem)
@@ -273,7 +274,7 @@ func (e *evaluation) missed(name string) Match {
 	return m
 }
 
-func sameMoment(a, b any) bool {
+func sameInstant(a, b any) bool {
 	first, ok := a.(string)
 	second, both := b.(string)
 	if !ok || !both {
@@ -287,7 +288,7 @@ func sameMoment(a, b any) bool {
 	return err == nil && at.Equal(other)
 }
 
-// Equal tells whether two plain values are the same JSON value: 1 and 1.0 are.
+// Equal reports whether two plain values are the same JSON value: 1 and 1.0 are.
 func Equal(a, b any) bool {
 	first, err := jq.EncodeJSON(a)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestMatch(t *testing.T) {
 		`{"with": {"data": {"expr": "empty"}}}`:                         "data",
 		`{"with": {"data": {"expr": "null"}}}`:                          "data",
 		`{"with": {"data": {"expr": "."}}}`:                             "",
-		`{"with": {"urgent": {"expr": "."}}}`:                           "urgent", // false is a verdict
+		`{"with": {"urgent": {"expr": "."}}}`:                           "urgent", // false means no match
 		`{"with": {"urgent": {"expr": ". | not"}}}`:                     "",
 		`{"with": {"urgent": {"literal": false}}}`:                      "",
 		`{"with": {"subject": {"expr": "."}}}`:                          "subject", // absent
@@ -87,7 +87,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, []any{"correlate.n", false}, []any{other.Missed, other.OK})
 	require.Nil(t, other.Keys)
 	require.Positive(t, other.Fuel)
-	require.True(t, m.Match(event(t, heartbeat)).OK, "the original expects nothing")
+	require.True(t, m.Match(event(t, heartbeat)).OK, "the original has no expectation")
 }
 
 func TestBytes(t *testing.T) {

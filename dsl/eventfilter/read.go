@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Form is how much of a consumed event a workflow sees.
+// Form is the part of a consumed event that a workflow receives.
 type Form string
 
 // The forms.
@@ -18,7 +18,7 @@ const (
 	Raw      Form = "raw"      // the payload's bytes in base64; of JSON, those of its canonical text
 )
 
-// Read gives an event in a form. The result shares the event's values.
+// Read returns an event in a form. The result shares the event's values.
 func (f Form) Read(event map[string]any) any {
 	switch f {
 	case Envelope:
@@ -44,7 +44,7 @@ func (f Form) Read(event map[string]any) any {
 	return attributeOf(event, "data")
 }
 
-// jsonType tells whether a content type is JSON's. An event without one holds JSON.
+// jsonType reports whether a content type is JSON. An event without a content type holds JSON.
 func jsonType(contentType any) bool {
 	text, given := contentType.(string)
 	if !given {

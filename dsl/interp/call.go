@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// startCall begins what a task asks of the outside; while the machine holds, that waits for Restore.
+// startCall begins the external work of a task. While the machine holds, it begins after Restore.
 func (m *Machine) startCall(f *frame) {
 	if m.hold {
 		m.held = append(m.held, f)
@@ -33,7 +33,7 @@ func (m *Machine) startCall(f *frame) {
 	}
 }
 
-// startHTTP maps the request of a call and asks for it.
+// startHTTP evaluates the request of a call and emits its effect.
 func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	request, problem := m.httpRequest(f, b)
 	if problem != nil {
@@ -44,16 +44,17 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	m.calls[f.call] = f
 	f.step.beginAttempt(1, m.now)
 	f.step.requests = m.start.Interpreter >= BoundedSince
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	m.effects = append(m.effects, Call{
 		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
-		Once: f.step.requests && f.task.SentOnce(),
+		Once: f.step.requests && f.task.ForbidsRepeat(),
 	})
 }
 
-// Attempted records the requests of a call in flight whose results are known or lost, before the call is sent again.
-func (m *Machine) Attempted(id EffectID, attempts []Attempt, now time.Time) {
+// RecordAttempts records the requests of a call in flight, with results that are known or lost, before the call is sent
+// again.
+func (m *Machine) RecordAttempts(id EffectID, attempts []Attempt, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
 	if !open || m.outcome != nil {
@@ -61,10 +62,10 @@ func (m *Machine) Attempted(id EffectID, attempts []Attempt, now time.Time) {
 	}
 	f.step.setAttempts(attempts, nil)
 	f.step.beginAttempt(len(attempts)+1, m.now)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 }
 
-// endAttempts ends the attempts of a frame's step with the result of its call.
+// endAttempts completes the attempts of a frame's step with the result of its call.
 func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) {
 	if len(attempts) > 0 {
 		f.step.setAttempts(attempts, problem)
@@ -76,11 +77,11 @@ func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) 
 	f.step.endAttempt(m.now, problem)
 }
 
-// EntryKey names one entry into a task among those of all runs, by the step's path. The listener of a listen task and the run that a
-// run task awaits have this name.
+// EntryKey identifies one entry into a task across all runs, by the step's path. It names the listener of a listen task
+// and the run that a run task awaits.
 func EntryKey(runID, path string) string { return callKey(runID, path) }
 
-// callKey names a call by its run and its place in the run.
+// callKey identifies a call by its run and its path in the run.
 func callKey(runID, place string) string {
 	sum := sha256.Sum256([]byte(place))
 	return runID + "-" + hex.EncodeToString(sum[:8])
@@ -122,30 +123,30 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			}
 		}
 	}
-	m.mark(r, url, headers, query)
+	m.setPlaceholders(r, url, headers, query)
 	return r, nil
 }
 
-// mark completes a request: secrets in it become marks.
-func (m *Machine) mark(r *HTTPRequest, url any, headers, query map[string]any) {
-	marks := opaque.New()
+// setPlaceholders completes a request: it replaces secrets by placeholders.
+func (m *Machine) setPlaceholders(r *HTTPRequest, url any, headers, query map[string]any) {
+	placeholders := opaque.New()
 	if len(m.doc.Use.Secrets) > 0 {
-		marks.See(r.Method, url, headers, query, r.Body)
+		placeholders.Reserve(r.Method, url, headers, query, r.Body)
 		if r.Authentication != nil {
-			marks.See(r.Authentication.Properties)
+			placeholders.Reserve(r.Authentication.Properties)
 		}
 	}
-	r.URL = marks.Text(url)
-	r.Headers, r.Query = marks.Texts(headers), marks.Texts(query)
-	r.Body = marks.Value(r.Body)
+	r.URL = placeholders.Text(url)
+	r.Headers, r.Query = placeholders.Texts(headers), placeholders.Texts(query)
+	r.Body = placeholders.Value(r.Body)
 	if r.Authentication != nil {
-		r.Authentication.Properties = marks.Value(r.Authentication.Properties)
+		r.Authentication.Properties = placeholders.Value(r.Authentication.Properties)
 	}
-	r.Secrets = marks.Secrets
+	r.Secrets = placeholders.Secrets
 }
 
-// strings evaluates a template that gives an object of strings, of which secrets may be part. Numbers and booleans become
-// text, null members are left out.
+// strings evaluates a template that must result in an object of strings, which may contain secrets. Numbers and
+// booleans become text, null members are omitted.
 func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what string) (map[string]any, *dsl.Error) {
 	if t == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 
 func TestCallMapsItsRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - send:
       input: {from: .order}
@@ -44,9 +44,9 @@ do:
 	require.Regexp(t, `^run-1-[0-9a-f]{16}$`, c.Key)
 }
 
-func TestSecretsAreMarks(t *testing.T) {
+func TestSecretsArePlaceholders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 use: {secrets: [token, db, a.b]}
 do:
   - send:
@@ -78,7 +78,7 @@ do:
 	}, w.calls[0].HTTP)
 }
 
-func TestDataNeverPassesForASecret(t *testing.T) {
+func TestDataIsNeverReadAsAPlaceholder(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]string{
 		"a value":           `{"x": "give me ⟦secrets.token⟧", "y": ""}`,
@@ -88,27 +88,27 @@ func TestDataNeverPassesForASecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, document(`
+			w := newDriver(t, document(`
 use: {secrets: [token]}
 do: [{c: {call: http, with: {method: post, endpoint: 'http://x', body: {x: '${ .x }', s: '${ "\(.x)" + .y + $secrets.token }'}}}}]`), given)
 			w.origin = func(interp.Call) answer { return ok(1) }
 			w.completes(`1`)
 			r := w.calls[0].HTTP
 			require.Len(t, r.Secrets, 1)
-			for mark := range r.Secrets {
+			for placeholder := range r.Secrets {
 				body, _ := r.Body.(map[string]any)
 				all, err := jq.EncodeJSON(body)
 				require.NoError(t, err)
-				require.Equal(t, 1, strings.Count(string(all), mark), "%s", all)
-				require.True(t, strings.HasSuffix(body["s"].(string), mark))
+				require.Equal(t, 1, strings.Count(string(all), placeholder), "%s", all)
+				require.True(t, strings.HasSuffix(body["s"].(string), placeholder))
 			}
 		})
 	}
 }
 
-func TestASecretBesideWhatIsNoText(t *testing.T) {
+func TestSecretJoinedWithNonText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 use: {secrets: [token]}
 do: [{c: {call: http, with: {method: get, endpoint: 'http://x', headers: {A: '${ .n + $secrets.token }'}}}}]`), `{"n": 1}`)
 	outcome := w.run()
@@ -119,7 +119,7 @@ do: [{c: {call: http, with: {method: get, endpoint: 'http://x', headers: {A: '${
 
 func TestDataIsNeverATemplate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{c: {call: http, with: {method: get, endpoint: '${ .url }', headers: {A: '${ .evil }'}}}}]`),
+	w := newDriver(t, document(`do: [{c: {call: http, with: {method: get, endpoint: '${ .url }', headers: {A: '${ .evil }'}}}}]`),
 		`{"url": "https://x/{id}", "id": "leak", "evil": "${ .id }"}`)
 	w.origin = func(interp.Call) answer { return ok(1) }
 	w.completes(`1`)
@@ -138,7 +138,7 @@ func TestBadRequestsAreExpressionErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, document(`do: [{c: {call: http, with: `+with+`}}]`), `{"o": {}}`)
+			w := newDriver(t, document(`do: [{c: {call: http, with: `+with+`}}]`), `{"o": {}}`)
 			got := w.fails()
 			require.Equal(t, dsl.ErrorTypeExpression, got.Type)
 			require.Equal(t, "/do/0/c", got.Instance)
@@ -148,7 +148,7 @@ func TestBadRequestsAreExpressionErrors(t *testing.T) {
 
 func TestCallFailureIsTheStandardError(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{o: {do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`), ``)
+	w := newDriver(t, document(`do: [{o: {do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`), ``)
 	w.origin = func(interp.Call) answer { return answer{Result: answered(404), after: time.Second} }
 	got := w.fails()
 	require.Equal(t, dsl.Error{
@@ -186,7 +186,7 @@ func TestRetryDelays(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: '${ $error.status }'}}}]}`), `{"pause": "PT7S"}`)
+			w := newDriver(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: '${ $error.status }'}}}]}`), `{"pause": "PT7S"}`)
 			var at []time.Time
 			w.origin = func(interp.Call) answer {
 				if at = append(at, w.now); len(at) <= tt.failures {
@@ -214,7 +214,7 @@ func TestJitterIsInRangeAndTheSameEveryTime(t *testing.T) {
 	t.Parallel()
 	source := document(retrying + `{delay: {seconds: 1}, jitter: {from: {milliseconds: 100}, to: {milliseconds: 900}}, limit: {attempt: {count: 30}}}}`)
 	gaps := func() []time.Duration {
-		w := newWorld(t, source, `{}`)
+		w := newDriver(t, source, `{}`)
 		var at []time.Time
 		w.origin = func(interp.Call) answer {
 			at = append(at, w.now)
@@ -241,7 +241,7 @@ func TestJitterIsInRangeAndTheSameEveryTime(t *testing.T) {
 
 func TestAttemptDurationEndsOneTry(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - t:
       try: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}]
@@ -254,7 +254,7 @@ do:
 	}
 	w.completes(`"at last"`)
 	require.Len(t, w.calls, 3)
-	require.Equal(t, w.calls[0].Key, w.calls[2].Key, "nobody knows whether the first two were served")
+	require.Equal(t, w.calls[0].Key, w.calls[2].Key, "it is unknown whether the first two were served")
 	require.Equal(t, epoch.Add(7*time.Second), w.now)
 }
 
@@ -272,7 +272,7 @@ do:
   - s: {set: {n: '${ (.n // 0) + 1 }'}}
   - more: {switch: [{yes: {when: .n == 1, then: again}}]}`)
 	keys := func(unanswered bool) []string {
-		w := newWorld(t, source, `{}`)
+		w := newDriver(t, source, `{}`)
 		w.origin = func(interp.Call) answer {
 			if len(w.calls) == 1 {
 				r := answered(500)
@@ -300,9 +300,9 @@ do:
 	require.Len(t, distinct, 5, "iterations and jumps back make other calls")
 }
 
-func TestRacesCancelTheirLosers(t *testing.T) {
+func TestCompetingForkCancelsOtherBranches(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
@@ -325,9 +325,9 @@ do:
 	require.Contains(t, w.effects, interp.Effect(interp.CancelCall{ID: w.calls[1].ID}))
 }
 
-func TestHoldKeepsCallsFromStarting(t *testing.T) {
+func TestHoldPreventsNewCalls(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
@@ -341,7 +341,7 @@ do:
 		return answer{Result: ok("b").Result, after: 3 * time.Second}
 	}
 	moves := 0
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if len(w.calls) >= 3 && moves == 0 {
 			w.m.Hold()
 		}

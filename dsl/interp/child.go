@@ -8,39 +8,39 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// StartChild asks for a run of another workflow, and for a Complete with its ID once it is accepted. Where the task awaits it, a
-// ChildEnded is to follow some time later; it may come before the Complete.
+// StartChild requests a run of another workflow, and a Complete with its ID once it is accepted. If the task awaits it,
+// ChildEnded must follow; it may precede the Complete.
 type StartChild struct {
 	ID         EffectID
 	StepNumber int64
-	// Key names the child within all runs: another one for every entry into a task. Path is that entry's.
+	// Key identifies the child across all runs: each entry into a task has another one. Path is the path of that entry.
 	Key, Path string
-	// Workflow is namespace/name; Version is empty for the newest.
+	// Workflow is namespace/name; Version is empty for the latest.
 	Workflow, Version string
 	Input             any
 	Awaited           bool
 }
 
-// CancelChild says that the end of a run which was awaited is not wanted any more, so it need not go on. Its StartChild may still
-// be in flight: then it is to be canceled once that is done, and no Complete is expected.
+// CancelChild requests the cancellation of a run that is no longer awaited. Its StartChild may still be in flight: then
+// the run must be canceled once it has started, and no Complete is expected.
 type CancelChild struct{ Key, RunID string }
 
 func (StartChild) effect()  {}
 func (CancelChild) effect() {}
 
-// Types of errors of a task whose child did not end by itself.
+// The error types of a task with a canceled or terminated child.
 const (
 	ErrorTypeChildCanceled   = "https://signalbox.dev/errors/child-canceled"
 	ErrorTypeChildTerminated = "https://signalbox.dev/errors/child-terminated"
 )
 
-// child is the state of a task that awaits another run. It is there from the moment at which that is asked for.
+// child is the state of a task that awaits another run. It exists from the StartChild on.
 type child struct {
 	key, runID string
-	early      *Result // how it ended, told before it was told to be accepted
+	early      *Result // its result, if that was reported before the start
 }
 
-// startChild asks for the run of another workflow.
+// startChild requests the run of another workflow.
 func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
 	var input any
 	if b.Input != nil {
@@ -56,14 +56,14 @@ func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
 		m.parents = append(m.parents, f)
 	}
 	f.step.beginAttempt(1, m.now)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	m.effects = append(m.effects, StartChild{
 		ID: f.call, StepNumber: f.step.number, Key: f.child.key, Path: f.path, Workflow: b.Namespace + "/" + b.Name, Version: b.Version,
 		Input: input, Awaited: b.Await,
 	})
 }
 
-// childStarted takes the ID of a run that was accepted.
+// childStarted sets the ID of a run that was accepted.
 func (m *Machine) childStarted(f *frame, runID string) {
 	if !f.task.Body.(*dsl.RunWorkflow).Await {
 		f.child = nil
@@ -77,14 +77,14 @@ func (m *Machine) childStarted(f *frame, runID string) {
 		return
 	}
 	f.step.wait(WaitChild, time.Time{})
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 }
 
-// ChildEnded tells how a run ended that a task awaits: with its output, or with the error to raise. What is told of others, or again,
-// is ignored.
+// ChildEnded reports the result of a run that a task awaits: its output, or the error to raise. A repeated report, and
+// one for a run that is not awaited, is ignored.
 func (m *Machine) ChildEnded(key string, result Result, now time.Time) {
 	m.tick(now)
-	result = m.cutResult(result)
+	result = m.truncateResult(result)
 	i := slices.IndexFunc(m.parents, func(f *frame) bool { return f.child.key == key })
 	switch {
 	case i < 0 || m.outcome != nil:
@@ -95,7 +95,7 @@ func (m *Machine) ChildEnded(key string, result Result, now time.Time) {
 	}
 }
 
-// childDone ends a task with how its child ended.
+// childDone ends a task with the result of its child.
 func (m *Machine) childDone(f *frame, result Result) {
 	m.forgetChild(f)
 	f.step.resume()
@@ -103,15 +103,15 @@ func (m *Machine) childDone(f *frame, result Result) {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
 		f.step.endAttempt(m.now, &problem)
-		m.fault(f, fault{problem: problem})
+		m.propagate(f, raised{problem: problem})
 		return
 	}
 	f.step.endAttempt(m.now, nil)
-	m.finish(f, returned(f.task.Body.(*dsl.RunWorkflow).Return, result.Value), f.task.Then)
+	m.finish(f, childOutput(f.task.Body.(*dsl.RunWorkflow).Return, result.Value), f.task.Then)
 }
 
-// returned is what a task gives of a run that has completed.
-func returned(what dsl.Return, output any) any {
+// childOutput returns the output of a task after its child has completed.
+func childOutput(what dsl.Return, output any) any {
 	switch what {
 	case dsl.ReturnNone:
 		return nil
@@ -131,8 +131,9 @@ func (m *Machine) forgetChild(f *frame) {
 	f.child = nil
 }
 
-// disown gives up the run that a task awaits. One that is not awaited goes on, also where it is not known to be accepted yet.
-func (m *Machine) disown(f *frame) {
+// cancelChild stops awaiting the run of a task and cancels it. A run that the task does not await continues, even if
+// its acceptance has not been reported yet.
+func (m *Machine) cancelChild(f *frame) {
 	if f.child == nil {
 		return
 	}

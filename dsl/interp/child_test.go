@@ -11,12 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// subflow is a task that runs a workflow.
-func subflow(name, rest string) string {
+// runTask is a task that runs a workflow.
+func runTask(name, rest string) string {
 	return fmt.Sprintf(`run: {workflow: {namespace: shop, name: %s, version: latest, input: {n: '${ .n }'}}%s}`, name, rest)
 }
 
-// ends says how a child ends, and when.
+// ends returns the end of a child and its delay.
 func ends(v any, after time.Duration) func(interp.StartChild) answer {
 	return func(interp.StartChild) answer { return answer{Result: interp.Result{Value: v}, after: after} }
 }
@@ -27,10 +27,10 @@ func TestChildIsAwaited(t *testing.T) {
 		for _, moved := range []bool{false, true} {
 			t.Run(fmt.Sprintf("accepted after %s, moved %v", accepting, moved), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, document(`do: [{r: {`+subflow("order", "")+`}}, {s: {set: {got: '${ .x }'}}}]`), `{"n": 7}`)
+				w := newDriver(t, document(`do: [{r: {`+runTask("order", "")+`}}, {s: {set: {got: '${ .x }'}}}]`), `{"n": 7}`)
 				w.accepting, w.child = accepting, ends(map[string]any{"x": 5}, time.Minute)
 				if moved {
-					w.between = func(w *world) {
+					w.between = func(w *driver) {
 						if w.m.InFlight() == 0 {
 							w.restore()
 						}
@@ -57,18 +57,18 @@ func TestChildIsAwaited(t *testing.T) {
 
 func TestChildThatIsNotAwaited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{r: {`+subflow("order", ", await: false")+`}}]`), `{"n": 7}`)
+	w := newDriver(t, document(`do: [{r: {`+runTask("order", ", await: false")+`}}]`), `{"n": 7}`)
 	w.completes(`{"n": 7}`)
 	require.False(t, w.children[0].Awaited)
 	require.False(t, w.children[0].canceled)
 }
 
-func TestWhatAChildReturns(t *testing.T) {
+func TestChildReturnModes(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]string{
 		"stdout": `{"x": 5}`, "none": `null`, "code": `0`, "stderr": `""`, "all": `{"code": 0, "stdout": {"x": 5}, "stderr": ""}`,
 	} {
-		w := newWorld(t, document(`do: [{r: {`+subflow("order", ", return: "+what)+`}}]`), `{"n": 7}`)
+		w := newDriver(t, document(`do: [{r: {`+runTask("order", ", return: "+what)+`}}]`), `{"n": 7}`)
 		w.child = ends(map[string]any{"x": 5}, time.Second)
 		w.completes(want)
 	}
@@ -82,15 +82,15 @@ func TestFailedChildFailsItsTask(t *testing.T) {
 		}
 	}
 	for _, refused := range []bool{false, true} {
-		w := newWorld(t, document(`do: [{r: {`+subflow("order", "")+`}}]`), `{"n": 7}`)
+		w := newDriver(t, document(`do: [{r: {`+runTask("order", "")+`}}]`), `{"n": 7}`)
 		w.child = broken(refused)
 		problem := w.fails()
 		require.Equal(t, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1", Instance: "/do/0/r"}, problem)
 
-		w = newWorld(t, document(`
+		w = newDriver(t, document(`
 do:
   - t:
-      try: [{r: {`+subflow("order", "")+`}}]
+      try: [{r: {`+runTask("order", "")+`}}]
       catch: {errors: {with: {status: 503}}, retry: {delay: {seconds: 1}, limit: {attempt: {count: 1}}}, do: [{s: {set: {caught: '${ $error.title }'}}}]}`), `{"n": 7}`)
 		w.child = broken(refused)
 		w.completes(`{"caught": "X"}`)
@@ -99,21 +99,21 @@ do:
 	}
 }
 
-func TestChildrenThatNobodyAwaitsAnyMoreAreCanceled(t *testing.T) {
+func TestChildrenNoLongerAwaitedAreCanceled(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ rest, want string }{
-		"a timeout": {`do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, ` + subflow("order", "") + `}}], catch: {do: [{s: {set: {x: 1}}}]}}}]`, `{"x": 1}`},
-		"a race":    {`do: [{f: {fork: {compete: true, branches: [{r: {` + subflow("order", "") + `}}, {w: {wait: {seconds: 5}}}]}}}, {s: {set: {x: 1}}}]`, `{"x": 1}`},
-		"an end":    {`do: [{f: {fork: {branches: [{r: {` + subflow("order", "") + `}}, {w: {wait: {seconds: 5}, then: end}}]}}}]`, `{"n": 7}`},
+		"a timeout":        {`do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, ` + runTask("order", "") + `}}], catch: {do: [{s: {set: {x: 1}}}]}}}]`, `{"x": 1}`},
+		"a competing fork": {`do: [{f: {fork: {compete: true, branches: [{r: {` + runTask("order", "") + `}}, {w: {wait: {seconds: 5}}}]}}}, {s: {set: {x: 1}}}]`, `{"x": 1}`},
+		"an end":           {`do: [{f: {fork: {branches: [{r: {` + runTask("order", "") + `}}, {w: {wait: {seconds: 5}, then: end}}]}}}]`, `{"n": 7}`},
 	} {
 		for _, accepting := range []time.Duration{0, time.Hour} {
 			for _, moved := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, accepted after %s, moved %v", name, accepting, moved), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t, document(tt.rest), `{"n": 7}`)
+					w := newDriver(t, document(tt.rest), `{"n": 7}`)
 					w.accepting = accepting
 					if moved {
-						w.between = func(w *world) {
+						w.between = func(w *driver) {
 							if w.m.InFlight() == 0 {
 								w.restore()
 							}
@@ -130,13 +130,13 @@ func TestChildrenThatNobodyAwaitsAnyMoreAreCanceled(t *testing.T) {
 
 func TestCanceledRunCancelsItsChildren(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
         branches:
-          - a: {`+subflow("one", "")+`}
-          - b: {`+subflow("two", ", await: false")+`}
+          - a: {`+runTask("one", "")+`}
+          - b: {`+runTask("two", ", await: false")+`}
           - c: {wait: {hours: 1}}`), `{"n": 7}`)
 	w.cancelAt = epoch.Add(time.Minute)
 	require.Equal(t, interp.StatusCanceled, w.run().Status)
@@ -146,7 +146,7 @@ do:
 
 func TestChildOfAPausedRunEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{r: {`+subflow("order", "")+`}}, {s: {set: {x: 1}}}]`), `{"n": 7}`)
+	w := newDriver(t, document(`do: [{r: {`+runTask("order", "")+`}}, {s: {set: {x: 1}}}]`), `{"n": 7}`)
 	w.child = ends(1, 5*time.Second)
 	w.pauseAt(time.Second)
 	w.unpauseAt(9 * time.Second)

@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// TestConformance runs the scenarios of the official kit that are about the tasks this version runs, with a stand-in
-// for the origins they call.
+// TestConformance runs the scenarios of the official kit for the tasks that this version runs, with a stub for the
+// origins they call.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	var features []string
@@ -54,12 +54,12 @@ func TestConformance(t *testing.T) {
 
 type scenario struct {
 	source, input string
-	w             *world
+	w             *driver
 	outcome       interp.Outcome
 	unsupported   string
 }
 
-// report is what require needs of a scenario: its failures become the error of the step.
+// report implements the interface that require needs in a scenario: failures become the error of the step.
 type report struct{ errs []string }
 
 func (r *report) Errorf(format string, args ...any) {
@@ -80,7 +80,7 @@ func (s *scenario) steps(sc *godog.ScenarioContext) {
 		}
 		return same(s.outcome.Output, d.Content)
 	})
-	sc.Step(`^the workflow should fault with error:$`, s.faulted)
+	sc.Step(`^the workflow should fault with error:$`, s.failedWith)
 	sc.Step(`^the workflow output should have a '([^']*)' property containing (\d+) items$`, func(path string, n int) error {
 		list, _ := property(s.outcome.Output, path)
 		if items, ok := list.([]any); !ok || len(items) != n {
@@ -103,8 +103,8 @@ func (s *scenario) steps(sc *godog.ScenarioContext) {
 		}
 		return nil
 	})
-	sc.Step(`^(\w+) should run first$`, func(task string) error { return s.place(task, 0) })
-	sc.Step(`^(\w+) should run last$`, func(task string) error { return s.place(task, len(s.w.steps)-1) })
+	sc.Step(`^(\w+) should run first$`, func(task string) error { return s.checkPosition(task, 0) })
+	sc.Step(`^(\w+) should run last$`, func(task string) error { return s.checkPosition(task, len(s.w.steps)-1) })
 	sc.Step(`^(\w+) should run after (\w+)$`, func(later, earlier string) error {
 		names := s.ran()
 		if slices.Index(names, earlier) < 0 || slices.Index(names, later) <= slices.Index(names, earlier) {
@@ -137,7 +137,7 @@ func (s *scenario) execute() (err error) {
 	if s.input == "" {
 		input = map[string]any{}
 	}
-	s.w = &world{t: &report{}, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}, origin: petstore}
+	s.w = &driver{t: &report{}, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}, origin: petstore}
 	s.w.m = interp.New(doc, interp.Start{RunID: "r", Input: jq.Normalize(input), At: epoch}, s.w.limits)
 	s.outcome = s.w.run()
 	return nil
@@ -150,7 +150,7 @@ func (s *scenario) ended(want interp.Status) error {
 	return nil
 }
 
-func (s *scenario) faulted(d *godog.DocString) error {
+func (s *scenario) failedWith(d *godog.DocString) error {
 	if err := s.ended(interp.StatusFailed); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *scenario) ran() []string {
 	return names
 }
 
-func (s *scenario) place(task string, at int) error {
+func (s *scenario) checkPosition(task string, at int) error {
 	if names := s.ran(); names[at] != task {
 		return fmt.Errorf("ran in the order %v", names)
 	}
@@ -206,7 +206,7 @@ func same(got any, wantYAML string) error {
 	return nil
 }
 
-// petstore stands in for the origin the kit calls.
+// petstore is a stub of the origin that the kit calls.
 func petstore(c interp.Call) answer {
 	pet := func(id any) map[string]any { return map[string]any{"id": id, "name": "Milou", "status": "available"} }
 	u, err := url.Parse(c.HTTP.URL)
@@ -239,7 +239,7 @@ func petstore(c interp.Call) answer {
 	})
 }
 
-// signIn stands in for the origin that the kit authenticates to, with the credentials in the path.
+// signIn is a stub of the origin that the kit authenticates to, with the credentials in the path.
 func signIn(c interp.Call, u *url.URL) answer {
 	a := c.HTTP.Authentication
 	if a == nil || a.Scheme != dsl.AuthBasic {

@@ -8,64 +8,64 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 )
 
-// EffectID identifies an effect within a run, over all its snapshots.
+// EffectID identifies an effect within a run, across all its snapshots.
 type EffectID int64
 
-// Effect is something to do outside: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit, AskSteps, StartChild or
-// CancelChild.
+// Effect is a request to the driver: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit, RequestSteps,
+// StartChild or CancelChild.
 type Effect interface{ effect() }
 
-// StartTimer asks for a Fire at Deadline or soon after. The deadline may have passed already.
+// StartTimer requests a Fire at Deadline or soon after. The deadline may have passed already.
 type StartTimer struct {
 	ID       EffectID
 	Deadline time.Time
 }
 
-// CancelTimer says that a timer is not needed any more.
+// CancelTimer reports that a timer is not needed any more.
 type CancelTimer struct{ ID EffectID }
 
-// Call asks for a call and a Complete with its result.
+// Call requests a call and a Complete with its result.
 type Call struct {
 	ID         EffectID
 	StepNumber int64
 	Attempt    int
-	// Deadline is when the task's own timeout ends the call; zero: it has none.
+	// Deadline is the time at which the task's own timeout ends the call; zero: it has none.
 	Deadline time.Time
-	// Key names the call for its receiver: the same key means the same logical call. Attempts of a try keep it as long
-	// as the answer to the one before is unknown, so that a receiver can tell a repetition; an attempt after an
-	// answer is a new call.
+	// Key identifies the call to its receiver: the same key means the same logical call. Attempts of a try keep it as
+	// long as the response to the previous one is unknown, so that a receiver can detect a repetition; an attempt after
+	// a response is a new call.
 	Key string
 	// Once: the call is sent at most once, whatever happens to its result.
 	Once bool
 	HTTP *HTTPRequest
 }
 
-// CancelCall says that the result of a call, of an Emit or of an AskSteps is not wanted any more.
+// CancelCall reports that the result of a call, of an Emit or of a RequestSteps is not needed any more.
 type CancelCall struct{ ID EffectID }
 
-// Listen asks for a listener, and for a Complete once it is committed: from then on every event that matches Spec is to be
-// handed to Deliver, in the order of acceptance. Events may be delivered before that already. While it is not committed it
-// counts as a call in flight.
+// Listen requests a listener, and a Complete once it is committed: from then on every event that matches Spec must be
+// passed to Deliver, in the order of acceptance. Events may be delivered before that. Until it is committed it counts
+// as a call in flight.
 type Listen struct {
 	ID         EffectID
 	StepNumber int64
-	// Listener names it: another one for every entry into a task.
+	// Listener identifies the listener: each entry into a task has another one.
 	Listener string
 	Spec     eventfilter.Spec
 }
 
-// Unlisten says that a listener is not needed any more. Its Listen may still be in flight: then it is to be given up once
-// that is done, and no Complete is expected.
+// Unlisten reports that a listener is not needed any more. Its Listen may still be in flight: then the listener must be
+// removed once it is committed, and no Complete is expected.
 type Unlisten struct{ Listener string }
 
-// Emit asks for the publication of an event, and for a Complete with an empty result.
+// Emit requests the publication of an event, and a Complete with an empty result.
 type Emit struct {
 	ID         EffectID
 	StepNumber int64
 	Attempt    int
-	// Key is what Call.Key is: publishing the event again under the same key is a repetition.
+	// Key is as in Call: publishing the event again under the same key is a repetition.
 	Key string
-	// Event is its CloudEvents JSON form, complete.
+	// Event is the complete event in its CloudEvents JSON form.
 	Event map[string]any
 }
 
@@ -77,67 +77,67 @@ func (Listen) effect()      {}
 func (Unlisten) effect()    {}
 func (Emit) effect()        {}
 
-// HTTPRequest is a fully mapped `call: http`.
+// HTTPRequest is a `call: http` with all expressions evaluated.
 type HTTPRequest struct {
 	Method  string // upper case
 	URL     string
 	Headers map[string]string
 	Query   map[string]string
-	// Body is a plain JSON value; HasBody tells a body of null from none.
+	// Body is a plain JSON value; HasBody distinguishes a null body from no body.
 	Body     any
 	HasBody  bool
 	Output   dsl.HTTPOutput
 	Redirect bool
-	// Authentication is nil where there is none.
+	// Authentication is nil if there is none.
 	Authentication *Authentication
-	// Secrets are the marks in all of the above that stand for secrets, with what they stand for. No other text in the request is
-	// equal to one, whatever data it is made of.
+	// Secrets maps the placeholders in all of the above to the secrets they stand for. No other text in the request
+	// equals a placeholder, whatever data the request contains.
 	Secrets map[string]dsl.Secret
 }
 
-// Authentication is how a call authenticates: Properties, or those in the secret of the name Secret.
+// Authentication defines how a call authenticates: by Properties, or by those in the secret named Secret.
 type Authentication struct {
 	Scheme     dsl.AuthScheme
 	Secret     string
 	Properties any
 }
 
-// Result is how a call went: Value, the task's raw output as a plain JSON value, or Error.
+// Result is the result of a call: Value, the task's raw output as a plain JSON value, or Error.
 type Result struct {
 	Value any
-	// Error is the standard error to raise; its Instance is set by the machine.
+	// Error is the standard error to raise; the machine sets its Instance.
 	Error *dsl.Error
-	// Unanswered tells of a failed call that it is unknown whether the receiver acted.
+	// Unanswered reports that a call failed and that it is unknown whether the receiver acted.
 	Unanswered bool
-	// Attempts are the requests that left the process for a call, in order. Where there are none, the machine records one
-	// attempt from the effect to its result.
+	// Attempts are the requests that were sent for a call, in order. If there are none, the machine records one attempt
+	// from the effect to its result.
 	Attempts []Attempt
 }
 
-// Attempt is one request that left the process, with the redirects that it led to.
+// Attempt is one request that was sent, including its redirects.
 type Attempt struct {
-	// StartedAt may be zero where it is not known.
+	// StartedAt may be zero if it is unknown.
 	StartedAt time.Time `json:"startedAt"`
 	EndedAt   time.Time `json:"endedAt"`
-	// Status is the HTTP status of the answer; 0: there was none.
+	// Status is the HTTP status of the response; 0: there was none.
 	Status int `json:"status,omitempty"`
 	// Unknown: the attempt's result was lost.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// alarmKind says what happens when a deadline passes.
+// alarmKind defines the action when a deadline passes.
 type alarmKind string
 
 const (
-	alarmTimeout alarmKind = "timeout" // of a task, or of the run where there is no frame
+	alarmTimeout alarmKind = "timeout" // of a task, or of the run if there is no frame
 	alarmAttempt alarmKind = "attempt" // of one attempt of a try
-	alarmWait    alarmKind = "wait"    // a wait task is over
-	alarmRetry   alarmKind = "retry"   // the next attempt of a try begins
-	alarmQuota   alarmKind = "quota"   // steps that were refused may be granted
+	alarmWait    alarmKind = "wait"    // the end of a wait task
+	alarmRetry   alarmKind = "retry"   // the next attempt of a try
+	alarmQuota   alarmKind = "quota"   // the next request for steps after a refusal
 )
 
-// alarm is one open deadline. It becomes a timer only when the machine blocks with it open: a deadline that is met at
-// once costs no effect.
+// alarm is one open deadline. It becomes a timer only if the machine blocks while it is open: a deadline that passes at
+// once has no effect.
 type alarm struct {
 	ID    EffectID
 	Kind  alarmKind
@@ -153,7 +153,7 @@ func (m *Machine) newID() int64 {
 
 // setAlarm opens a deadline after d from now.
 func (m *Machine) setAlarm(f *frame, kind alarmKind, d time.Duration) *alarm {
-	a := &alarm{ID: EffectID(m.newID()), Kind: kind, At: later(m.now, d), frame: f}
+	a := &alarm{ID: EffectID(m.newID()), Kind: kind, At: addTime(m.now, d), frame: f}
 	m.alarms = append(m.alarms, a)
 	if f != nil {
 		f.alarms = append(f.alarms, a)
@@ -181,8 +181,8 @@ func without(list []*alarm, a *alarm) []*alarm {
 	return list
 }
 
-// arm starts a timer for every deadline that has none.
-func (m *Machine) arm() {
+// startTimers starts a timer for every deadline that has none.
+func (m *Machine) startTimers() {
 	for _, a := range m.alarms {
 		if !a.armed {
 			a.armed = true
@@ -204,14 +204,14 @@ func (m *Machine) fireDue() {
 			return
 		}
 		if m.spent >= m.limits.AdvanceFuel && m.start.Interpreter >= BoundedSince {
-			return // the next Advance goes on
+			return // the next Advance continues
 		}
-		m.ring(due)
+		m.fireAlarm(due)
 	}
 }
 
-// ring lets a deadline pass.
-func (m *Machine) ring(a *alarm) {
+// fireAlarm runs the action of a deadline.
+func (m *Machine) fireAlarm(a *alarm) {
 	if m.outcome != nil {
 		return
 	}
@@ -223,7 +223,7 @@ func (m *Machine) ring(a *alarm) {
 		m.finish(f, f.input, f.task.Then)
 	case alarmRetry:
 		f.step.resume()
-		m.book.mark(f.step)
+		m.recorder.markDirty(f.step)
 		m.enqueue(f)
 	case alarmAttempt:
 		m.attemptTimedOut(f)
@@ -235,12 +235,45 @@ func (m *Machine) ring(a *alarm) {
 			m.end(Outcome{Status: StatusTimedOut, Error: &problem})
 			return
 		}
-		m.fault(f, fault{problem: timeoutError(f.task.Pointer, "the task did not end within its timeout")})
+		m.propagate(f, raised{problem: timeoutError(f.task.Pointer, "the task did not end within its timeout")})
 	}
 }
 
-// later adds without overflow: a deadline beyond what time.Time's arithmetic holds is as good as never.
-func later(t time.Time, d time.Duration) time.Time {
+// noteDeadline sets the deadline in the record of a task, if an expression gave the length of one of the timeouts that
+// apply to the task.
+func (m *Machine) noteDeadline(f *frame) {
+	var first *alarm
+	by, computed := "", false
+	note := func(a *alarm, length *dsl.Duration, pointer string) {
+		if first == nil || a.At.Before(first.At) {
+			first, by = a, pointer
+		}
+		_, fixed := length.Fixed()
+		computed = computed || !fixed
+	}
+	for around := f; around != nil; around = around.parent {
+		for _, a := range around.alarms {
+			switch {
+			case a.Kind == alarmTimeout:
+				note(a, around.task.Timeout.After, around.task.Pointer)
+			case a.Kind == alarmAttempt && around != f:
+				note(a, around.task.Body.(*dsl.Try).Catch.Retry.Limit.Attempt.Duration, around.task.Pointer)
+			}
+		}
+	}
+	if m.doc.Timeout != nil {
+		i := slices.IndexFunc(m.alarms, func(a *alarm) bool { return a.frame == nil && a.Kind == alarmTimeout })
+		if i >= 0 {
+			note(m.alarms[i], m.doc.Timeout.After, "/timeout")
+		}
+	}
+	if computed {
+		f.step.deadline, f.step.deadlineBy = first.At, by
+	}
+}
+
+// addTime adds without overflow: a deadline beyond the range of time.Time is the maximum time.
+func addTime(t time.Time, d time.Duration) time.Time {
 	const century = 100 * 365 * 24 * time.Hour
 	return t.Add(min(max(d, 0), century))
 }

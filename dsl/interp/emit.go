@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// startEmit makes the event and asks for its publication. What the document leaves out is derived from the run, so that
-// a repetition is the same event: its ID from the place in the run, its time from the run's clock.
+// startEmit builds the event and requests its publication. Attributes that the document omits are derived from the run,
+// so that a repetition is the same event: its ID from the path in the run, its time from the run's clock.
 func (m *Machine) startEmit(f *frame, b *dsl.Emit) {
 	fuel := m.fuel()
 	event, err := b.Event(f.input, m.variables(f), fuel)
@@ -30,6 +30,6 @@ func (m *Machine) startEmit(f *frame, b *dsl.Emit) {
 	f.call, f.emitted = EffectID(m.newID()), event
 	m.calls[f.call] = f
 	f.step.beginAttempt(1, m.now)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	m.effects = append(m.effects, Emit{ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Key: key, Event: event})
 }

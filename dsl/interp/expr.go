@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// describe makes $workflow and $runtime.
+// describe builds $workflow and $runtime.
 func (m *Machine) describe() {
 	m.workflow = map[string]any{
 		"id":         m.start.RunID,
@@ -25,7 +25,7 @@ func (m *Machine) describe() {
 	}
 }
 
-// dateTime is a moment as expressions see it.
+// dateTime is the representation of a time in expressions.
 func dateTime(t time.Time) map[string]any {
 	return map[string]any{
 		"iso8601": t.Format(time.RFC3339Nano),
@@ -33,7 +33,8 @@ func dateTime(t time.Time) map[string]any {
 	}
 }
 
-// variables are what an expression of f's task may use; f nil: one of the workflow itself. The caller may add to them.
+// variables returns the variables for expressions of f's task, or for those of the workflow itself if f is nil. The
+// caller may add to them.
 func (m *Machine) variables(f *frame) map[string]any {
 	vars := map[string]any{"workflow": m.workflow, "runtime": m.runtime, "context": m.context}
 	if f == nil {
@@ -69,15 +70,15 @@ func (m *Machine) descriptorOf(f *frame) map[string]any {
 	return f.descriptor
 }
 
-// setOutput puts the task's raw output into $task.
+// setOutput sets the task's raw output in $task.
 func (f *frame) setOutput(vars map[string]any, raw any) {
 	d := maps.Clone(f.descriptor)
 	d["output"] = raw
 	vars["task"] = d
 }
 
-// fuel is the budget of the next expression. Since version BoundedSince all expressions of one turn share a budget, as a turn
-// cannot be interrupted: a task may have any number of them.
+// fuel returns the budget of the next expression. Since version BoundedSince all expressions of one turn share a
+// budget, because a turn cannot be interrupted and a task may have any number of expressions.
 func (m *Machine) fuel() *jq.Fuel {
 	share := m.limits.ExpressionFuel
 	if m.start.Interpreter >= BoundedSince {
@@ -91,11 +92,12 @@ func (m *Machine) fuel() *jq.Fuel {
 	return fuel
 }
 
-// Watch has f called again and again while the machine evaluates expressions. It is for those who must stop an evaluation that takes longer
-// than its prices say: f may panic, after which the machine must not be used. What f does is no part of the interpretation.
+// Watch sets a function that the machine calls repeatedly while it evaluates expressions. A driver that must stop an
+// evaluation that takes longer than its cost suggests may panic in it, after which the machine must not be used. The
+// function must not influence the interpretation.
 func (m *Machine) Watch(f func()) { m.watch = f }
 
-// prices are those that the run began with.
+// prices returns the prices that the run began with.
 func (m *Machine) prices() jq.Prices {
 	if m.start.Interpreter < BoundedSince {
 		return jq.ByInstruction
@@ -103,8 +105,8 @@ func (m *Machine) prices() jq.Prices {
 	return jq.ByWork
 }
 
-// handlerShare is the part of a turn's budget that is kept for those who handle an error, one in so many: an expression that
-// used up the budget fails with an error that can be caught.
+// handlerShare is the part of a turn's budget, one in handlerShare, that is reserved for the handlers of an error: an
+// expression that exhausts the budget fails with an error that can be caught.
 const handlerShare = 4
 
 // newTurn begins the turn of another task.
@@ -150,7 +152,7 @@ func (m *Machine) duration(d *dsl.Duration, input any, vars map[string]any, at s
 	return length, expressionError(err, at)
 }
 
-// conform checks a value against a schema; nil takes everything.
+// conform validates a value against a schema; a nil schema accepts everything.
 func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if s == nil {
 		return nil
@@ -177,7 +179,7 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	return &problem
 }
 
-// bytesPerFuel is how many bytes of JSON one unit of fuel validates.
+// bytesPerFuel is the number of bytes of JSON that one unit of fuel validates.
 const bytesPerFuel = 4
 
 func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel }

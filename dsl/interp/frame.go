@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// role says what a frame is to its parent, and so what its end means.
+// role defines the relation of a frame to its parent, and so the effect of its end.
 type role string
 
 const (
@@ -21,7 +21,7 @@ const (
 	roleItem   role = "item"   // the list of a listen task's foreach, once per event
 )
 
-// phase is what a task's frame does when its turn comes.
+// phase defines the action of a task's frame in its turn.
 type phase string
 
 const (
@@ -29,25 +29,25 @@ const (
 	phaseIterate phase = "iterate" // begin the next iteration of a for
 	phaseAttempt phase = "attempt" // begin the next attempt of a try
 	phaseCall    phase = "call"    // start the call, the listener, the publication or the child
-	phaseHear    phase = "hear"    // consume the next event
+	phaseConsume phase = "hear"    // consume the next event
 	phaseFork    phase = "fork"    // enter the branches of a fork that are not entered yet
-	phaseBlocked phase = "blocked" // nothing: children, a timer or a call will go on
+	phaseBlocked phase = "blocked" // nothing: children, a timer or a call continue the task
 )
 
-// frame is one open task or one open list of tasks. Frames form a tree; a list has at most one child, the task it is at.
+// frame is one open task or one open list of tasks. Frames form a tree; a list has at most one child, its current task.
 type frame struct {
-	id     int64
-	parent *frame
-	kids   []*frame
-	role   role
-	task   *dsl.Task   // nil for a list
-	list   []*dsl.Task // nil for a task
-	binds  []binding   // variables a list gives to what is in it
+	id       int64
+	parent   *frame
+	children []*frame
+	role     role
+	task     *dsl.Task   // nil for a list
+	list     []*dsl.Task // nil for a task
+	binds    []binding   // variables that a list defines for its tasks
 
-	// path is the step's path; key is the same with attempts counted only where the answer to the one before is known.
+	// path is the step's path. key is the same, but counts only attempts after a known response.
 	path, key string
 
-	next  int // list: index of the task to enter next, or in progress
+	next  int // list: index of the task to enter next, or of the current one
 	jumps int // list: jumps back so far
 	value any // list: the data; task: its raw input
 
@@ -58,14 +58,14 @@ type frame struct {
 	call      EffectID
 	loop      *loop
 	try       *attempts
-	fork      *race
-	ear       *ear
+	fork      *forkBranches
+	listener  *listener
 	child     *child
-	emitted   map[string]any // the event in publication
+	emitted   map[string]any // the event that is being published
 	alarms    []*alarm
 
 	queued, gone bool
-	descriptor   map[string]any // $task, made when first needed
+	descriptor   map[string]any // $task, created when first needed
 }
 
 // binding is a variable: a for's item and index, a catch's error.
@@ -79,28 +79,28 @@ type loop struct {
 	items []any // from position on
 	base  int   // index of items[0]
 	pos   int
-	value any // the data handed from one iteration to the next
+	value any // the data passed from one iteration to the next
 }
 
 // attempts is the state of a try task.
 type attempts struct {
 	number  int // of the current attempt, from 1
-	scope   int // how many attempts ended with a known answer
+	scope   int // number of attempts that ended with a known response
 	firstAt time.Time
 }
 
-// race is the state of a fork task.
-type race struct {
+// forkBranches is the state of a fork task.
+type forkBranches struct {
 	outputs []any
 	open    int
 	entered int
-	first   *fault // of a competing fork: the first failure
+	first   *raised // of a competing fork: the first failure
 }
 
 func (m *Machine) newFrame(parent *frame, r role) *frame {
 	f := &frame{id: m.newID(), parent: parent, role: r}
 	if parent != nil {
-		parent.kids = append(parent.kids, f)
+		parent.children = append(parent.children, f)
 	}
 	return f
 }
@@ -116,7 +116,7 @@ func (m *Machine) newList(parent *frame, r role, tasks []*dsl.Task, value any) *
 			segment := "/for/" + strconv.Itoa(parent.loop.pos)
 			f.path, f.key = f.path+segment, f.key+segment
 		case r == roleItem:
-			segment := "/foreach/" + strconv.Itoa(parent.ear.count)
+			segment := "/foreach/" + strconv.Itoa(parent.listener.count)
 			f.path, f.key = f.path+segment, f.key+segment
 		case r == roleTry && parent.try.number > 1:
 			f.path += "/retry/" + strconv.Itoa(parent.try.number)
@@ -144,11 +144,12 @@ func (m *Machine) newTask(parent *frame, r role, task *dsl.Task, value any) {
 		rel += "#" + strconv.Itoa(parent.jumps+1)
 	}
 	f.path, f.key = parent.path+rel, parent.key+rel
-	f.step = m.book.open(f, m.now)
+	f.step = m.recorder.open(f, m.now)
+	m.noteDeadline(f)
 	m.enqueue(f)
 }
 
-// ownerOf is the task a list or a branch belongs to, nil for the workflow's own list.
+// ownerOf returns the task that a list or a branch belongs to, nil for the workflow's own list.
 func ownerOf(parent *frame) *dsl.Task {
 	if parent.task != nil {
 		return parent.task
@@ -159,7 +160,7 @@ func ownerOf(parent *frame) *dsl.Task {
 	return nil
 }
 
-// attempt is the number of the current attempt of the nearest try around f, f included.
+// attempt returns the number of the current attempt of the nearest try around f, f included.
 func (f *frame) attempt() int {
 	for ; f != nil; f = f.parent {
 		if f.try != nil {
@@ -169,7 +170,7 @@ func (f *frame) attempt() int {
 	return 1
 }
 
-// deadline is when the task's own timeout ends it; zero if it has none.
+// deadline returns the time at which the task's own timeout ends it; zero if it has none.
 func (f *frame) deadline() time.Time {
 	for _, a := range f.alarms {
 		if a.Kind == alarmTimeout {
@@ -186,56 +187,58 @@ func (m *Machine) enqueue(f *frame) {
 	}
 }
 
-// remove takes a frame whose children are gone out of the tree.
+// remove removes a frame without children from the tree.
 func (m *Machine) remove(f *frame) {
 	f.gone = true
-	m.deafen(f)
-	m.disown(f)
+	m.closeListener(f)
+	m.cancelChild(f)
 	for len(f.alarms) > 0 {
 		m.dropAlarm(f.alarms[len(f.alarms)-1])
 	}
 	if f.parent == nil {
 		return
 	}
-	for i, k := range f.parent.kids {
+	for i, k := range f.parent.children {
 		if k == f {
-			f.parent.kids = append(f.parent.kids[:i], f.parent.kids[i+1:]...)
+			f.parent.children = append(f.parent.children[:i], f.parent.children[i+1:]...)
 			return
 		}
 	}
 }
 
-// cancelTree cancels a frame and everything under it, children first and in order. It tells whether a call was cut off.
+// cancelTree cancels a frame and everything under it, children first and in order. It reports whether a call was
+// canceled.
 func (m *Machine) cancelTree(f *frame) (cutOff bool) {
-	cutOff = m.cutOff(f)
+	cutOff = m.cancelPending(f)
 	if f.step != nil {
-		m.book.close(f.step, StatusCanceled, m.now)
+		m.recorder.close(f.step, StatusCanceled, m.now)
 	}
 	m.remove(f)
 	return cutOff
 }
 
-// cutOff cancels what a frame waits for: its children and its own call.
-func (m *Machine) cutOff(f *frame) (cutOff bool) {
-	cutOff = m.cancelKids(f)
-	if f.call != 0 && f.ear == nil && f.child == nil { // a listener and a child are given up with their frame
-		cutOff = true
+// cancelPending cancels everything a frame waits for: its children and its own call. It reports whether a call was
+// canceled.
+func (m *Machine) cancelPending(f *frame) (cancelPending bool) {
+	cancelPending = m.cancelChildren(f)
+	if f.call != 0 && f.listener == nil && f.child == nil { // a listener and a child are removed with their frame
+		cancelPending = true
 		delete(m.calls, f.call)
 		m.effects = append(m.effects, CancelCall{ID: f.call})
 		f.call = 0
 	}
-	return cutOff
+	return cancelPending
 }
 
-func (m *Machine) cancelKids(f *frame) (cutOff bool) {
-	for len(f.kids) > 0 {
-		cutOff = m.cancelTree(f.kids[0]) || cutOff
+func (m *Machine) cancelChildren(f *frame) (cutOff bool) {
+	for len(f.children) > 0 {
+		cutOff = m.cancelTree(f.children[0]) || cutOff
 	}
 	return cutOff
 }
 
-// move makes one step of a frame whose turn has come.
-func (m *Machine) move(f *frame) {
+// runTurn runs one step of a frame.
+func (m *Machine) runTurn(f *frame) {
 	switch {
 	case f.task == nil:
 		m.nextTask(f)
@@ -247,8 +250,8 @@ func (m *Machine) move(f *frame) {
 		m.tryBody(f)
 	case f.phase == phaseCall:
 		m.startCall(f)
-	case f.phase == phaseHear:
-		m.hear(f)
+	case f.phase == phaseConsume:
+		m.consumeNext(f)
 	case f.phase == phaseFork:
 		m.enterBranches(f)
 	}
@@ -288,7 +291,7 @@ func (m *Machine) nextTask(f *frame) {
 	}
 }
 
-// follow goes where a finished task's flow directive points.
+// follow continues at the target of a finished task's flow directive.
 func (m *Machine) follow(f *frame, output any, then dsl.Flow) {
 	p := f.parent
 	m.remove(f)
@@ -320,13 +323,13 @@ func (m *Machine) follow(f *frame, output any, then dsl.Flow) {
 	m.enqueue(p)
 }
 
-// endRun ends the run from within f: the tasks around are completed with the output, what else is open is canceled.
+// endRun ends the run from within f: the tasks around it are completed with the output, everything else is canceled.
 func (m *Machine) endRun(f *frame, output any) {
 	for ; f != nil; f = f.parent {
-		m.cancelKids(f)
+		m.cancelChildren(f)
 		if f.step != nil {
 			f.step.output, f.step.hasOutput = output, true
-			m.book.close(f.step, StatusCompleted, m.now)
+			m.recorder.close(f.step, StatusCompleted, m.now)
 		}
 		m.remove(f)
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// gate stands before every task: a branch that would enter its next one may have to stop there, because the run is paused or
-// has used up the steps that it was granted. Whatever is in flight goes on, and so do timers.
+// gate precedes every task: a branch that would enter its next task may have to stop there, because the run is paused
+// or has used the steps that it was granted. Calls in flight and timers continue.
 type gate struct {
 	paused  bool
-	stopped []*frame // where they would have entered a task, in the order of their arrival
+	stopped []*frame // the branches that stopped before a task, in order of arrival
 
 	metered   bool
 	granted   int64     // steps granted so far
 	allowance int64     // those of them that may still be entered
-	lapses    time.Time // when the allowance lapses; zero: never
-	asking    EffectID  // the AskSteps in flight; 0: none
-	refused   bool      // the last answer was no; an alarm asks again
+	lapses    time.Time // time at which the allowance expires; zero: never
+	asking    EffectID  // the RequestSteps in flight; 0: none
+	refused   bool      // the last request was refused; an alarm triggers the next one
 	force     bool
 }
 
-// AskSteps asks for a Grant of steps, which a metered run needs before it enters tasks. While it is not answered it counts as a
-// call in flight; CancelCall gives it up.
-type AskSteps struct {
+// RequestSteps requests a Grant of steps, which a metered run needs before it enters tasks. Until it is answered it
+// counts as a call in flight; CancelCall cancels it.
+type RequestSteps struct {
 	ID EffectID
-	// Granted counts the steps that the run was granted so far, Used those that it has entered.
+	// Granted is the number of steps that the run was granted so far, Used the number of those that it has entered.
 	Granted, Used int64
-	// Force tells that somebody has asked for it, before the time that the last refusal gave.
+	// Force reports that an operator requested it, before the time of the next regular request.
 	Force bool
 }
 
-func (AskSteps) effect() {}
+func (RequestSteps) effect() {}
 
-// Pause keeps every branch from entering its next task, until Unpause. A run that is paused, or has ended, is left as it is. A run
-// whose last task ends meanwhile ends: there is nothing left to keep from.
+// Pause prevents every branch from entering its next task, until Unpause. It has no effect on a run that is paused or
+// has ended. A paused run ends with its last open task, as it has no further task to enter.
 func (m *Machine) Pause(now time.Time) {
 	m.tick(now)
 	if m.outcome == nil {
@@ -45,7 +45,7 @@ func (m *Machine) Pause(now time.Time) {
 	}
 }
 
-// Unpause lets a paused run go on. Any other is left as it is.
+// Unpause resumes a paused run. It has no effect on any other.
 func (m *Machine) Unpause(now time.Time) {
 	m.tick(now)
 	if m.gate.paused {
@@ -54,8 +54,8 @@ func (m *Machine) Unpause(now time.Time) {
 	}
 }
 
-// Grant answers an AskSteps: steps that may be entered until lapses (zero: for ever), or none, and then lapses is when to ask again.
-// An answer that is not waited for is ignored.
+// Grant answers a RequestSteps: the number of steps that may be entered until lapses (zero: without limit). If steps is
+// 0, lapses is the time of the next request. An answer to another request than the open one is ignored.
 func (m *Machine) Grant(id EffectID, steps int64, lapses, now time.Time) {
 	m.tick(now)
 	g := &m.gate
@@ -73,10 +73,10 @@ func (m *Machine) Grant(id EffectID, steps int64, lapses, now time.Time) {
 	m.release()
 }
 
-// askAgain is the least time between a refusal and the next AskSteps that nobody asked for.
+// askAgain is the minimum time between a refusal and the next regular RequestSteps.
 const askAgain = time.Second
 
-// ResumeQuota asks for steps again at once, if they were refused.
+// ResumeQuota requests steps again at once, if they were refused.
 func (m *Machine) ResumeQuota(now time.Time) {
 	m.tick(now)
 	if !m.gate.refused {
@@ -87,8 +87,8 @@ func (m *Machine) ResumeQuota(now time.Time) {
 	m.gate.refused, m.gate.force = false, true
 }
 
-// admits reports whether f may enter one more task, and counts it. Where it may not, f comes back when it may be otherwise, or
-// the run has ended because it has entered as many steps as it may.
+// admits reports whether f may enter one more task, and counts it. If not, f runs again when the gate opens, or the run
+// has ended because it has reached its limit of steps.
 func (m *Machine) admits(f *frame, task *dsl.Task) bool {
 	if m.exhausted(task) {
 		return false
@@ -108,11 +108,11 @@ func (m *Machine) admits(f *frame, task *dsl.Task) bool {
 	return false
 }
 
-// exhausted ends the run if it has entered as many steps as it may. No try of the document sees the error: a handler would
-// need steps of its own, and a loop around it would never end.
+// exhausted ends the run if it has reached its limit of steps. A try of the document cannot catch the error: a handler
+// would need steps itself, and a loop around it would never end.
 func (m *Machine) exhausted(task *dsl.Task) bool {
 	limit := m.limits.Steps
-	if limit <= 0 || m.book.total < limit || m.start.Interpreter < BoundedSince {
+	if limit <= 0 || m.recorder.total < limit || m.start.Interpreter < BoundedSince {
 		return false
 	}
 	problem := newError(dsl.ErrorTypeRuntime, 500, task.Pointer, fmt.Sprintf(
@@ -122,7 +122,7 @@ func (m *Machine) exhausted(task *dsl.Task) bool {
 	return true
 }
 
-// release gives those that have stopped another turn.
+// release queues the frames that have stopped.
 func (m *Machine) release() {
 	stopped := m.gate.stopped
 	m.gate.stopped = nil
@@ -131,7 +131,7 @@ func (m *Machine) release() {
 	}
 }
 
-// gateOpens is when steps are asked for again.
+// gateOpens returns the time at which steps are requested again.
 func (m *Machine) gateOpens() *time.Time {
 	for _, a := range m.alarms {
 		if a.Kind == alarmQuota {
@@ -142,19 +142,19 @@ func (m *Machine) gateOpens() *time.Time {
 	return nil
 }
 
-// ask asks for steps if a branch needs some.
-func (m *Machine) ask() {
+// requestSteps requests steps if a branch needs some.
+func (m *Machine) requestSteps() {
 	g := &m.gate
 	if !g.metered || g.paused || g.refused || g.asking != 0 || m.hold || !slices.ContainsFunc(g.stopped, open) {
 		return
 	}
 	g.asking = EffectID(m.newID())
-	m.effects = append(m.effects, AskSteps{ID: g.asking, Granted: g.granted, Used: m.book.total, Force: g.force})
+	m.effects = append(m.effects, RequestSteps{ID: g.asking, Granted: g.granted, Used: m.recorder.total, Force: g.force})
 }
 
 func open(f *frame) bool { return !f.gone }
 
-// closeGate ends the gate with the run.
+// closeGate cancels the pending request of the gate when the run ends.
 func (m *Machine) closeGate() {
 	if m.gate.asking != 0 {
 		m.effects = append(m.effects, CancelCall{ID: m.gate.asking})
@@ -172,8 +172,7 @@ type gateState struct {
 	Force     bool      `json:"force,omitempty"`
 }
 
-// save gives the state of the gate, nil for that of a run that has nothing to do with it. Those that have stopped are in the
-// snapshot's queue.
+// save returns the state of the gate, nil if it is the zero state. The stopped frames are in the snapshot's queue.
 func (g *gate) save() *gateState {
 	s := gateState{g.paused, g.metered, g.granted, g.allowance, g.lapses, g.refused, g.force}
 	if s == (gateState{}) {

@@ -11,21 +11,21 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// at lets something happen at a moment after the start, beside what the machine asked for.
-func (w *world) at(after time.Duration, act func(w *world)) {
+// at schedules an action at a time after the start, independent of the machine's effects.
+func (w *driver) at(after time.Duration, act func(w *driver)) {
 	w.events = append(w.events, event{id: interp.EffectID(1<<61 + len(w.events)), at: epoch.Add(after), act: act})
 }
 
-func (w *world) pauseAt(after time.Duration) {
-	w.at(after, func(w *world) { w.m.Pause(w.now) })
+func (w *driver) pauseAt(after time.Duration) {
+	w.at(after, func(w *driver) { w.m.Pause(w.now) })
 }
 
-func (w *world) unpauseAt(after time.Duration) {
-	w.at(after, func(w *world) { w.m.Unpause(w.now) })
+func (w *driver) unpauseAt(after time.Duration) {
+	w.at(after, func(w *driver) { w.m.Unpause(w.now) })
 }
 
-// history is the run as operators saw it: each state, its kind, and the seconds since the start.
-func (w *world) history() []string {
+// history is the run's records: each state, its kind, and the seconds since the start.
+func (w *driver) history() []string {
 	var out []string
 	for _, r := range w.runs {
 		line := fmt.Sprintf("%s %s %d", r.Status, r.WaitKind, int(r.Since.Sub(epoch)/time.Second))
@@ -63,7 +63,7 @@ func TestPausedRunEntersNoTask(t *testing.T) {
 		for _, moved := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, moved %v", name, moved), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, document(tt.rest), tt.input)
+				w := newDriver(t, document(tt.rest), tt.input)
 				w.origin = func(c interp.Call) answer {
 					if c.HTTP.Method == http.MethodPut && len(w.calls) == 1 {
 						return answer{Result: answered(503), after: time.Second}
@@ -73,7 +73,7 @@ func TestPausedRunEntersNoTask(t *testing.T) {
 				w.publish(3*time.Second, `{"id": "1", "type": "t", "data": 5}`)
 				w.pauseAt(2 * time.Second)
 				w.pauseAt(4 * time.Second)
-				w.at(9*time.Second, func(w *world) {
+				w.at(9*time.Second, func(w *driver) {
 					for _, s := range w.steps {
 						require.NotEqual(t, tt.step, s.Path, "entered while it was paused")
 					}
@@ -95,9 +95,9 @@ func TestPausedRunEntersNoTask(t *testing.T) {
 	}
 }
 
-func TestPauseShowsAtOnceAndWhatIsInFlightEnds(t *testing.T) {
+func TestPauseShowsAtOnceAndCallsInFlightEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - c: {call: http, with: {method: post, endpoint: 'http://x'}}
   - w: {wait: {seconds: 5}}`), `{}`)
@@ -109,9 +109,9 @@ do:
 	require.Equal(t, epoch.Add(4*time.Second), *w.step("/do/0/c").EndedAt)
 }
 
-func TestTimersGoOnWhileTheRunIsPaused(t *testing.T) {
+func TestTimersFireWhileTheRunIsPaused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 timeout: {after: {seconds: 20}}
 do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
 	w.pauseAt(time.Second)
@@ -122,22 +122,22 @@ do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
 
 func TestPausedRunCanBeCanceledAndEndsWithItsLastTask(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
 	w.pauseAt(time.Second)
 	w.cancelAt = epoch.Add(9 * time.Second)
 	require.Equal(t, interp.StatusCanceled, w.run().Status)
 	require.Equal(t, []string{"/do/0/w completed"}, w.trace())
 
-	w = newWorld(t, document(`do: [{w: {wait: {seconds: 5}}}]`), `{}`)
+	w = newDriver(t, document(`do: [{w: {wait: {seconds: 5}}}]`), `{}`)
 	w.pauseAt(time.Second)
 	w.completes(`{}`)
 }
 
-func TestUnpauseOfWhatIsNotPausedChangesNothing(t *testing.T) {
+func TestUnpauseWithoutPauseHasNoEffect(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{w: {wait: {seconds: 5}}}, {s: {set: {x: 1}}}]`), `{}`)
 	w.unpauseAt(time.Second)
-	w.at(2*time.Second, func(w *world) { w.m.ResumeQuota(w.now) })
+	w.at(2*time.Second, func(w *driver) { w.m.ResumeQuota(w.now) })
 	w.completes(`{"x": 1}`)
 	require.Equal(t, []string{"waiting timer 0", "completed  5"}, w.history())
 	w.m.Pause(w.now)
@@ -155,7 +155,7 @@ type meter struct {
 	forced       int
 }
 
-func (m *meter) grant(w *world, e interp.AskSteps) {
+func (m *meter) grant(w *driver, e interp.RequestSteps) {
 	m.asks++
 	if e.Force {
 		m.forced++
@@ -174,12 +174,12 @@ func TestNeverMoreStepsThanTheQuotaInAPeriod(t *testing.T) {
 		for _, moved := range []bool{false, true} {
 			t.Run(fmt.Sprintf("blocks of %d, moved %v", block, moved), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, document(loop30), `{}`)
+				w := newDriver(t, document(loop30), `{}`)
 				w.metered()
 				m := &meter{limit: 4, block: block, period: time.Minute, used: map[time.Time]int64{}}
 				w.meter = m
 				if moved {
-					w.between = func(w *world) {
+					w.between = func(w *driver) {
 						if w.m.InFlight() == 0 {
 							w.restore()
 						}
@@ -202,17 +202,17 @@ func TestNeverMoreStepsThanTheQuotaInAPeriod(t *testing.T) {
 	}
 }
 
-func TestQuotaIsAskedForAgainWhenSomebodySaysSo(t *testing.T) {
+func TestQuotaIsRequestedAgainOnDemand(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {set: '${ 1 }'}}, {b: {set: '${ 2 }'}}]`), `{}`)
+	w := newDriver(t, document(`do: [{a: {set: '${ 1 }'}}, {b: {set: '${ 2 }'}}]`), `{}`)
 	w.metered()
 	m := &meter{limit: 1, block: 1, period: time.Hour, used: map[time.Time]int64{}}
 	w.meter = m
-	w.at(10*time.Second, func(w *world) {
+	w.at(10*time.Second, func(w *driver) {
 		require.Equal(t, epoch.Add(time.Hour), *w.runs[len(w.runs)-1].WaitUntil)
 		w.m.ResumeQuota(w.now) // the limit is as it was
 	})
-	w.at(20*time.Second, func(w *world) {
+	w.at(20*time.Second, func(w *driver) {
 		m.limit = 2
 		w.m.ResumeQuota(w.now)
 	})
@@ -222,19 +222,19 @@ func TestQuotaIsAskedForAgainWhenSomebodySaysSo(t *testing.T) {
 	require.Equal(t, epoch.Add(20*time.Second), w.step("/do/1/b").StartedAt)
 }
 
-func TestStepsThatWereNotEnteredInTimeLapse(t *testing.T) {
+func TestUnusedStepsLapse(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {wait: {seconds: 90}}}, {b: {set: '${ 2 }'}}]`), `{}`)
+	w := newDriver(t, document(`do: [{a: {wait: {seconds: 90}}}, {b: {set: '${ 2 }'}}]`), `{}`)
 	w.metered()
 	m := &meter{limit: 10, block: 10, period: time.Minute, used: map[time.Time]int64{}}
 	w.meter = m
 	w.completes(`2`)
-	require.Equal(t, 2, m.asks, "the steps of the first minute are none of the second's")
+	require.Equal(t, 2, m.asks, "steps of the first minute cannot be used in the second")
 }
 
-func TestPausedRunAsksForNoSteps(t *testing.T) {
+func TestPausedRunRequestsNoSteps(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {set: '${ 1 }'}}, {b: {set: '${ 2 }'}}]`), `{}`)
+	w := newDriver(t, document(`do: [{a: {set: '${ 1 }'}}, {b: {set: '${ 2 }'}}]`), `{}`)
 	w.metered()
 	m := &meter{limit: 1, block: 1, period: time.Minute, used: map[time.Time]int64{}}
 	w.meter = m

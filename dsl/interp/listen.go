@@ -5,28 +5,29 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp/internal/gather"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/filterset"
 )
 
-// ear is the state of a listen task. It is there from the moment at which the listener is asked for until the task ends.
-type ear struct {
-	listener string
-	open     bool  // the listener is committed
-	mark     int64 // the highest position that was delivered
-	queue    []map[string]any
+// listener is the state of a listen task. It exists from the Listen effect to the end of the task.
+type listener struct {
+	key          string
+	open         bool  // the listener is committed
+	lastPosition int64 // the highest position that was delivered
+	queue        []map[string]any
 
-	main  *gather.Set
-	until *gather.Set // nil unless it is a strategy
-	// keys are the correlation keys of the events consumed so far: the first to bring one fixes it.
+	main  *filterset.Set
+	until *filterset.Set // nil unless until is a strategy
+	// keys are the correlation keys of the events consumed so far: the first event with a key sets it.
 	keys    map[string]any
-	count   int   // of consumed events, those of until left out
-	outputs []any // nil where nobody will ever see them
+	taken   []TakenEvent
+	count   int   // of consumed events, without those of until
+	outputs []any // nil if the task never completes
 }
 
-// startListen asks for the listener, with everything evaluated that depends on the run.
+// startListen requests the listener, with everything evaluated that depends on the run.
 func (m *Machine) startListen(f *frame, b *dsl.Listen) {
-	e := &ear{listener: EntryKey(m.start.RunID, f.path), keys: map[string]any{}}
-	var main, until gather.State
+	e := &listener{key: EntryKey(m.start.RunID, f.path), keys: map[string]any{}}
+	var main, until filterset.State
 	var problem *dsl.Error
 	if main.Expect, problem = m.expectations(f, b.To.Filters); problem == nil && b.To.UntilEvents != nil {
 		until.Expect, problem = m.expectations(f, b.To.UntilEvents.Filters)
@@ -35,19 +36,19 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 		m.fail(f, problem)
 		return
 	}
-	e.tune(m.consumption(b), main, until)
-	spec, err := gather.Spec(e.main, e.until)
+	e.setFilters(m.consumption(b), main, until)
+	spec, err := filterset.Spec(e.main, e.until)
 	if problem = expressionError(err, f.task.Pointer); problem != nil {
 		m.fail(f, problem)
 		return
 	}
-	f.ear, f.call = e, EffectID(m.newID())
+	f.listener, f.call = e, EffectID(m.newID())
 	m.calls[f.call] = f
-	m.ears = append(m.ears, f)
-	m.effects = append(m.effects, Listen{ID: f.call, StepNumber: f.step.number, Listener: e.listener, Spec: spec})
+	m.listeners = append(m.listeners, f)
+	m.effects = append(m.effects, Listen{ID: f.call, StepNumber: f.step.number, Listener: e.key, Spec: spec})
 }
 
-// expectations evaluates what the correlation keys of filters must be.
+// expectations evaluates the required values of the correlation keys of filters.
 func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[string]any, *dsl.Error) {
 	out := make([]map[string]any, len(filters))
 	for i, filter := range filters {
@@ -68,89 +69,112 @@ func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[stri
 	return out, nil
 }
 
-// tune makes what follows from the document and the expectations.
-func (e *ear) tune(to dsl.Consumption, main, until gather.State) {
-	e.main = gather.New(to, main)
+// setFilters builds the filter sets from the document and the expectations.
+func (e *listener) setFilters(to dsl.Consumption, main, until filterset.State) {
+	e.main = filterset.New(to, main)
 	if to.UntilEvents != nil {
-		e.until = gather.New(*to.UntilEvents, until)
+		e.until = filterset.New(*to.UntilEvents, until)
 	}
 }
 
-// consumption is what a task listens to. In runs before BoundedSince no text of a filter is a pattern.
+// consumption returns the consumption of a task. In runs before BoundedSince no text of a filter is a pattern.
 func (m *Machine) consumption(b *dsl.Listen) dsl.Consumption {
 	if m.bounded() {
 		return b.To
 	}
-	return b.To.Literally()
+	return b.To.WithoutPatterns()
 }
 
-// Deliver hands an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed afterwards.
-// Positions grow with each event for a listener: one that is not above the last is a repetition, and ignored. So are
-// events for listeners that are not there any more.
+// Deliver passes an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed
+// afterwards. Positions increase with each event for a listener: an event with a position not above the last one is a
+// repetition, and ignored. Events for listeners that no longer exist are ignored, too.
 func (m *Machine) Deliver(listener string, position int64, event any, now time.Time) {
 	m.tick(now)
-	i := slices.IndexFunc(m.ears, func(f *frame) bool { return f.ear.listener == listener })
+	i := slices.IndexFunc(m.listeners, func(f *frame) bool { return f.listener.key == listener })
 	object, ok := event.(map[string]any)
-	if i < 0 || !ok || m.outcome != nil || position <= m.ears[i].ear.mark {
+	if i < 0 || !ok || m.outcome != nil || position <= m.listeners[i].listener.lastPosition {
 		return
 	}
-	f := m.ears[i]
-	f.ear.mark = position
-	f.ear.queue = append(f.ear.queue, object)
-	m.hear(f)
+	f := m.listeners[i]
+	f.listener.lastPosition = position
+	f.listener.queue = append(f.listener.queue, object)
+	m.consumeNext(f)
 }
 
-// opened tells a listen task that its listener is committed.
-func (m *Machine) opened(f *frame) {
-	f.ear.open = true
+// listenerCommitted handles the commit of a task's listener.
+func (m *Machine) listenerCommitted(f *frame) {
+	f.listener.open = true
 	f.step.wait(WaitEvent, time.Time{})
-	m.book.mark(f.step)
-	m.hear(f)
+	m.recorder.markDirty(f.step)
+	m.consumeNext(f)
 }
 
-// hear consumes the next event in the queue, unless the listener is not committed yet or an item is being worked on.
-func (m *Machine) hear(f *frame) {
+// consumeNext consumes the next event in the queue, unless the listener is not committed yet or an item is being
+// processed.
+func (m *Machine) consumeNext(f *frame) {
 	f.phase = phaseBlocked
-	e := f.ear
-	if !e.open || len(f.kids) > 0 || len(e.queue) == 0 {
+	e := f.listener
+	if !e.open || len(f.children) > 0 || len(e.queue) == 0 {
 		return
 	}
 	event := e.queue[0]
 	e.queue = e.queue[1:]
 	m.spend(stepFuel)
 	switch {
-	case m.takes(e, e.until, event):
-		if e.until.Enough() {
-			m.heard(f)
+	case m.consumes(f, e.until, event):
+		if e.until.Complete() {
+			m.finishListen(f)
 			return
 		}
-	case m.takes(e, e.main, event):
+	case m.consumes(f, e.main, event):
 		m.consume(f, event)
 		return
 	}
-	m.listenOn(f)
+	m.awaitNext(f)
 }
 
-// listenOn goes on with the next event, or waits for one.
-func (m *Machine) listenOn(f *frame) {
-	if len(f.ear.queue) > 0 {
-		f.phase = phaseHear
+// awaitNext continues with the next event, or waits for one.
+func (m *Machine) awaitNext(f *frame) {
+	if len(f.listener.queue) > 0 {
+		f.phase = phaseConsume
 		m.enqueue(f)
 		return
 	}
 	if f.step.status != StatusWaiting {
 		f.step.wait(WaitEvent, time.Time{})
-		m.book.mark(f.step)
+		m.recorder.markDirty(f.step)
 	}
 }
 
-func (m *Machine) takes(e *ear, s *gather.Set, event map[string]any) bool {
-	taken, fuel := s.Takes(event, e.keys, m.prices())
+func (m *Machine) consumes(f *frame, s *filterset.Set, event map[string]any) bool {
+	taken, fuel := s.Consume(event, f.listener.keys, m.prices())
 	m.spend(fuel)
+	if taken && s.All() && m.bounded() {
+		f.listener.noteTaken(m.now)
+		f.step.taken = f.listener.taken
+		m.recorder.markDirty(f.step)
+	}
 	return taken
 }
 
-// consume works on an event: as the document's foreach says, or by keeping it.
+// noteTaken adds the filters that were met since its last call, of the sets that require an event for each filter.
+func (e *listener) noteTaken(now time.Time) {
+	index := 0
+	for _, set := range []*filterset.Set{e.main, e.until} {
+		if set == nil {
+			continue
+		}
+		for _, met := range set.Met {
+			noted := slices.ContainsFunc(e.taken, func(t TakenEvent) bool { return t.Filter == index })
+			if met && !noted && set.All() {
+				e.taken = append(e.taken, TakenEvent{Filter: index, At: now})
+			}
+			index++
+		}
+	}
+}
+
+// consume processes an event: with the task's foreach, or by adding it to the output.
 func (m *Machine) consume(f *frame, event map[string]any) {
 	b := f.task.Body.(*dsl.Listen)
 	item := b.Read.Read(event)
@@ -158,17 +182,17 @@ func (m *Machine) consume(f *frame, event map[string]any) {
 		m.consumed(f, item)
 		return
 	}
-	binds := []binding{{b.Each.Item, item}, {b.Each.At, f.ear.count}}
+	binds := []binding{{b.Each.Item, item}, {b.Each.At, f.listener.count}}
 	if b.Each.Tasks == nil {
 		m.itemDone(f, item, binds)
 		return
 	}
 	f.step.resume()
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	m.newList(f, roleItem, b.Each.Tasks, f.input).binds = binds
 }
 
-// itemDone takes the output of one item: its mapping and its export, with the item's variables.
+// itemDone handles the output of one item: its mapping and its export, with the item's variables.
 func (m *Machine) itemDone(f *frame, output any, binds []binding) {
 	each, at := f.task.Body.(*dsl.Listen).Each, f.task.Pointer
 	vars := m.variables(f)
@@ -203,14 +227,14 @@ func (m *Machine) itemDone(f *frame, output any, binds []binding) {
 	m.consumed(f, output)
 }
 
-// consumed adds an item to the task's output and finds out whether that was the last one.
+// consumed adds an item to the task's output and checks whether it completes the task.
 func (m *Machine) consumed(f *frame, output any) {
-	e, to := f.ear, f.task.Body.(*dsl.Listen).To
+	e, to := f.listener, f.task.Body.(*dsl.Listen).To
 	e.count++
-	if !endless(to) {
+	if !neverCompletes(to) {
 		e.outputs = append(e.outputs, output)
 	}
-	done := e.main.Enough() && to.UntilEvents == nil
+	done := e.main.Complete() && to.UntilEvents == nil
 	if to.Until != nil {
 		var problem *dsl.Error
 		if done, problem = m.holds(to.Until, e.output(), m.variables(f), f.task.Pointer); problem != nil {
@@ -219,37 +243,37 @@ func (m *Machine) consumed(f *frame, output any) {
 		}
 	}
 	if done {
-		m.heard(f)
+		m.finishListen(f)
 		return
 	}
-	m.listenOn(f)
+	m.awaitNext(f)
 }
 
-// endless tells of a task that never completes, whose output would grow for nobody.
-func endless(to dsl.Consumption) bool { return to.Until != nil && to.Until.Source == "false" }
+// neverCompletes reports whether a task never completes: its output would grow without being used.
+func neverCompletes(to dsl.Consumption) bool { return to.Until != nil && to.Until.Source == "false" }
 
-// heard ends the task with what it consumed.
-func (m *Machine) heard(f *frame) {
-	m.finish(f, f.ear.output(), f.task.Then)
+// finishListen ends the task with its consumed events.
+func (m *Machine) finishListen(f *frame) {
+	m.finish(f, f.listener.output(), f.task.Then)
 }
 
-func (e *ear) output() []any {
+func (e *listener) output() []any {
 	if e.outputs == nil {
 		return []any{}
 	}
 	return slices.Clip(e.outputs)
 }
 
-// deafen gives up a task's listener, whether or not it is committed already.
-func (m *Machine) deafen(f *frame) {
-	if f.ear == nil {
+// closeListener removes a task's listener, whether or not it is committed already.
+func (m *Machine) closeListener(f *frame) {
+	if f.listener == nil {
 		return
 	}
 	if f.call != 0 {
 		delete(m.calls, f.call)
 		f.call = 0
 	}
-	m.ears = slices.DeleteFunc(m.ears, func(o *frame) bool { return o == f })
-	m.effects = append(m.effects, Unlisten{Listener: f.ear.listener})
-	f.ear = nil
+	m.listeners = slices.DeleteFunc(m.listeners, func(o *frame) bool { return o == f })
+	m.effects = append(m.effects, Unlisten{Listener: f.listener.key})
+	f.listener = nil
 }

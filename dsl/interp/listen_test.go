@@ -16,7 +16,7 @@ import (
 
 const second = time.Second
 
-// published is an event that happens after some seconds.
+// published is an event that is published after some seconds.
 type published struct {
 	after int
 	text  string
@@ -121,7 +121,7 @@ foreach: {do: [{x: {set: {n: '${ $item }'}}}], export: {as: '{done: (.n > 1)}'}}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			for _, listening := range []time.Duration{0, 1500 * time.Millisecond} {
-				w := newWorld(t, document("do:\n  - t:\n"+indent(test.task)), test.input)
+				w := newDriver(t, document("do:\n  - t:\n"+indent(test.task)), test.input)
 				w.listening = listening
 				for _, e := range test.events {
 					w.publish(listening+time.Duration(e.after)*second, e.text)
@@ -136,10 +136,10 @@ func indent(text string) string {
 	return "      " + strings.ReplaceAll(text, "\n", "\n      ") + "\n"
 }
 
-// hearing starts a run whose listeners are committed at once, and gives their keys.
-func hearing(t *testing.T, rest string) (*world, []string) {
+// listening starts a run with listeners that are committed at once, and returns their keys.
+func listening(t *testing.T, rest string) (*driver, []string) {
 	t.Helper()
-	w := newWorld(t, document(rest), `{}`)
+	w := newDriver(t, document(rest), `{}`)
 	var keys []string
 	for _, e := range w.m.Advance(epoch) {
 		if l, ok := e.(interp.Listen); ok {
@@ -152,12 +152,12 @@ func hearing(t *testing.T, rest string) (*world, []string) {
 
 func TestDeliveriesAreTakenOnce(t *testing.T) {
 	t.Parallel()
-	w, keys := hearing(t, `do: [{l: {listen: {to: {any: [], until: length == 3}}}}]`)
+	w, keys := listening(t, `do: [{l: {listen: {to: {any: [], until: length == 3}}}}]`)
 	event := func(n int) any { return map[string]any{"data": n} }
 	w.m.Deliver(keys[0], 5, event(5), epoch)
 	w.m.Deliver(keys[0], 5, event(5), epoch)
 	w.m.Deliver(keys[0], 4, event(4), epoch)
-	w.m.Deliver("somebody else", 6, event(6), epoch)
+	w.m.Deliver("another listener", 6, event(6), epoch)
 	w.m.Deliver(keys[0], 7, "no event", epoch)
 	snapshot, err := w.m.Snapshot()
 	require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestDeliveriesAreTakenOnce(t *testing.T) {
 
 func TestEventsBeforeTheListenerIsCommitted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{l: {listen: {to: {any: [], until: length == 2}}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{l: {listen: {to: {any: [], until: length == 2}}}}]`), `{}`)
 	effects := w.m.Advance(epoch)
 	listen, ok := effects[0].(interp.Listen)
 	require.True(t, ok)
@@ -191,9 +191,9 @@ func TestEventsBeforeTheListenerIsCommitted(t *testing.T) {
 	require.Equal(t, []any{1, 2}, outcome.Output)
 }
 
-func TestListenersAreNamedByTheirEntry(t *testing.T) {
+func TestListenersAreKeyedByTaskEntry(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       for: {each: x, in: '[1, 2]'}
@@ -222,7 +222,7 @@ func TestListenSpec(t *testing.T) {
 		`{any: [{with: {type: a}}], until: {all: [{with: {type: b}}]}}`:                                                       `{"mode":"any","filters":[{"with":{"type":{"literal":"a"}}},{"with":{"type":{"literal":"b"}}}]}`,
 		`{all: [{with: {type: a}, correlate: {k: {from: .k, expect: '${ .id }'}, l: {from: .l, expect: x}, m: {from: .m}}}]}`: `{"mode":"all","filters":[{"with":{"type":{"literal":"a"}},"correlate":{"k":{"from":".k","expect":7},"l":{"from":".l","expect":"x"},"m":{"from":".m"}}}]}`,
 	} {
-		w := newWorld(t, document(`do: [{l: {listen: {to: `+to+`}}}]`), `{"id": 7}`)
+		w := newDriver(t, document(`do: [{l: {listen: {to: `+to+`}}}]`), `{"id": 7}`)
 		listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
 		require.True(t, ok)
 		spec, err := json.Marshal(listen.Spec)
@@ -232,7 +232,7 @@ func TestListenSpec(t *testing.T) {
 	}
 }
 
-func TestListenFaults(t *testing.T) {
+func TestListenErrors(t *testing.T) {
 	t.Parallel()
 	for task, detail := range map[string]string{
 		`listen: {to: {one: {with: {type: a}, correlate: {k: {from: .k, expect: '${ .x.y.z }'}}}}}`:                       "expected an object",
@@ -243,11 +243,11 @@ func TestListenFaults(t *testing.T) {
 		"listen: {to: {any: []}}\nforeach: {export: {schema: {document: {type: string}}}}":                                "the exported context does not match",
 		"listen: {to: {any: []}}\nforeach: {do: [{r: {raise: {error: {type: 'https://e/x', status: 500, detail: no}}}}]}": "no",
 	} {
-		w := newWorld(t, document("do:\n  - t:\n"+indent(task)), `{"x": 1}`)
+		w := newDriver(t, document("do:\n  - t:\n"+indent(task)), `{"x": 1}`)
 		w.publish(second, `{"data": 1}`)
 		require.Contains(t, w.fails().Detail, detail, task)
 	}
-	w := newWorld(t, document(`do: [{l: {listen: {to: {any: []}}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{l: {listen: {to: {any: []}}}}]`), `{}`)
 	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
 	require.True(t, ok)
 	w.m.Complete(listen.ID, interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "No"}}, epoch)
@@ -259,18 +259,18 @@ func TestListenFaults(t *testing.T) {
 func TestListenTimeout(t *testing.T) {
 	t.Parallel()
 	const task = `do: [{t: {timeout: {after: {seconds: 5}}, listen: {to: {one: {with: {type: a}}}}}}]`
-	w := newWorld(t, document(task), `{}`)
+	w := newDriver(t, document(task), `{}`)
 	require.Equal(t, dsl.ErrorTypeTimeout, w.fails().Type)
 
-	// what was delivered goes before a deadline that has passed since
-	w, keys := hearing(t, task)
+	// events that were delivered are processed before a deadline that has passed since
+	w, keys := listening(t, task)
 	w.m.Deliver(keys[0], 1, map[string]any{"type": "a", "data": 1}, epoch.Add(6*second))
 	w.m.Advance(epoch.Add(6 * second))
 	outcome, _ := w.m.Done()
 	require.Equal(t, interp.StatusCompleted, outcome.Status)
 
-	// while the listener is not committed, it is given up as well
-	w = newWorld(t, document(task), `{}`)
+	// a listener that is not committed yet is removed as well
+	w = newDriver(t, document(task), `{}`)
 	w.listening = time.Minute
 	require.Equal(t, dsl.ErrorTypeTimeout, w.fails().Type)
 }
@@ -287,7 +287,7 @@ do:
           - left: {listen: {to: {one: {with: {type: a}}}}}
           - right: {listen: {to: {all: [{with: {type: b}}, {with: {type: a}}]}}}`, compete)
 	}
-	w := newWorld(t, document(branches(false)), `{}`)
+	w := newDriver(t, document(branches(false)), `{}`)
 	w.publish(second, `{"type": "a", "data": 1}`)
 	w.publish(2*second, `{"type": "b", "data": 2}`)
 	w.completes(`[[1], [1, 2]]`)
@@ -296,18 +296,18 @@ do:
 	require.Equal(t, interp.WaitEvent, w.runs[1].WaitKind)
 	require.Nil(t, w.runs[1].WaitUntil)
 
-	w = newWorld(t, document(branches(true)), `{}`)
+	w = newDriver(t, document(branches(true)), `{}`)
 	w.publish(second, `{"type": "b", "data": 2}`)
 	w.publish(2*second, `{"type": "a", "data": 1}`)
 	w.completes(`[1]`)
 	require.Equal(t, interp.StatusCanceled, w.step("/do/0/f/fork/branches/1/right").Status)
 
-	w = newWorld(t, document(branches(false)), `{}`)
+	w = newDriver(t, document(branches(false)), `{}`)
 	w.cancelAt = epoch.Add(3 * second)
 	require.Equal(t, interp.StatusCanceled, w.run().Status)
 }
 
-func statuses(w *world) []interp.Status {
+func statuses(w *driver) []interp.Status {
 	var out []interp.Status
 	for _, r := range w.runs {
 		if len(out) == 0 || out[len(out)-1] != r.Status {
@@ -319,13 +319,13 @@ func statuses(w *world) []interp.Status {
 
 func TestListenRecords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       listen: {to: {any: [], until: length == 2}}
       foreach: {do: [{w: {wait: {seconds: 10}}}, {s: {set: {n: '${ $item }'}}}]}`), `{}`)
 	var waits []string
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if s, ok := w.steps[1]; ok && (len(waits) == 0 || waits[len(waits)-1] != s.WaitKind) {
 			waits = append(waits, s.WaitKind)
 			require.Nil(t, s.WaitUntil)
@@ -343,19 +343,65 @@ do:
 	require.Equal(t, "listen", w.steps[1].Kind)
 }
 
-// TestFiltersMatchByRegularExpression: a text with more than letters, digits and dots matches as a whole, or by being equal. In runs of
-// before it is compared as it is.
+// TestTakenEventsAreRecorded has a snapshot before each Advance, or none.
+func TestTakenEventsAreRecorded(t *testing.T) {
+	t.Parallel()
+	for _, snapshots := range []bool{false, true} {
+		w := newDriver(t, document(`
+do: [{l: {listen: {to: {all: [{with: {type: a}}, {with: {type: b}}, {with: {type: c}}]}}}}]`), `{}`)
+		var lists [][]interp.TakenEvent
+		w.between = func(w *driver) {
+			if s := w.steps[1]; s.WaitKind == interp.WaitEvent && (len(lists) == 0 || len(lists[len(lists)-1]) != len(s.Taken)) {
+				lists = append(lists, s.Taken)
+			}
+			if snapshots && w.m.InFlight() == 0 {
+				w.restore()
+			}
+		}
+		for i, kind := range []string{"c", "c", "a", "b"} {
+			w.publish(time.Duration(i+1)*second, `{"type": "`+kind+`"}`)
+		}
+		w.run()
+		third, first := interp.TakenEvent{Filter: 2, At: epoch.Add(second)}, interp.TakenEvent{Filter: 0, At: epoch.Add(3 * second)}
+		require.Equal(t, [][]interp.TakenEvent{nil, {third}, {third, first}}, lists)
+		require.Empty(t, w.steps[1].Taken, "it waits no more")
+	}
+	for name, to := range map[string]string{
+		"of the events that end it": `{any: [{with: {type: x}}], until: {all: [{with: {type: a}}, {with: {type: b}}]}}`,
+		"not where one is enough":   `{any: [{with: {type: a}}], until: length == 2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDriver(t, document(`
+do: [{l: {listen: {to: `+to+`}}}]`), `{}`)
+			w.publish(second, `{"type": "a"}`)
+			w.publish(2*second, `{"type": "b"}`)
+			w.publish(3*second, `{"type": "a"}`)
+			var taken []interp.TakenEvent
+			w.between = func(w *driver) { taken = append(taken, w.steps[1].Taken...) }
+			w.run()
+			if name == "not where one is enough" {
+				require.Empty(t, taken)
+				return
+			}
+			require.Equal(t, interp.TakenEvent{Filter: 1, At: epoch.Add(second)}, taken[0], "after the filters of the task")
+		})
+	}
+}
+
+// A text with more than letters, digits and dots matches as a regular expression on the whole attribute, or by being
+// equal. Runs before BoundedSince compare it literally.
 func TestFiltersMatchByRegularExpression(t *testing.T) {
 	t.Parallel()
 	for _, restored := range []bool{false, true} {
-		run := func(interpreter int, task string, events ...string) *world {
-			w := newWorld(t, document("do:\n  - l: "+task), `{}`)
+		run := func(interpreter int, task string, events ...string) *driver {
+			w := newDriver(t, document("do:\n  - l: "+task), `{}`)
 			w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
 			for i, e := range events {
 				w.publish(time.Duration(i+1)*second, e)
 			}
 			if restored {
-				w.between = func(w *world) { w.restore() }
+				w.between = func(w *driver) { w.restore() }
 			}
 			return w
 		}
@@ -369,10 +415,11 @@ func TestFiltersMatchByRegularExpression(t *testing.T) {
 	}
 }
 
-// Values that are equal are kept once in a snapshot: what one listener learns is neither the other's nor the run's.
-func TestRestoredListenersLearnForThemselves(t *testing.T) {
+// Values that are equal are stored once in a snapshot: the state of one listener must not change that of another or of
+// the run.
+func TestRestoredListenersDoNotShareState(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - both:
       fork:
@@ -380,7 +427,7 @@ do:
           - one: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k}}}, {with: {type: c}, correlate: {k: {from: .k}}}]}}}
           - other: {listen: {to: {one: {with: {type: b}, correlate: {k: {from: .k}}}}}}
       output: {as: '{both: ., in: $workflow.input, context: $context}'}`), `{}`)
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if w.m.InFlight() == 0 {
 			w.restore()
 		}
@@ -391,10 +438,10 @@ do:
 	w.completes(`{"both": [[1, 3], [2]], "in": {}, "context": {}}`)
 }
 
-// An endless listener keeps nothing of what it has done.
+// A listener that never completes stores nothing of its consumed events.
 func TestEndlessListenerStaysSmall(t *testing.T) {
 	t.Parallel()
-	w, keys := hearing(t, `do: [{l: {listen: {to: {any: [], until: '${ false }'}}, foreach: {do: [{s: {set: {n: '${ $item }'}}}], export: {as: .}}}}]`)
+	w, keys := listening(t, `do: [{l: {listen: {to: {any: [], until: '${ false }'}}, foreach: {do: [{s: {set: {n: '${ $item }'}}}], export: {as: .}}}}]`)
 	for i := range 10_000 {
 		w.m.Deliver(keys[0], int64(i+1), map[string]any{"data": i}, epoch)
 		w.m.Advance(epoch)
@@ -405,10 +452,10 @@ func TestEndlessListenerStaysSmall(t *testing.T) {
 	require.Less(t, len(snapshot), 2000)
 }
 
-// A long queue is worked off in turns, as any long compute is.
+// A long queue is processed in several turns, as any long computation is.
 func TestManyEventsYield(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{l: {listen: {to: {any: [], until: length == 20000}}}}, {n: {set: {n: '${ length }', last: '${ last }'}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{l: {listen: {to: {any: [], until: length == 20000}}}}, {n: {set: {n: '${ length }', last: '${ last }'}}}]`), `{}`)
 	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
 	require.True(t, ok)
 	for i := range 20_000 {
@@ -431,7 +478,7 @@ func TestManyEventsYield(t *testing.T) {
 
 func TestEmit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - a: {emit: {event: {with: {type: told, data: {n: '${ .n }'}}}}}
   - b: {emit: {event: {with: {type: '${ .type }', id: own, source: 'https://e.com/{id}', time: '2026-01-01T00:00:00Z', subject: s, datacontenttype: text/plain, data: x, urgent: true, level: 3}}}}
@@ -457,7 +504,7 @@ do:
 	require.Len(t, w.steps[1].Attempts, 1)
 }
 
-func TestEmitFaults(t *testing.T) {
+func TestEmitErrors(t *testing.T) {
 	t.Parallel()
 	for with, detail := range map[string]string{
 		`{type: '${ .none }'}`:                      "the type of an event must be a string that is not empty, got null",
@@ -468,7 +515,7 @@ func TestEmitFaults(t *testing.T) {
 		`{type: t, data: '${ .n.x }'}`:              "expected an object",
 		`{type: t, source: 'https://e.com/{deep}'}`: "an object",
 	} {
-		w := newWorld(t, document(`do: [{e: {emit: {event: {with: `+with+`}}}}]`), `{"n": 5, "deep": {}}`)
+		w := newDriver(t, document(`do: [{e: {emit: {event: {with: `+with+`}}}}]`), `{"n": 5, "deep": {}}`)
 		problem := w.fails()
 		require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
 		require.Contains(t, problem.Detail, detail, with)
@@ -476,10 +523,10 @@ func TestEmitFaults(t *testing.T) {
 	}
 }
 
-// An event whose acceptance is unknown is emitted again as the same event, one that was refused as another.
+// An event of unknown acceptance is emitted again as the same event, one that was refused as another.
 func TestEmitKeys(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - t:
       try: [{e: {emit: {event: {with: {type: t}}}}}]
@@ -505,9 +552,9 @@ do:
 	require.Equal(t, "/workflows/test/test", outcome.Output.(map[string]any)["source"])
 }
 
-func TestHoldKeepsListenersFromBeginning(t *testing.T) {
+func TestHoldPreventsNewListeners(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{e: {emit: {event: {with: {type: t}}}}}, {l: {listen: {to: {any: []}}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{e: {emit: {event: {with: {type: t}}}}}, {l: {listen: {to: {any: []}}}}]`), `{}`)
 	emit, ok := w.m.Advance(epoch)[0].(interp.Emit)
 	require.True(t, ok)
 	w.m.Hold()

@@ -16,7 +16,7 @@ const items = 100_000
 func TestLongLoop(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       for: {each: x, in: '[range(100000)]'}
@@ -31,11 +31,11 @@ do:
 	t.Logf("%d iterations in %v, %d units of fuel, %d yields", items, time.Since(begun), w.m.Spent(), w.yields)
 }
 
-// What a run holds but an iteration does not touch must not cost anything per iteration.
+// Data of a run that an iteration does not use must not add cost to the iteration.
 func TestLongLoopOverLargeInput(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       for: {each: x, in: '.list'}
@@ -52,16 +52,16 @@ do:
 	t.Logf("%d iterations in %v, %d units of fuel", items, time.Since(begun), w.m.Spent())
 }
 
-func TestLongLoopOfCallsMoves(t *testing.T) {
+func TestLongLoopOfCallsReachesSnapshots(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       for: {each: x, in: '[range(20000)]'}
       do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]`), `{}`)
 	w.origin = func(interp.Call) answer { return ok(len(w.calls)) }
 	moves, largest := 0, 0
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if len(w.calls)%4000 == 3999 && w.m.InFlight() == 0 {
 			snapshot, err := w.m.Snapshot()
 			require.NoError(t, err)

@@ -10,30 +10,30 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 )
 
-// Start is what a run begins with.
+// Start is the initial data of a run.
 type Start struct {
 	RunID string
 	// Input is the raw input as a plain JSON value (see jq.Normalize). It must not be changed afterwards.
 	Input any
 	At    time.Time
-	// Source is where the run's events come from unless the document says so, a URI reference; empty: the document's name.
+	// Source is the default source of the run's events, a URI reference; empty: the document's name.
 	Source string
-	// RuntimeName and RuntimeVersion are what $runtime shows.
+	// RuntimeName and RuntimeVersion are the values in $runtime.
 	RuntimeName, RuntimeVersion string
-	// Metered tells that the run needs a Grant for the steps that it enters.
+	// Metered defines whether the run needs a Grant for the steps that it enters.
 	Metered bool
 	// Interpreter is the version of the interpretation that the run keeps to its end; 0 means Version.
 	Interpreter int
 }
 
-// stepFuel is what one move of one frame costs besides its expressions: about as much time as that many instructions.
+// stepFuel is the cost of one turn of one frame in addition to its expressions, in the time of instructions.
 const stepFuel = 60
 
-// Outcome is how a run ended: completed with Output, failed or timed_out with Error, or canceled with Reason.
+// Outcome is the result of a run: completed with Output, failed or timed_out with Error, or canceled with Reason.
 type Outcome struct {
 	Status Status
 	Output any
-	// JSON is the output as JSON. It may be large, so it is encoded once for all that need it.
+	// JSON is the output as JSON. It may be large, so it is encoded once for all its users.
 	JSON   json.RawMessage
 	Error  *dsl.Error
 	Reason string
@@ -45,36 +45,36 @@ type Machine struct {
 	start  Start
 	limits Limits
 
-	now     time.Time
-	context any
-	root    *frame
-	ready   []*frame // can move now, in order
-	held    []*frame // would call, but the machine holds
-	alarms  []*alarm // open deadlines, in order of creation
-	calls   map[EffectID]*frame
-	ears    []*frame // tasks that listen
-	parents []*frame // tasks that await another run
-	lastID  int64
-	begun   bool
-	hold    bool
-	gate    gate
+	now       time.Time
+	context   any
+	root      *frame
+	ready     []*frame // can run now, in order
+	held      []*frame // would start a call, but the machine holds
+	alarms    []*alarm // open deadlines, in order of creation
+	calls     map[EffectID]*frame
+	listeners []*frame // open listen tasks
+	parents   []*frame // tasks that await another run
+	lastID    int64
+	begun     bool
+	hold      bool
+	gate      gate
 
 	spent, total int64
-	turn         int64 // spent in this turn: one move of one frame, or what one event outside leads to
+	turn         int64 // fuel used in this turn: one turn of one frame, or the reaction to one external event
 	handling     bool  // an error was raised in this turn
 	yielded      bool
 	watch        func() // called while expressions are evaluated; may be nil
 	effects      []Effect
 	outcome      *Outcome
 
-	book     book
+	recorder recorder
 	workflow map[string]any // $workflow
 	runtime  map[string]any // $runtime
 }
 
-// New makes the machine of a new run. Nothing happens before the first Advance.
+// New returns the machine of a new run. Nothing happens before the first Advance.
 func New(doc *dsl.Document, start Start, limits Limits) *Machine {
-	start.At = moment(start.At)
+	start.At = normalizeTime(start.At)
 	start.Interpreter = cmp.Or(start.Interpreter, Version)
 	if start.Source == "" {
 		start.Source = "/workflows/" + doc.Namespace + "/" + doc.Name
@@ -82,16 +82,17 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	m := &Machine{doc: doc, start: start, limits: limits, now: start.At, calls: map[EffectID]*frame{}}
 	m.gate.metered = start.Metered
 	m.describe()
-	m.book.run = RunRecord{Status: StatusRunning, Since: start.At}
-	m.book.runDirty = true
+	m.recorder.run = RunRecord{Status: StatusRunning, Since: start.At}
+	m.recorder.runDirty = true
 	if start.Interpreter >= BoundedSince {
-		m.book.summary = newSummarizer(limits.Records)
+		m.recorder.summary = newSummarizer(limits.Records)
 	}
 	return m
 }
 
-// Advance moves every branch until it is blocked, the run has ended, or the budget or the room for records is used up (Yielded), and returns
-// what to do outside. now never goes backwards; deadlines that have passed by then fire first.
+// Advance runs every branch until it is blocked, the run has ended, or the budget or the limit of pending records is
+// reached (Yielded), and returns the effects for the driver. now must never decrease; deadlines that have passed fire
+// first.
 func (m *Machine) Advance(now time.Time) []Effect {
 	m.tick(now)
 	m.spent, m.yielded = 0, false
@@ -101,7 +102,7 @@ func (m *Machine) Advance(now time.Time) []Effect {
 	}
 	m.fireDue()
 	for m.outcome == nil && len(m.ready) > 0 {
-		if m.spent >= m.limits.AdvanceFuel || m.book.full() {
+		if m.spent >= m.limits.AdvanceFuel || m.recorder.full() {
 			m.yielded = true
 			break
 		}
@@ -111,12 +112,12 @@ func (m *Machine) Advance(now time.Time) []Effect {
 			f.queued = false
 			m.newTurn()
 			m.spend(stepFuel)
-			m.move(f)
+			m.runTurn(f)
 		}
 	}
 	if m.outcome == nil && !m.yielded {
-		m.ask()
-		m.arm()
+		m.requestSteps()
+		m.startTimers()
 	}
 	m.noteRun()
 	out := m.effects
@@ -124,13 +125,14 @@ func (m *Machine) Advance(now time.Time) []Effect {
 	return out
 }
 
-// Yielded reports whether the last Advance stopped for its budget or for records that are to be taken: there is more to compute.
+// Yielded reports whether the last Advance stopped for its budget or for records that must be taken: there is more to
+// compute.
 func (m *Machine) Yielded() bool { return m.yielded }
 
-// Spent is the compute used since New or Restore, in units of fuel.
+// Spent returns the compute used since New or Restore, in units of fuel.
 func (m *Machine) Spent() int64 { return m.total }
 
-// Done tells whether and how the run ended.
+// Done returns the outcome of the run, and whether it has ended.
 func (m *Machine) Done() (Outcome, bool) {
 	if m.outcome == nil {
 		return Outcome{}, false
@@ -138,8 +140,8 @@ func (m *Machine) Done() (Outcome, bool) {
 	return *m.outcome, true
 }
 
-// InFlight counts the calls, publications, listeners to be and questions for steps whose results are outstanding. While it is 0 the
-// machine can be snapshotted.
+// InFlight returns the number of calls, publications, uncommitted listeners and requests for steps without a result.
+// While it is 0 the machine can be snapshotted.
 func (m *Machine) InFlight() int {
 	if m.gate.asking != 0 {
 		return len(m.calls) + 1
@@ -147,22 +149,23 @@ func (m *Machine) InFlight() int {
 	return len(m.calls)
 }
 
-// Listening tells whether an event may be delivered, or the end of another run.
-func (m *Machine) Listening() bool { return len(m.ears)+len(m.parents) > 0 }
+// Listening reports whether an event, or the end of another run, may be delivered.
+func (m *Machine) Listening() bool { return len(m.listeners)+len(m.parents) > 0 }
 
-// Hold keeps new calls from starting, so that InFlight falls to 0. Only Restore ends it.
+// Hold prevents new calls from starting, so that InFlight falls to 0. Only Restore ends it.
 func (m *Machine) Hold() { m.hold = true }
 
-// Fire tells that a timer's deadline has passed. A timer that is not open any more is ignored.
+// Fire reports that a timer's deadline has passed. A timer that is not open any more is ignored.
 func (m *Machine) Fire(id EffectID, now time.Time) {
 	m.tick(now)
 	if i := slices.IndexFunc(m.alarms, func(a *alarm) bool { return a.ID == id }); i >= 0 {
-		m.alarms[i].armed = false // the timer is gone
-		m.ring(m.alarms[i])
+		m.alarms[i].armed = false // the timer no longer exists
+		m.fireAlarm(m.alarms[i])
 	}
 }
 
-// Complete gives the result of a call, an Emit, a Listen or a StartChild. What is not in flight any more is ignored.
+// Complete reports the result of a call, an Emit, a Listen or a StartChild. The result of an effect that is not in
+// flight any more is ignored.
 func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
@@ -171,7 +174,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	}
 	delete(m.calls, id)
 	f.call = 0
-	result = m.cutResult(result)
+	result = m.truncateResult(result)
 	if result.Error != nil {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
@@ -179,7 +182,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		if f.child != nil {
 			m.forgetChild(f)
 		}
-		m.fault(f, fault{problem: problem, unanswered: result.Unanswered})
+		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered})
 		return
 	}
 	if f.child != nil {
@@ -187,8 +190,8 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		m.childStarted(f, runID)
 		return
 	}
-	if f.ear != nil {
-		m.opened(f)
+	if f.listener != nil {
+		m.listenerCommitted(f)
 		return
 	}
 	m.endAttempts(f, result.Attempts, nil)
@@ -199,13 +202,13 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.finish(f, result.Value, f.task.Then)
 }
 
-// Cancel ends the run as canceled: every open step and effect is canceled. A run that has ended is left as it is.
+// Cancel ends the run as canceled: every open step and effect is canceled. It has no effect on a run that has ended.
 func (m *Machine) Cancel(reason string, now time.Time) {
 	m.tick(now)
 	m.end(Outcome{Status: StatusCanceled, Reason: reason})
 }
 
-// Abort ends the run as failed for a reason outside the document. A run that has ended is left as it is.
+// Abort ends the run as failed for a reason outside the document. It has no effect on a run that has ended.
 func (m *Machine) Abort(problem dsl.Error, now time.Time) {
 	m.tick(now)
 	m.end(Outcome{Status: StatusFailed, Error: &problem})
@@ -213,7 +216,7 @@ func (m *Machine) Abort(problem dsl.Error, now time.Time) {
 
 func (m *Machine) tick(now time.Time) {
 	m.newTurn()
-	if now = moment(now); now.After(m.now) {
+	if now = normalizeTime(now); now.After(m.now) {
 		m.now = now
 	}
 }
@@ -224,7 +227,7 @@ func (m *Machine) spend(n int64) {
 	m.total += n
 }
 
-// begin is steps 1 and 2 of the data flow: the workflow's input.
+// begin runs steps 1 and 2 of the data flow: the workflow's input.
 func (m *Machine) begin() {
 	value := m.start.Input
 	if in := m.doc.Input; in != nil {
@@ -250,7 +253,7 @@ func (m *Machine) begin() {
 	m.root = m.newList(nil, roleDo, m.doc.Do, value)
 }
 
-// conclude is steps 10 and 11 of the data flow: the workflow's output.
+// conclude runs steps 10 and 11 of the data flow: the workflow's output.
 func (m *Machine) conclude(value any) {
 	if out := m.doc.Output; out != nil {
 		var problem *dsl.Error
@@ -271,13 +274,13 @@ func (m *Machine) conclude(value any) {
 	m.end(Outcome{Status: StatusCompleted, Output: value, JSON: encoded})
 }
 
-// end ends the run. Whatever is open is canceled.
+// end ends the run and cancels everything that is open.
 func (m *Machine) end(o Outcome) {
 	if m.outcome != nil {
 		return
 	}
 	if o.Error != nil {
-		problem := m.cut(*o.Error)
+		problem := m.truncate(*o.Error)
 		o.Error = &problem
 	}
 	m.outcome = &o
@@ -293,5 +296,5 @@ func (m *Machine) end(o Outcome) {
 	m.noteRun()
 }
 
-// moment cuts what a snapshot would not keep: the zone and the monotonic reading.
-func moment(t time.Time) time.Time { return t.Round(0).UTC() }
+// normalizeTime removes the parts that a snapshot would not keep: the zone and the monotonic reading.
+func normalizeTime(t time.Time) time.Time { return t.Round(0).UTC() }

@@ -77,7 +77,7 @@ do:
           - slow: {wait: {seconds: 5}, output: {as: '"slow"'}}
           - fast: {set: {v: '${ .in }'}}
           - skipped: {if: 'false', set: {v: 1}}`, `{"in": 1}`, `["slow", {"v": 1}, {"in": 1}]`},
-		{"a race goes to the first", `
+		{"a competing fork has the first output", `
 do:
   - f:
       fork:
@@ -85,7 +85,7 @@ do:
         branches:
           - slow: {wait: {seconds: 5}, output: {as: '"slow"'}}
           - fast: {wait: {seconds: 2}, output: {as: '"fast"'}}`, `{}`, `"fast"`},
-		{"a race survives failures", `
+		{"a competing fork continues after failures", `
 do:
   - f:
       fork:
@@ -158,7 +158,7 @@ do: [{a: {input: {schema: {document: {type: object}}}, set: {b: '${ .a }'}, outp
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			newWorld(t, document(tt.rest), tt.input).completes(tt.want)
+			newDriver(t, document(tt.rest), tt.input).completes(tt.want)
 		})
 	}
 }
@@ -196,7 +196,7 @@ do: [{a: {set: {b: 1}}}]`, `{}`, dsl.Error{Type: dsl.ErrorTypeValidation, Status
 		{"a branch fails its fork", `
 do: [{f: {fork: {branches: [{w: {wait: {hours: 1}}}, {r: {raise: {error: {type: 'https://e/x', status: 500, title: X}}}}]}}}]`, `{}`,
 			dsl.Error{Type: "https://e/x", Status: 500, Title: "X", Instance: "/do/0/f/fork/branches/1/r"}},
-		{"a race in which all fail gives the first error", `
+		{"a competing fork in which all fail has the first error", `
 do:
   - f:
       fork:
@@ -223,7 +223,7 @@ do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 503, title: Bu
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := newWorld(t, document(tt.rest), tt.input).fails()
+			got := newDriver(t, document(tt.rest), tt.input).fails()
 			require.Equal(t, tt.want.Type, got.Type)
 			require.Equal(t, tt.want.Status, got.Status)
 			require.Equal(t, tt.want.Instance, got.Instance)
@@ -235,12 +235,12 @@ do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 503, title: Bu
 	}
 }
 
-// TestErrorsStateNothingThatWasNotRaised: neither a filter nor an expression sees a title or a detail that the document did not give. Runs
-// of before do.
-func TestErrorsStateNothingThatWasNotRaised(t *testing.T) {
+// Neither a filter nor an expression reads a title or a detail that the document did not set. Runs before BoundedSince
+// do.
+func TestErrorsHaveOnlyTheRaisedMembers(t *testing.T) {
 	t.Parallel()
-	w := func(interpreter int) *world {
-		w := newWorld(t, document(`
+	w := func(interpreter int) *driver {
+		w := newDriver(t, document(`
 do:
   - t:
       try: [{r: {raise: {error: {type: 'https://e/x/oops', status: 500}}}}]
@@ -252,8 +252,8 @@ do:
 	require.Empty(t, w(interp.Version).fails().Title)
 	w(interp.BoundedSince - 1).completes(`{"caught": "by title"}`)
 
-	seen := func(interpreter int) *world {
-		w := newWorld(t, document(`
+	seen := func(interpreter int) *driver {
+		w := newDriver(t, document(`
 do:
   - t:
       try: [{r: {raise: {error: {type: 'https://e/x/oops', status: 500}}}}]
@@ -266,11 +266,11 @@ do:
 	require.Equal(t, "oops", seen(interp.BoundedSince-1).fails().Title)
 }
 
-// TestAuthorizationNamesTheSchemeOfTheCall: only in tasks that authenticate, and never the credentials.
+// $authorization is available only in tasks that authenticate, and never contains the credentials.
 func TestAuthorizationNamesTheSchemeOfTheCall(t *testing.T) {
 	t.Parallel()
-	run := func(interpreter int) *world {
-		w := newWorld(t, document(`
+	run := func(interpreter int) *driver {
+		w := newDriver(t, document(`
 do:
   - c:
       if: '$authorization.scheme != "Digest"'
@@ -300,7 +300,7 @@ do:
 
 func TestWorkflowTimeout(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 timeout: {after: {minutes: 1}}
 do: [{t: {try: [{w: {wait: {hours: 1}}}], catch: {do: [{h: {set: {no: 1}}}]}}}]`), ``)
 	o := w.run()
@@ -314,12 +314,12 @@ do: [{t: {try: [{w: {wait: {hours: 1}}}], catch: {do: [{h: {set: {no: 1}}}]}}}]`
 	require.Equal(t, int64(2), last.StepsDone)
 }
 
-func TestEndlessComputationMeetsItsTimeout(t *testing.T) {
+func TestEndlessComputationTimesOut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 timeout: {after: {seconds: 5}}
 do: [{a: {set: {n: 1}, then: a}}]`), ``)
-	w.between = func(w *world) { w.now = w.now.Add(time.Second) } // computing takes time
+	w.between = func(w *driver) { w.now = w.now.Add(time.Second) } // computing takes time
 	require.Equal(t, interp.StatusTimedOut, w.run().Status)
 	require.Positive(t, w.yields)
 	for _, e := range w.effects {
@@ -335,7 +335,7 @@ func TestPureTasksHaveNoEffects(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "  - s%d: {set: {n: %d}, timeout: {after: {seconds: 1}}}\n", i, i)
 	}
-	w := newWorld(t, document(b.String()), ``)
+	w := newDriver(t, document(b.String()), ``)
 	w.completes(`{"n": 99}`)
 	require.Empty(t, w.effects)
 	require.Len(t, w.steps, 100)
@@ -343,7 +343,7 @@ func TestPureTasksHaveNoEffects(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
@@ -363,6 +363,6 @@ do:
 
 func TestTextAboutCancellationIsAFailure(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {raise: {error: {type: 'https://e/x', status: 500, title: 'cancelled', detail: 'context canceled'}}}}]`), ``)
+	w := newDriver(t, document(`do: [{a: {raise: {error: {type: 'https://e/x', status: 500, title: 'cancelled', detail: 'context canceled'}}}}]`), ``)
 	require.Equal(t, "cancelled", w.fails().Title)
 }

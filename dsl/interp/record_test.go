@@ -12,9 +12,60 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
+// TestComputedDeadlinesAreRecorded: a deadline that follows from the document is not in the records, one that an expression gives is, and with it
+// the earliest of all that hold.
+func TestComputedDeadlinesAreRecorded(t *testing.T) {
+	t.Parallel()
+	const wait = "[{w: {wait: {hours: 1}}}]"
+	for name, tt := range map[string]struct {
+		document string
+		deadline time.Duration // of the innermost step, from the start; 0: not recorded
+		by       string
+	}{
+		"fixed":            {"timeout: {after: PT1M}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]", 0, ""},
+		"of the run":       {"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]", time.Minute, "/timeout"},
+		"of a task around": {"timeout: {after: PT2M}\ndo: [{t: {timeout: {after: '${ .limit }'}, do: " + wait + "}}]", time.Minute, "/do/0/t"},
+		"of the task":      {"do: [{t: {do: [{w: {timeout: {after: '${ .limit }'}, wait: {hours: 1}}}]}}]", time.Minute, "/do/0/t/do/0/w"},
+		"a fixed one that is earlier": {
+			"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT10S}, do: " + wait + "}}]", 10 * time.Second, "/do/0/t",
+		},
+		"of an attempt": {
+			"do: [{t: {try: [{w: {wait: PT30S}}], catch: {retry: {limit: {attempt: {count: 1, duration: '${ .limit }'}}}}}}]", time.Minute, "/do/0/t",
+		},
+		"of an attempt that is over": {
+			"do: [{t: {try: [{x: {raise: {error: {type: https://x, status: 400}}}}], catch: {retry: {limit: {attempt: {count: 1, duration: '${ .limit }'}}}, do: " + wait + "}}}]", 0, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDriver(t, document(tt.document), `{"limit": {"minutes": 1}}`)
+			seen := false
+			w.between = func(w *driver) {
+				for _, s := range w.steps {
+					if s.Task != "w" || s.EndedAt != nil {
+						continue
+					}
+					seen = true
+					require.Equal(t, tt.by, s.DeadlineBy)
+					require.Equal(t, tt.deadline != 0, s.Deadline != nil)
+					if s.Deadline != nil {
+						require.Equal(t, epoch.Add(tt.deadline), *s.Deadline)
+					}
+				}
+				w.restore()
+			}
+			w.run()
+			require.True(t, seen)
+			for _, s := range w.steps {
+				require.Nil(t, s.Deadline, "of a step that has ended")
+			}
+		})
+	}
+}
+
 func TestPathsAndStatuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - l:
       for: {each: x, in: '[1, 2]'}
@@ -44,7 +95,7 @@ do:
 
 func TestStepRecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {input: {from: .in}, set: {v: '${ .n }'}, output: {as: .v}}}]`), `{"in": {"n": 5}}`)
+	w := newDriver(t, document(`do: [{a: {input: {from: .in}, set: {v: '${ .n }'}, output: {as: .v}}}]`), `{"in": {"n": 5}}`)
 	w.completes(`5`)
 	ended := epoch
 	require.Equal(t, interp.StepRecord{
@@ -55,7 +106,7 @@ func TestStepRecord(t *testing.T) {
 
 func TestRunWaitsWhenEveryBranchWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
@@ -67,7 +118,7 @@ do:
               catch: {retry: {delay: {seconds: 4}, limit: {attempt: {count: 1}}}, do: [{h: {wait: {seconds: 1}}}]}`), ``)
 	w.origin = func(interp.Call) answer { return answer{Result: ok(1).Result, after: 2 * time.Second} }
 	var waiting interp.StepRecord
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if s, seen := w.steps[4]; seen && s.Status == interp.StatusWaiting {
 			waiting = s
 		}
@@ -98,7 +149,7 @@ do:
 
 func TestFailingStepInsideATryDoesNotShowInTheRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catch: {do: [{w: {wait: {seconds: 1}}}]}}}]`), `{}`)
 	w.run()
 	for _, r := range w.runs {
@@ -110,7 +161,7 @@ do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catc
 
 func TestFailureShowsInEveryTaskAround(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do: [{o: {do: [{f: {fork: {branches: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}, {w: {wait: {seconds: 1}}}]}}}]}}]`), `{}`)
 	problem := w.fails()
 	require.Equal(t, []string{
@@ -122,7 +173,7 @@ do: [{o: {do: [{f: {fork: {branches: [{r: {raise: {error: {type: 'https://e/x', 
 
 func TestEndShowsInEveryTaskAround(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do: [{o: {do: [{f: {fork: {branches: [{w: {wait: {seconds: 1}}}, {e: {set: {x: 1}, then: end}}]}}}]}}]`), `{}`)
 	w.completes(`{"x": 1}`)
 	require.Equal(t, []string{
@@ -134,7 +185,7 @@ do: [{o: {do: [{f: {fork: {branches: [{w: {wait: {seconds: 1}}}, {e: {set: {x: 1
 func TestLargePayloadsAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", interp.MaxRecordedPayload)
-	w := newWorld(t, document(`do: [{a: {set: {text: '${ .text }', short: 1}}}, {b: {set: '${ .short }'}}]`), `{"text": "`+long+`"}`)
+	w := newDriver(t, document(`do: [{a: {set: {text: '${ .text }', short: 1}}}, {b: {set: '${ .short }'}}]`), `{"text": "`+long+`"}`)
 	w.completes(`1`)
 	require.Equal(t, []string{"input", "output"}, w.steps[1].Truncated)
 	var beginning string
@@ -146,7 +197,7 @@ func TestLargePayloadsAreCut(t *testing.T) {
 
 func TestManyAttemptsKeepTheLatest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catch: {retry: {delay: {seconds: 1}, limit: {attempt: {count: 120}}}}}}]`), ``)
 	w.fails()
 	s := w.step("/do/0/t")
@@ -166,7 +217,7 @@ do:
           - a: {for: {each: x, in: '[range(20)]'}, do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]}
           - b: {for: {each: x, in: '[range(20)]'}, do: [{s: {set: {k1: 1, k2: 2, k3: '${ $x }'}}}]}`)
 	records := func() string {
-		w := newWorld(t, source, `{"b": 1, "a": 2}`)
+		w := newDriver(t, source, `{"b": 1, "a": 2}`)
 		w.origin = func(interp.Call) answer { return ok(map[string]any{"z": 1, "y": 2, "x": 3}) }
 		_, steps, run := outcomeOf(w)
 		data, err := json.Marshal([]any{steps, run})

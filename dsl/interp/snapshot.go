@@ -19,8 +19,8 @@ const snapshotFormat = 1
 // ErrInFlight is the error of a Snapshot while calls are in flight.
 var ErrInFlight = errors.New("calls are in flight")
 
-// state is a snapshot: data only. Values are indices into Values, each of which is kept once however often it occurs.
-// Tasks are pointers into the document, which the snapshot names by its hash.
+// state is a snapshot: data only. Values are indices into Values, each of which is stored once however often it occurs.
+// Tasks are pointers into the document, which the snapshot identifies by its hash.
 type state struct {
 	Format   int       `json:"format"`
 	Document string    `json:"document"`
@@ -44,32 +44,33 @@ type state struct {
 	Ready   []int64       `json:"ready"`
 	Alarms  []alarmState  `json:"alarms"`
 	Gate    *gateState    `json:"gate,omitempty"`
-	// Unlisten are listeners that were given up since the last Advance. What else it did not tell yet ends with the execution.
-	Unlisten []string          `json:"unlisten,omitempty"`
-	Disowned []childState      `json:"disowned,omitempty"` // so are these children
-	Values   []json.RawMessage `json:"values"`
+	// Unlisten are listeners that were removed since the last Advance. Other effects that it has not returned yet end
+	// with the execution.
+	Unlisten         []string          `json:"unlisten,omitempty"`
+	CanceledChildren []childState      `json:"disowned,omitempty"` // canceled children, likewise
+	Values           []json.RawMessage `json:"values"`
 }
 
 type frameState struct {
-	ID        int64       `json:"id"`
-	Parent    int64       `json:"parent,omitempty"`
-	Role      role        `json:"role"`
-	Task      string      `json:"task,omitempty"` // pointer; "" for a list
-	Binds     []bindState `json:"binds,omitempty"`
-	Path      string      `json:"path,omitempty"`
-	Key       string      `json:"key,omitempty"`
-	Next      int         `json:"next,omitempty"`
-	Jumps     int         `json:"jumps,omitempty"`
-	Value     int         `json:"value"`
-	Phase     phase       `json:"phase,omitempty"`
-	StartedAt time.Time   `json:"startedAt"`
-	Input     int         `json:"input"`
-	Loop      *loopState  `json:"loop,omitempty"`
-	Try       *tryState   `json:"try,omitempty"`
-	Fork      *forkState  `json:"fork,omitempty"`
-	Ear       *earState   `json:"ear,omitempty"`
-	Child     *childState `json:"child,omitempty"`
-	Step      *stepState  `json:"step,omitempty"`
+	ID        int64          `json:"id"`
+	Parent    int64          `json:"parent,omitempty"`
+	Role      role           `json:"role"`
+	Task      string         `json:"task,omitempty"` // pointer; "" for a list
+	Binds     []bindState    `json:"binds,omitempty"`
+	Path      string         `json:"path,omitempty"`
+	Key       string         `json:"key,omitempty"`
+	Next      int            `json:"next,omitempty"`
+	Jumps     int            `json:"jumps,omitempty"`
+	Value     int            `json:"value"`
+	Phase     phase          `json:"phase,omitempty"`
+	StartedAt time.Time      `json:"startedAt"`
+	Input     int            `json:"input"`
+	Loop      *loopState     `json:"loop,omitempty"`
+	Try       *tryState      `json:"try,omitempty"`
+	Fork      *forkState     `json:"fork,omitempty"`
+	Listener  *listenerState `json:"ear,omitempty"`
+	Child     *childState    `json:"child,omitempty"`
+	Step      *stepState     `json:"step,omitempty"`
 }
 
 type bindState struct {
@@ -92,12 +93,12 @@ type tryState struct {
 type forkState struct {
 	Outputs    []int      `json:"outputs"`
 	Open       int        `json:"open"`
-	Ahead      int        `json:"ahead,omitempty"` // branches that are not entered yet
+	Ahead      int        `json:"ahead,omitempty"` // branches that have not been entered yet
 	First      *dsl.Error `json:"first,omitempty"`
 	Unanswered bool       `json:"unanswered,omitempty"`
 }
 
-type earState struct {
+type listenerState struct {
 	Listener string `json:"listener"`
 	Mark     int64  `json:"mark"`
 	Queue    []int  `json:"queue,omitempty"`
@@ -107,6 +108,8 @@ type earState struct {
 	Keys    int       `json:"keys"`
 	Count   int       `json:"count"`
 	Outputs []int     `json:"outputs,omitempty"`
+	// Taken is absent in older snapshots.
+	Taken []TakenEvent `json:"taken,omitempty"`
 }
 
 type stepState struct {
@@ -126,8 +129,8 @@ type alarmState struct {
 	Frame int64     `json:"frame,omitempty"`
 }
 
-// Snapshot gives the state of a run that has not ended, for Restore. Records that were not taken are lost: take them
-// first. With calls in flight it gives ErrInFlight.
+// Snapshot returns the state of a run that has not ended, for Restore. Records that were not taken are lost: take them
+// first. With calls in flight it returns ErrInFlight.
 func (m *Machine) Snapshot() ([]byte, error) {
 	if m.outcome != nil {
 		return nil, errors.New("snapshot: the run has ended")
@@ -140,8 +143,8 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion}, Interpreter: m.start.Interpreter,
 		Input: p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
-		Total: m.book.total, Done: m.book.done, Run: m.book.run, Gate: m.gate.save(),
-		Summary: m.book.summary.save(m.book.total),
+		Total: m.recorder.total, Done: m.recorder.done, Run: m.recorder.run, Gate: m.gate.save(),
+		Summary: m.recorder.summary.save(m.recorder.total),
 	}
 	if m.root != nil {
 		s.Frames = saveFrames(nil, m.root, p)
@@ -158,7 +161,7 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		case Unlisten:
 			s.Unlisten = append(s.Unlisten, e.Listener)
 		case CancelChild:
-			s.Disowned = append(s.Disowned, childState(e))
+			s.CanceledChildren = append(s.CanceledChildren, childState(e))
 		}
 	}
 	for _, a := range m.alarms {
@@ -203,8 +206,8 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
 		}
 	}
-	if e := f.ear; e != nil {
-		s.Ear = e.save(p)
+	if e := f.listener; e != nil {
+		s.Listener = e.save(p)
 	}
 	if c := f.child; c != nil {
 		s.Child = &childState{c.key, c.runID}
@@ -216,13 +219,13 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 		}
 	}
 	out = append(out, s)
-	for _, k := range f.kids {
+	for _, k := range f.children {
 		out = saveFrames(out, k, p)
 	}
 	return out
 }
 
-// Restore makes a machine that goes on where a snapshot was taken. doc must be the document the snapshot names. Open
+// Restore returns a machine that continues from a snapshot. doc must be the document that the snapshot identifies. Open
 // timers are started again by the next Advance.
 func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error) {
 	var s state
@@ -249,7 +252,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
 			Interpreter: cmp.Or(s.Interpreter, BoundedSince-1),
 		},
-		lastID: s.LastID, begun: s.Begun, book: book{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
+		lastID: s.LastID, begun: s.Begun, recorder: recorder{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
 	}
 	m.describe()
 	r.machine = m
@@ -260,14 +263,14 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		if fs.Parent == 0 {
 			m.root = r.frames[fs.ID]
 		}
-		if f := r.frames[fs.ID]; f.ear != nil {
-			m.ears = append(m.ears, f)
+		if f := r.frames[fs.ID]; f.listener != nil {
+			m.listeners = append(m.listeners, f)
 		} else if f.child != nil {
 			m.parents = append(m.parents, f)
 		}
 	}
 	var err error
-	if m.book.summary, err = restoreSummary(s.Summary, s.Total, r.tasks, r.steps); err != nil {
+	if m.recorder.summary, err = restoreSummary(s.Summary, s.Total, r.tasks, r.steps); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	for _, id := range s.Ready {
@@ -280,7 +283,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	for _, listener := range s.Unlisten {
 		m.effects = append(m.effects, Unlisten{Listener: listener})
 	}
-	for _, c := range s.Disowned {
+	for _, c := range s.CanceledChildren {
 		m.effects = append(m.effects, CancelChild(c))
 	}
 	for _, as := range s.Alarms {
@@ -290,6 +293,11 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 			a.frame.alarms = append(a.frame.alarms, a)
 		}
 	}
+	for _, f := range r.frames {
+		if f.step != nil {
+			m.noteDeadline(f)
+		}
+	}
 	return m, r.err
 }
 
@@ -297,7 +305,7 @@ type restorer struct {
 	machine *Machine
 	values  []any
 	frames  map[int64]*frame
-	steps   map[int64]*step // that are open, by number
+	steps   map[int64]*step // open steps, by number
 	tasks   map[string]*dsl.Task
 	err     error
 }
@@ -317,7 +325,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 	}
 	r.frames[f.id] = f
 	if f.parent != nil {
-		f.parent.kids = append(f.parent.kids, f)
+		f.parent.children = append(f.parent.children, f)
 	}
 	if s.Task != "" {
 		if f.task = r.tasks[s.Task]; f.task == nil {
@@ -341,16 +349,16 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 		f.try = &attempts{number: t.Number, scope: t.Scope, firstAt: t.FirstAt}
 	}
 	if k := s.Fork; k != nil {
-		f.fork = &race{open: k.Open, entered: len(k.Outputs) - k.Ahead}
+		f.fork = &forkBranches{open: k.Open, entered: len(k.Outputs) - k.Ahead}
 		for _, v := range k.Outputs {
 			f.fork.outputs = append(f.fork.outputs, r.value(v))
 		}
 		if k.First != nil {
-			f.fork.first = &fault{problem: *k.First, unanswered: k.Unanswered}
+			f.fork.first = &raised{problem: *k.First, unanswered: k.Unanswered}
 		}
 	}
-	if s.Ear != nil {
-		if err := r.ear(f, *s.Ear); err != nil {
+	if s.Listener != nil {
+		if err := r.listener(f, *s.Listener); err != nil {
 			return err
 		}
 	}
@@ -364,12 +372,15 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			number: st.Number, path: f.path, task: f.task, status: st.Status, waitKind: st.WaitKind, waitUntil: st.WaitUntil,
 			attempt: st.Attempt, startedAt: f.startedAt, input: r.value(st.Input), attempts: st.Attempts,
 		}
+		if f.listener != nil {
+			f.step.taken = f.listener.taken
+		}
 		r.steps[st.Number] = f.step
 	}
 	return nil
 }
 
-// listOf finds the list a frame runs: the workflow's own, or one of its parent's task.
+// listOf returns the list of tasks that a frame runs: the workflow's own, or one of its parent's task.
 func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
 	if f.parent == nil {
 		return doc.Do, true

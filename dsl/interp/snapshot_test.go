@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// restore replaces the machine by one made of its snapshot, as continue-as-new does: no timer survives.
-func (w *world) restore() {
+// restore replaces the machine by one from its snapshot, as continue-as-new does: no timer survives.
+func (w *driver) restore() {
 	w.t.Helper()
 	if _, done := w.m.Done(); done {
 		return
@@ -44,9 +44,9 @@ func (p *program) tasks(depth int, indent string) string {
 }
 
 func (p *program) task(depth int, in string) string {
-	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "gather", "emit", "run"}
+	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "consume", "emit", "run"}
 	if depth > 0 {
-		leaves = append(leaves, "do", "for", "fork", "race", "try", "try", "timeout")
+		leaves = append(leaves, "do", "for", "fork", "competing fork", "try", "try", "timeout")
 	}
 	one := func() string {
 		p.names++
@@ -66,7 +66,7 @@ func (p *program) task(depth int, in string) string {
 		return in + fmt.Sprintf("switch: [{a: {when: '(.n? // 0) > %d', then: exit}}]\n", rapid.IntRange(0, 3).Draw(p.t, "over"))
 	case "listen":
 		return in + "timeout: {after: {seconds: 4}}\n" + in + "listen: {to: " + p.strategy(rapid.SampledFrom([]string{"one", "any", "all", "until", "events"}).Draw(p.t, "strategy")) + "}\n"
-	case "gather":
+	case "consume":
 		return in + "timeout: {after: {seconds: 9}}\n" + in + "listen: {to: " + p.strategy("until") + ", read: envelope}\n" +
 			in + "foreach:\n" + in + "  output: {as: '{o: ., id: $item.id, i: $index}'}\n" + in + "  export: {as: '{n: ($index + 1)}'}\n" +
 			in + "  do:\n" + p.tasks(max(depth-1, 0), in+"    ")
@@ -79,7 +79,7 @@ func (p *program) task(depth int, in string) string {
 			in + "do:\n" + p.tasks(depth-1, in+"  ")
 	case "fork":
 		return in + "fork:\n" + in + "  branches:\n" + one() + one()
-	case "race":
+	case "competing fork":
 		return in + "fork:\n" + in + "  compete: true\n" + in + "  branches:\n" + one() + one()
 	case "try":
 		return in + "try:\n" + p.tasks(depth-1, in+"  ") + in + "catch:\n" + in +
@@ -109,8 +109,8 @@ func (p *program) strategy(kind string) string {
 	return "{any: [], until: 'length > 2'}"
 }
 
-// publications draws events that are published while the run is on its way.
-func publications(t *rapid.T) func(w *world) {
+// publications draws events that are published while the run is open.
+func publications(t *rapid.T) func(w *driver) {
 	type one struct {
 		after time.Duration
 		text  string
@@ -123,14 +123,14 @@ func publications(t *rapid.T) func(w *world) {
 				rapid.IntRange(0, 2).Draw(t, "type"), rapid.IntRange(0, 1).Draw(t, "key"), rapid.IntRange(0, 2).Draw(t, "data")),
 		})
 	}
-	return func(w *world) {
+	return func(w *driver) {
 		for _, e := range all {
 			w.publish(e.after, e.text)
 		}
 	}
 }
 
-// answerOf answers a call by its key alone, so that it does not matter when it is asked.
+// answerOf derives the answer of a call from its key alone, so that the time of the call does not matter.
 func answerOf(c interp.Call) answer {
 	sum := 0
 	for _, b := range []byte(c.Key) {
@@ -146,14 +146,14 @@ func answerOf(c interp.Call) answer {
 	return a
 }
 
-// endOf ends a child by its key alone, some after the time that its task has.
+// endOf derives the end of a child from its key alone, at times later than the timeout of its task.
 func endOf(c interp.StartChild) answer {
 	a := answerOf(interp.Call{Key: c.Key})
 	a.after += time.Second
 	return a
 }
 
-func outcomeOf(w *world) (string, []interp.StepRecord, interp.RunRecord) {
+func outcomeOf(w *driver) (string, []interp.StepRecord, interp.RunRecord) {
 	o := w.run()
 	text := string(o.Status)
 	if o.Error != nil {
@@ -168,24 +168,24 @@ func outcomeOf(w *world) (string, []interp.StepRecord, interp.RunRecord) {
 	return text + " " + string(data), steps, w.runs[len(w.runs)-1]
 }
 
-// TestMovingChangesNothing continues random runs as new at every point where it is possible, and at random ones: the
-// outcome and the records must be those of a run that was never moved.
-func TestMovingChangesNothing(t *testing.T) {
+// TestSnapshotsPreserveOutcomeAndRecords continues random runs from a snapshot at every point where it is possible, and
+// at random ones: the outcome and the records must be those of a run without snapshots.
+func TestSnapshotsPreserveOutcomeAndRecords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := &program{t: t}
 		source := document("timeout: {after: {minutes: 5}}\ndo:\n" + p.tasks(2, "  "))
-		still := newWorld(t, source, `{"n": 1}`)
+		still := newDriver(t, source, `{"n": 1}`)
 		still.origin, still.child = answerOf, endOf
 		publish := publications(t)
 		publish(still)
 		wantOutcome, wantSteps, wantRun := outcomeOf(still)
 
 		seldom := rapid.IntRange(0, 3).Draw(t, "seldom")
-		moved, count := newWorld(t, source, `{"n": 1}`), 0
+		moved, count := newDriver(t, source, `{"n": 1}`), 0
 		moved.origin, moved.child = answerOf, endOf
 		publish(moved)
-		moved.between = func(w *world) {
+		moved.between = func(w *driver) {
 			if count++; w.m.InFlight() == 0 && (seldom == 0 || count%(seldom+1) == 0) {
 				w.restore()
 			}
@@ -195,12 +195,12 @@ func TestMovingChangesNothing(t *testing.T) {
 		require.Equal(t, wantSteps, gotSteps, source)
 		require.Equal(t, wantRun, gotRun, source)
 
-		// and once more with a tiny budget, moved in the middle of computing
-		yielding, count := newWorld(t, source, `{"n": 1}`), 0
+		// and once more with a tiny budget, with snapshots in the middle of the computation
+		yielding, count := newDriver(t, source, `{"n": 1}`), 0
 		yielding.origin, yielding.child = answerOf, endOf
 		publish(yielding)
 		yielding.limits.AdvanceFuel = 1
-		yielding.between = func(w *world) {
+		yielding.between = func(w *driver) {
 			if count++; w.m.InFlight() == 0 {
 				w.restore()
 			}
@@ -214,7 +214,7 @@ func TestMovingChangesNothing(t *testing.T) {
 
 func TestSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]`), ``)
+	w := newDriver(t, document(`do: [{c: {call: http, with: {method: get, endpoint: 'http://x'}}}]`), ``)
 	w.origin = func(interp.Call) answer { return ok(1) }
 	w.perform(w.m.Advance(w.now))
 	_, err := w.m.Snapshot()
@@ -227,7 +227,7 @@ func TestSnapshotIsRefused(t *testing.T) {
 
 func TestRestoreIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{w: {wait: PT1S}}]`), ``)
+	w := newDriver(t, document(`do: [{w: {wait: PT1S}}]`), ``)
 	w.m.Advance(w.now)
 	snapshot, err := w.m.Snapshot()
 	require.NoError(t, err)

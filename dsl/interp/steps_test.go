@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// limitSteps bounds the steps of a new run.
-func (w *world) limitSteps(steps int64, interpreter int) {
+// limitSteps limits the steps of a new run.
+func (w *driver) limitSteps(steps int64, interpreter int) {
 	w.limits.Steps = steps
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
 }
@@ -32,7 +32,7 @@ do: [{a: {try: [{d: {raise: {error: {type: 'http://x/y', status: 500}}}}], catch
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, document(rest), `{}`)
+			w := newDriver(t, document(rest), `{}`)
 			w.limitSteps(100, 0)
 			w.run()
 			outcome, done := w.m.Done()
@@ -56,24 +56,24 @@ do: [{a: {try: [{d: {raise: {error: {type: 'http://x/y', status: 500}}}}], catch
 
 func TestRunMayEnterAsManyStepsAsItsLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
+	w := newDriver(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
 	w.limitSteps(10, 0)
 	w.completes(`{"n": 8}`)
 }
 
 func TestRunsOfOlderVersionsHaveNoStepLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
+	w := newDriver(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
 	w.limitSteps(5, interp.BoundedSince-1)
 	w.completes(`{"n": 8}`)
 }
 
 func TestStepLimitCountsAllExecutions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [{a: {wait: {seconds: 1}, then: b}}, {b: {set: {x: 1}, then: a}}]`), `{}`)
+	w := newDriver(t, document(`do: [{a: {wait: {seconds: 1}, then: b}}, {b: {set: {x: 1}, then: a}}]`), `{}`)
 	w.limitSteps(40, 0)
 	moves := 0
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if w.m.InFlight() == 0 {
 			w.restore()
 			moves++

@@ -12,15 +12,16 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// RecordLimits bound the steps of one run that have records of their own. Every other step is counted in the summary of its task.
-// Which steps those are follows from step numbers and the order in which steps end, so that interpreting the same history again
-// gives the same records. The zero value bounds nothing.
+// RecordLimits limit the steps of one run that have records of their own. Every other step is counted in the summary of
+// its task. The selection depends on step numbers and the order in which steps end, so that interpreting the same
+// history again results in the same records. The zero value is no limit.
 type RecordLimits struct {
-	// First and Last are how many steps have records at the beginning and at the end of the run, Failures how many of the
-	// steps that failed, in the order of their end. Steps that are open have records in any case.
+	// First and Last are the number of steps with records at the beginning and at the end of the run, Failures the
+	// number of failed steps with records, in the order of their end. Open steps always have records.
 	First, Last, Failures int64
-	// Pending is the number of changed steps at which Advance yields, so that their records are taken before more is done. It is
-	// below Last: a step that leaves the last ones has been taken at least once.
+	// Pending is the number of changed steps at which Advance yields, so that their records are taken before it
+	// continues. It is below Last: the record of a step has been taken at least once before the step leaves the last
+	// ones.
 	Pending int
 }
 
@@ -29,10 +30,11 @@ func DefaultRecordLimits() RecordLimits {
 	return RecordLimits{First: 5_000, Last: 4_000, Failures: 1_000, Pending: 250}
 }
 
-// Summary is what is recorded of the steps between the first and the last ones. It is cumulative: a later one replaces an earlier one.
+// Summary summarizes the steps between the first and the last ones. It is cumulative: a later one replaces an earlier
+// one.
 type Summary struct {
-	// From and To are the numbers of the first and the last step in between. Those of them that have no record, or one that is not
-	// Kept, are counted in Tasks.
+	// From and To are the numbers of the first and the last step in between. Those of them that have no record, or one
+	// that is not Kept, are counted in Tasks.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	// Open are the numbers of the steps in between that have not ended yet, ascending.
@@ -41,7 +43,7 @@ type Summary struct {
 	Tasks []TaskSummary `json:"tasks"`
 }
 
-// TaskSummary counts the steps of one task that have no records of their own. Durations have microseconds.
+// TaskSummary counts the steps of one task that have no records of their own. Durations are in microseconds.
 type TaskSummary struct {
 	Pointer   string        `json:"pointer"`
 	Task      string        `json:"task"`
@@ -56,7 +58,7 @@ type TaskSummary struct {
 	Total     time.Duration `json:"total"`
 }
 
-// Merge returns s with the tasks of an earlier summary of the same run that s does not have.
+// Merge returns s with the tasks of an earlier summary of the same run that s lacks.
 func (s *Summary) Merge(earlier *Summary) *Summary {
 	if s == nil || earlier == nil {
 		return cmp.Or(s, earlier)
@@ -99,12 +101,12 @@ func (t *TaskSummary) add(status Status, took time.Duration) {
 	t.Total += took
 }
 
-// summarizer decides which steps keep their records and counts the others.
+// summarizer selects the steps that keep their records and counts the others.
 type summarizer struct {
 	limits RecordLimits
 	// recent are the steps above limits.First that are among the last limits.Last: step n is at (n-limits.First-1) % limits.Last.
 	recent []recentStep
-	// open are the steps that were open when they ceased to be among the last.
+	// open are the steps that were open when they left the last ones.
 	open     map[int64]bool
 	failures int64
 	tasks    []TaskSummary
@@ -131,7 +133,7 @@ func (b *summarizer) bounded() bool { return b.limits.Last > 0 }
 // last is the number of the newest step that is neither among the first nor among the last, of total.
 func (b *summarizer) last(total int64) int64 { return total - b.limits.Last }
 
-// entered notes that s is the newest step. It returns the step that is open and ceases to be among the last; nil if there is none.
+// entered adds s as the latest step. It returns the open step that leaves the last ones; nil if there is none.
 func (b *summarizer) entered(s *step) *step {
 	place := s.number - b.limits.First - 1
 	if !b.bounded() || place < 0 {
@@ -155,7 +157,7 @@ func (b *summarizer) entered(s *step) *step {
 	return leaving.open
 }
 
-// ended notes that s has ended, of total steps. It reports whether s has a record.
+// ended records that s has ended, of total steps. It reports whether s has a record.
 func (b *summarizer) ended(s *step, total int64) bool {
 	if !b.bounded() {
 		return true
@@ -198,7 +200,7 @@ func (b *summarizer) recorded(s *step, total int64) bool {
 	return !b.bounded() || s.number <= b.limits.First || s.number > b.last(total) || s.kept
 }
 
-// take returns what changed since the last call; nil if nothing did.
+// take returns the changes since the last call; nil if there are none.
 func (b *summarizer) take(total int64) *Summary {
 	if !b.dirty {
 		return nil
@@ -215,12 +217,12 @@ func (b *summarizer) take(total int64) *Summary {
 
 // summaryState is a summarizer in a snapshot.
 type summaryState struct {
-	// Limits are those that the run began with: which steps have records must not change on the way.
+	// Limits are those that the run began with: the selection of steps with records must not change during a run.
 	Limits   RecordLimits  `json:"limits"`
 	Failures int64         `json:"failures"`
 	Tasks    []TaskSummary `json:"tasks,omitempty"`
-	// Recent has, for each step of summarizer.recent by number, the index of its task (into Names, then Tasks) and its status, and its
-	// duration in microseconds when it has ended, as variable-length integers.
+	// Recent contains, for each step of summarizer.recent by number, the index of its task (into Names, then Tasks) and
+	// its status, and its duration in microseconds if it has ended, as variable-length integers.
 	Recent []byte   `json:"recent,omitempty"`
 	Names  []string `json:"names,omitempty"` // pointers of tasks
 }
@@ -260,7 +262,7 @@ func (b *summarizer) save(total int64) *summaryState {
 	return s
 }
 
-// restoreSummary makes the summarizer of a snapshot; steps are those that are open, by number.
+// restoreSummary restores the summarizer of a snapshot; steps are the open ones, by number.
 func restoreSummary(s *summaryState, total int64, tasks map[string]*dsl.Task, steps map[int64]*step) (summarizer, error) {
 	if s == nil {
 		return summarizer{}, nil

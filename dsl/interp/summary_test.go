@@ -12,12 +12,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// limited runs a document to its end with limits on its records. move says before which Advance the machine is restored.
-func limited(w *world, limits interp.RecordLimits, move func(w *world) bool) *world {
+// limited runs a document to its end with limits on its records. move reports before each Advance whether the machine
+// is restored.
+func limited(w *driver, limits interp.RecordLimits, move func(w *driver) bool) *driver {
 	w.t.Helper()
 	w.limits.Records = limits
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"n": 1}, At: epoch}, w.limits)
-	w.between = func(w *world) {
+	w.between = func(w *driver) {
 		if w.m.InFlight() == 0 && move(w) {
 			w.restore()
 		}
@@ -26,20 +27,20 @@ func limited(w *world, limits interp.RecordLimits, move func(w *world) bool) *wo
 	return w
 }
 
-// summarized is how many steps have no record.
-func (w *world) summarized() (n int64) {
+// summarized returns the number of steps without a record.
+func (w *driver) summarized() (n int64) {
 	for _, t := range w.summary.Tasks {
 		n += t.Count
 	}
 	return n
 }
 
-// numbers are those of the steps that have records.
-func (w *world) numbers() []int64 { return slices.Sorted(maps.Keys(w.steps)) }
+// numbers returns the numbers of the steps that have records.
+func (w *driver) numbers() []int64 { return slices.Sorted(maps.Keys(w.steps)) }
 
-func (w *world) lastRun() interp.RunRecord { return w.runs[len(w.runs)-1] }
+func (w *driver) lastRun() interp.RunRecord { return w.runs[len(w.runs)-1] }
 
-func never(*world) bool { return false }
+func never(*driver) bool { return false }
 
 const nested = `
 do:
@@ -49,7 +50,7 @@ do:
 
 func TestStepsBetweenTheFirstAndTheLastAreSummarized(t *testing.T) {
 	t.Parallel()
-	y := limited(newWorld(t, document(nested), ``), interp.RecordLimits{First: 5, Last: 4, Failures: 2, Pending: 2},
+	y := limited(newDriver(t, document(nested), ``), interp.RecordLimits{First: 5, Last: 4, Failures: 2, Pending: 2},
 		never)
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 108, 109, 110, 111}, y.numbers())
 	require.Equal(t, int64(111), y.lastRun().StepsTotal)
@@ -64,7 +65,7 @@ func TestStepsBetweenTheFirstAndTheLastAreSummarized(t *testing.T) {
 
 func TestTheFirstFailuresKeepTheirRecords(t *testing.T) {
 	t.Parallel()
-	y := limited(newWorld(t, document(`
+	y := limited(newDriver(t, document(`
 do:
   - f:
       for: {in: '[range(20)]'}
@@ -80,14 +81,14 @@ do:
 func TestAStepThatIsOpenKeepsItsRecordUntilItEnds(t *testing.T) {
 	t.Parallel()
 	limits := interp.RecordLimits{First: 1, Last: 3, Failures: 1, Pending: 2}
-	w := newWorld(t, document(`
+	w := newDriver(t, document(`
 do:
   - f:
       fork:
         branches:
           - w: {wait: {seconds: 5}}
           - l: {for: {in: '[range(6)]'}, do: [{s: {wait: {seconds: 1}}}]}`), ``)
-	y := limited(w, limits, func(w *world) bool {
+	y := limited(w, limits, func(w *driver) bool {
 		if w.now.Sub(epoch) == 4*time.Second && len(w.m.Advance(w.now)) > 0 {
 			w.take()
 		}
@@ -106,16 +107,16 @@ do:
 
 func TestRunsOfOlderVersionsKeepEveryRecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(nested), ``)
+	w := newDriver(t, document(nested), ``)
 	w.limits.Records = interp.RecordLimits{First: 5, Last: 4, Failures: 2, Pending: 2}
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", At: epoch, Interpreter: interp.BoundedSince - 1}, w.limits)
-	w.between = func(w *world) { w.restore() }
+	w.between = func(w *driver) { w.restore() }
 	w.run()
 	require.Len(t, w.steps, 111)
 	require.Nil(t, w.lastRun().Summary)
 }
 
-// The same records are left of a run whose machine was restored at any moment, and all of its steps are accounted for.
+// A run with a machine that was restored at any time has the same records, and all of its steps are counted.
 func TestRestoringChangesNoSummary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,8 +127,8 @@ func TestRestoringChangesNoSummary(t *testing.T) {
 			Failures: rapid.Int64Range(0, 3).Draw(t, "failures"), Pending: rapid.IntRange(1, 2).Draw(t, "pending"),
 		}
 		publish := publications(t)
-		run := func(move func(*world) bool) *world {
-			w := newWorld(t, source, `{"n": 1}`)
+		run := func(move func(*driver) bool) *driver {
+			w := newDriver(t, source, `{"n": 1}`)
 			w.origin, w.child = answerOf, endOf
 			publish(w)
 			return limited(w, limits, move)
@@ -142,7 +143,7 @@ func TestRestoringChangesNoSummary(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, failures, limits.Failures)
-		moved := run(func(*world) bool { return true })
+		moved := run(func(*driver) bool { return true })
 		require.Equal(t, still.steps, moved.steps, source)
 		require.Equal(t, still.summary, moved.summary, source)
 	})

@@ -12,7 +12,7 @@ func (m *Machine) enter(f *frame) {
 	t := f.task
 	at := t.Pointer
 	f.phase = phaseBlocked
-	f.input = f.value // what $input shows until the input is transformed
+	f.input = f.value // the value of $input until the input is transformed
 	if t.If != nil {
 		holds, problem := m.holds(t.If, f.value, m.variables(f), at)
 		if problem != nil {
@@ -21,7 +21,7 @@ func (m *Machine) enter(f *frame) {
 		}
 		if !holds {
 			f.step.output, f.step.hasOutput = f.value, true
-			m.book.close(f.step, StatusSkipped, m.now)
+			m.recorder.close(f.step, StatusSkipped, m.now)
 			m.follow(f, f.value, dsl.Flow{})
 			return
 		}
@@ -33,6 +33,7 @@ func (m *Machine) enter(f *frame) {
 			return
 		}
 		m.setAlarm(f, alarmTimeout, after)
+		m.noteDeadline(f)
 	}
 	if t.Input != nil {
 		if problem := m.conform(t.Input.Schema, f.value, at, "the task's input"); problem != nil {
@@ -49,7 +50,7 @@ func (m *Machine) enter(f *frame) {
 	m.body(f)
 }
 
-// body begins what the task is for.
+// body begins the work of the task's kind.
 func (m *Machine) body(f *frame) {
 	switch b := f.task.Body.(type) {
 	case *dsl.Do:
@@ -62,7 +63,7 @@ func (m *Machine) body(f *frame) {
 		}
 		m.finish(f, value, f.task.Then)
 	case *dsl.Switch:
-		m.choose(f, b)
+		m.runSwitch(f, b)
 	case *dsl.For:
 		m.beginLoop(f, b)
 	case *dsl.Fork:
@@ -116,12 +117,13 @@ func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
 		m.context = next
 	}
 	f.step.output, f.step.hasOutput = output, true
-	m.book.close(f.step, StatusCompleted, m.now)
+	m.recorder.close(f.step, StatusCompleted, m.now)
 	m.follow(f, output, then)
 }
 
-// choose runs a switch: the first case whose condition holds, else the case without one, else the task's own directive.
-func (m *Machine) choose(f *frame, b *dsl.Switch) {
+// runSwitch runs a switch: the first case that holds, else the case without one, else the task's own
+// directive.
+func (m *Machine) runSwitch(f *frame, b *dsl.Switch) {
 	then := f.task.Then
 	for _, c := range b.Cases {
 		if c.When == nil {
@@ -157,7 +159,7 @@ func (m *Machine) beginWait(f *frame, b *dsl.Wait) {
 	}
 	a := m.setAlarm(f, alarmWait, d)
 	f.step.wait(WaitTimer, a.At)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 }
 
 func (m *Machine) beginLoop(f *frame, b *dsl.For) {
@@ -204,7 +206,7 @@ func (m *Machine) iterate(f *frame) {
 }
 
 func (m *Machine) beginFork(f *frame, b *dsl.Fork) {
-	f.fork = &race{outputs: make([]any, len(b.Branches)), open: len(b.Branches)}
+	f.fork = &forkBranches{outputs: make([]any, len(b.Branches)), open: len(b.Branches)}
 	if f.fork.open == 0 {
 		m.finish(f, []any{}, f.task.Then)
 		return
@@ -212,7 +214,7 @@ func (m *Machine) beginFork(f *frame, b *dsl.Fork) {
 	m.enterBranches(f)
 }
 
-// enterBranches enters the branches of a fork, or as many of them as may be now.
+// enterBranches enters the branches of a fork, or as many of them as the gate admits.
 func (m *Machine) enterBranches(f *frame) {
 	branches := f.task.Body.(*dsl.Fork).Branches
 	for f.phase = phaseFork; f.fork.entered < len(branches); f.fork.entered++ {
@@ -224,12 +226,12 @@ func (m *Machine) enterBranches(f *frame) {
 	f.phase = phaseBlocked
 }
 
-// branchDone takes the output of a fork's branch.
+// branchDone handles the output of a fork's branch.
 func (m *Machine) branchDone(f, branch *frame, output any) {
 	f.fork.outputs[branch.task.Index] = output
 	f.fork.open--
 	if f.task.Body.(*dsl.Fork).Compete {
-		m.cancelKids(f)
+		m.cancelChildren(f)
 		m.finish(f, output, f.task.Then)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// manyConditions is a task with conditions that take much compute each, and more together than one turn may.
+// manyConditions is a task with conditions that each use much compute, and together more than the budget of one turn.
 func manyConditions() string {
 	return `{s: {switch: [` + strings.Repeat(`{x: {when: '([range(100000)] | length) > 200000', then: end}}, `, 1) +
 		cases(40) + `{d: {then: continue}}]}}`
@@ -26,19 +26,19 @@ func cases(n int) string {
 
 func TestExpressionsOfOneTurnShareABudget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [`+manyConditions()+`]`), `{}`)
+	w := newDriver(t, document(`do: [`+manyConditions()+`]`), `{}`)
 	problem := w.fails()
 	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
 	require.Contains(t, problem.Detail, "compute budget")
 	require.Less(t, w.m.Spent(), 2*w.limits.ExpressionFuel)
 
-	w = newWorld(t, document(`do: [{t: {try: [`+manyConditions()+`], catch: {when: $error.status == 400, do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
+	w = newDriver(t, document(`do: [{t: {try: [`+manyConditions()+`], catch: {when: $error.status == 400, do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
 	w.completes(`{"caught": true}`)
 }
 
 func TestRunsOfOlderVersionsHaveABudgetForEachExpression(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, document(`do: [`+manyConditions()+`]`), `{}`)
+	w := newDriver(t, document(`do: [`+manyConditions()+`]`), `{}`)
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interp.BoundedSince - 1}, w.limits)
 	w.completes(`{}`)
 	require.Greater(t, w.m.Spent(), 10*w.limits.ExpressionFuel)
@@ -49,7 +49,7 @@ func TestCheckAgainstASchemaIsBounded(t *testing.T) {
 	rest := `
 input: {schema: {document: {type: object, properties: {s: {allOf: [` + strings.Repeat(`{pattern: '(a*)*b'}, `, 300) + `{type: string}]}}}}}
 do: [{a: {set: {x: 1}}}]`
-	w := newWorld(t, document(rest), `{}`)
+	w := newDriver(t, document(rest), `{}`)
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"s": strings.Repeat("a", 2_000_000)}, At: epoch}, w.limits)
 	problem := w.fails()
 	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
@@ -61,11 +61,11 @@ func TestRecursiveSchemaIsBounded(t *testing.T) {
 	t.Parallel()
 	const schema = `{$ref: '#/$defs/n', $defs: {n: {anyOf: [{type: array, items: {$ref: '#/$defs/n'}}, {type: array, items: {$ref: '#/$defs/n'}}, {type: string}]}}}`
 	task := `{a: {set: '${ reduce range(60) as $i (1; [.]) }', output: {schema: {document: ` + schema + `}}}}`
-	problem := newWorld(t, document(`do: [`+task+`]`), `{}`).fails()
+	problem := newDriver(t, document(`do: [`+task+`]`), `{}`).fails()
 	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
 	require.Contains(t, problem.Detail, "the task's output cannot be checked: a check against the schema may take more than")
 
-	w := newWorld(t, document(`do: [{t: {try: [`+task+`], catch: {do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
+	w := newDriver(t, document(`do: [{t: {try: [`+task+`], catch: {do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
 	w.completes(`{"caught": true}`)
 	require.Less(t, w.m.Spent(), 2*w.limits.ExpressionFuel)
 }

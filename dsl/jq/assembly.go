@@ -7,18 +7,18 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Assembly is how an expression that names opaque values is put together: programs, which know nothing of those values,
-// and references to them in between. Exactly one of its fields is set.
+// Assembly is the parsed form of an expression that refers to opaque values: programs, which cannot access those
+// values, and the references to them. Exactly one of its fields is set.
 type Assembly struct {
 	Program *Program            // a part without references
-	Path    []string            // a reference: the names behind the variable
-	Join    []Assembly          // a text, of parts that give strings
+	Path    []string            // a reference: the names after the variable
+	Join    []Assembly          // a text, of parts that evaluate to strings
 	Members map[string]Assembly // an object
 }
 
-// Assemble takes an expression apart in which the variable opaque stands for values that no expression may see. A
-// reference to one, written $opaque.name, is allowed as it is, as part of a text (joined by + or in \( )) and as the
-// value of a member of an object. The error is a *SyntaxError; it names the variable where something else is done with it.
+// Assemble splits an expression in which the variable opaque stands for values that no expression may read. A reference
+// to one, written $opaque.name, is allowed on its own, as part of a text (joined by + or in \( )) and as the value of a
+// member of an object. The error is a *SyntaxError; it names the variable if it is used in another way.
 func (c *Compiler) Assemble(source string, vars []string, opaque string) (*Assembly, error) {
 	query, err := gojq.Parse(source)
 	if err != nil {
@@ -39,10 +39,10 @@ type assembler struct {
 	depth          int
 }
 
-// maxAssemblyDepth bounds the work: each level compiles what is below it again.
+// maxAssemblyDepth limits the work: each level compiles its nested levels again.
 const maxAssemblyDepth = 64
 
-// query takes apart what names the variable, and compiles what does not.
+// query splits a query that refers to the variable, and compiles any other.
 func (a *assembler) query(q *gojq.Query) (Assembly, error) {
 	program, err := a.compiler.compile(q, a.source, a.vars)
 	if err == nil {
@@ -57,7 +57,7 @@ func (a *assembler) query(q *gojq.Query) (Assembly, error) {
 		return Assembly{}, &SyntaxError{Message: fmt.Sprintf("an expression with $%s is nested over %d levels", a.opaque, maxAssemblyDepth), Offset: -1}
 	}
 	if len(q.FuncDefs) > 0 || q.Meta != nil || len(q.Imports) > 0 {
-		return Assembly{}, a.misused()
+		return Assembly{}, a.misuseError()
 	}
 	switch {
 	case q.Term != nil:
@@ -65,7 +65,7 @@ func (a *assembler) query(q *gojq.Query) (Assembly, error) {
 	case q.Op == gojq.OpAdd:
 		return a.join(q.Left, q.Right)
 	}
-	return Assembly{}, a.misused()
+	return Assembly{}, a.misuseError()
 }
 
 func (a *assembler) term(t *gojq.Term) (Assembly, error) {
@@ -80,7 +80,7 @@ func (a *assembler) term(t *gojq.Term) (Assembly, error) {
 	case t.Type == gojq.TermTypeObject:
 		return a.object(t.Object)
 	}
-	return Assembly{}, a.misused()
+	return Assembly{}, a.misuseError()
 }
 
 // reference reads $opaque.name.member or $opaque["name"].
@@ -88,16 +88,16 @@ func (a *assembler) reference(t *gojq.Term) (Assembly, error) {
 	var path []string
 	for _, s := range t.SuffixList {
 		if s.Iter || s.Optional || s.Index == nil || s.Index.IsSlice {
-			return Assembly{}, a.misused()
+			return Assembly{}, a.misuseError()
 		}
 		name, ok := constantName(s.Index)
 		if !ok {
-			return Assembly{}, a.misused()
+			return Assembly{}, a.misuseError()
 		}
 		path = append(path, name)
 	}
 	if len(path) == 0 {
-		return Assembly{}, a.misused()
+		return Assembly{}, a.misuseError()
 	}
 	return Assembly{Path: path}, nil
 }
@@ -124,7 +124,7 @@ func (a *assembler) join(parts ...*gojq.Query) (Assembly, error) {
 		case err != nil:
 			return Assembly{}, err
 		case part.Members != nil:
-			return Assembly{}, a.misused()
+			return Assembly{}, a.misuseError()
 		case part.Join != nil:
 			out.Join = append(out.Join, part.Join...)
 		default:
@@ -134,7 +134,7 @@ func (a *assembler) join(parts ...*gojq.Query) (Assembly, error) {
 	return out, nil
 }
 
-// text takes "a \(b) c" apart; what is in \( ) and names nothing opaque becomes text as ever.
+// text splits "a \(b) c"; a \( ) without a reference is formatted as in other expressions.
 func (a *assembler) text(s *gojq.String) (Assembly, error) {
 	parts := make([]*gojq.Query, len(s.Queries))
 	for i, q := range s.Queries {
@@ -154,7 +154,7 @@ func (a *assembler) object(o *gojq.Object) (Assembly, error) {
 			key = kv.KeyString.Str
 		}
 		if key == "" || strings.HasPrefix(key, "$") || kv.Val == nil {
-			return Assembly{}, a.misused()
+			return Assembly{}, a.misuseError()
 		}
 		member, err := a.query(kv.Val)
 		if err != nil {
@@ -165,7 +165,7 @@ func (a *assembler) object(o *gojq.Object) (Assembly, error) {
 	return out, nil
 }
 
-func (a *assembler) misused() error {
+func (a *assembler) misuseError() error {
 	return &SyntaxError{
 		Message:    fmt.Sprintf("$%s can be named as $%s.name, by itself, in a text or as a member of an object; nothing can be computed from it", a.opaque, a.opaque),
 		Suggestion: fmt.Sprintf(`write for example ${ "Bearer " + $%s.token }`, a.opaque),

@@ -21,14 +21,14 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// What one evaluation may take of a processor and of memory with the budget of a run's expressions.
+// The maximum processor time and memory of one evaluation with the budget of a run's expressions.
 const (
 	longest = 200 * time.Millisecond
 	largest = 64 << 20
 	tries   = 5
 )
 
-// The values that builtins are tried on, each about as large as the limits let through.
+// largeValues returns the values that builtins are tried on, each about as large as the limits allow.
 func largeValues() map[string]any {
 	numbers := make([]any, 1<<18)
 	shuffled := make([]any, 1<<18)
@@ -74,8 +74,8 @@ func decodeText(s string) any {
 	return v
 }
 
-// builtinCalls lists every function that expressions may use, with the calls by which it is tried. $o is the value itself, so
-// that arguments are as large as the input.
+// builtinCalls lists every function that expressions may use, with the calls by which it is tried. $o is the value
+// itself, so that arguments are as large as the input.
 func builtinCalls() map[string][]string {
 	calls := map[string][]string{}
 	add := func(arity int, names string, forms ...string) {
@@ -113,7 +113,7 @@ func builtinCalls() map[string][]string {
 	return calls
 }
 
-// syntaxCalls are the constructs of the language that are no functions.
+// syntaxCalls lists the constructs of the language that are not functions.
 func syntaxCalls() []string {
 	calls := []string{
 		`.[]`, `[.[]]`, `..`, `[..] | length`, `.[0]`, `.[1:]`, `[range(1000) as $i | $o[1:] | length]`, `.[10:20] = [1]`, `.[] += 1`, `.[] |= empty`, `.. |= .`, `(.[:5], .[3:]) |= .`,
@@ -141,8 +141,8 @@ func syntaxCalls() []string {
 	return calls
 }
 
-// TestEveryBuiltinIsBounded tries every function and construct with values as large as the limits let through. As all of
-// them take minutes, it tries some for a few seconds, and all with SIGNALBOX_PROVE=1.
+// TestEveryBuiltinIsBounded tries every function and construct with values as large as the limits allow. As all of them
+// take minutes, it tries some for a few seconds, and all with SIGNALBOX_PROVE=1.
 func TestEveryBuiltinIsBounded(t *testing.T) {
 	sources := syntaxCalls()
 	for _, forms := range builtinCalls() {
@@ -178,16 +178,16 @@ func TestEveryBuiltinIsBounded(t *testing.T) {
 	t.Logf("tried all %d in %v", tried, time.Since(begun))
 }
 
-// collectBetween turns the garbage collector off until the test ends: what it does for the hundreds of MiB of values that are alive would
-// count as time of the expression that runs. Between two evaluations [bounded] collects garbage.
+// collectBetween turns the garbage collector off until the test ends: its work on the hundreds of MiB of live values
+// would count as time of the expression that runs. [bounded] collects garbage between two evaluations.
 func collectBetween(t *testing.T) {
 	t.Helper()
 	before := debug.SetGCPercent(-1)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 }
 
-// bounded evaluates a program until it is within the limits, a few times at most. The time is that of the processor: a machine
-// that does other things does not change it much, so that a time far over the limit needs no second try.
+// bounded evaluates a program until it is within the limits, a few times at most. The time is processor time, which
+// depends little on other load, so that a time far over the limit is not tried again.
 func bounded(program *jq.Program, v any, limit time.Duration, most uint64) (took time.Duration, made uint64) {
 	const (
 		garbage = 1 << 30
@@ -212,7 +212,7 @@ func bounded(program *jq.Program, v any, limit time.Duration, most uint64) (took
 	return took, made
 }
 
-// processorTime is the time that this thread has had a processor; where the system does not say, the time of a clock.
+// processorTime is the processor time of this thread; wall time where the system does not report it.
 func processorTime() time.Duration {
 	const thisThread = 1 // RUSAGE_THREAD of Linux
 	var usage syscall.Rusage
@@ -255,7 +255,7 @@ func TestDeepRecursionIsBounded(t *testing.T) {
 	}
 }
 
-// TestEveryBuiltinIsListed fails where the machine or the library has a function whose cost was never tried.
+// TestEveryBuiltinIsListed fails if gojq or the library has a function without a test of its cost.
 func TestEveryBuiltinIsListed(t *testing.T) {
 	t.Parallel()
 	query, err := gojq.Parse(`[builtins]`)

@@ -1,14 +1,15 @@
-// Package jq compiles and runs the expressions of the workflow language: jq, with limits an engine can promise on.
+// Package jq compiles and runs the expressions of the workflow language: jq, with limits that make its cost
+// predictable.
 //
-// What it adds to the jq machine underneath (gojq): an exact and repeatable compute budget ([Fuel]), caps on the size and depth of every value,
-// a list of allowed functions (nothing that reads a clock, the environment, files or more input), integers that keep
-// all their digits, and bytes that are equal for equal values.
+// It adds to gojq, the jq virtual machine it uses: an exact and repeatable compute budget ([Fuel]), limits on the size
+// and depth of every value, a list of allowed functions (none that reads a clock, the environment, files or more
+// input), integers that keep all their digits, and equal bytes for equal values.
 //
 //	p, err := jq.Compile(`.orders | map(.total) | add`, nil)
 //	v, err := p.Run(input, nil, jq.NewFuel(100_000))
 //
-// Programs are immutable and safe for concurrent use. The package does not know where expressions are allowed or
-// which variables exist there: that is the language's own part, package dsl.
+// Programs are immutable and safe for concurrent use. Package dsl defines where expressions are allowed and which
+// variables exist there.
 package jq
 
 import (
@@ -26,33 +27,33 @@ import (
 type Program struct {
 	source string
 	vars   []string
-	// code is what is run, by the prices of the budget: each has guards of its own.
+	// code is the compiled program for each value of Prices: each has its own guards.
 	code [2]func() (*gojq.Code, *SyntaxError)
 }
 
-// SyntaxError is an expression that does not compile. Offset is the byte in the source at which the trouble was
-// noticed, or -1 where it has no single place.
+// SyntaxError is the error of an expression that does not compile. Offset is the byte in the source at which the
+// problem was detected, or -1 if it has no single position.
 type SyntaxError struct {
 	Message    string
 	Suggestion string
-	Variable   string // the unknown variable, without "$", if that is what is wrong
+	Variable   string // the unknown variable, without "$", if that is the problem
 	Offset     int
 }
 
 func (e *SyntaxError) Error() string { return e.Message }
 
-// Compiler compiles expressions; it holds what all of them share. It is safe for concurrent use.
+// Compiler compiles expressions and holds the data that they share. It is safe for concurrent use.
 type Compiler struct {
 	libs    [2]library // by guard.Prices
 	options []gojq.CompilerOption
 }
 
-// NewCompiler makes a compiler, which takes about as long as compiling one expression.
+// NewCompiler returns a compiler. It takes about as long as compiling one expression.
 func NewCompiler() *Compiler {
 	return &Compiler{libs: [2]library{guard.ByWork: newLibrary(guard.ByWork), guard.ByInstruction: newLibrary(guard.ByInstruction)}, options: guard.Options()}
 }
 
-// Compile compiles one expression. Those who compile many share a Compiler.
+// Compile compiles one expression. To compile many, share a [Compiler].
 func Compile(source string, vars []string) (*Program, error) {
 	return NewCompiler().Compile(source, vars)
 }
@@ -71,8 +72,8 @@ func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
 	return program, nil
 }
 
-// compile compiles what was parsed from source, or a part of it. The form for runs of older versions is compiled when one of
-// them first needs it.
+// compile compiles a query that was parsed from source, or a part of it. The form for runs of older interpreters is
+// compiled when one of them first needs it.
 func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Program, *SyntaxError) {
 	p := &Program{source: source, vars: slices.Clone(vars)}
 	code, err := c.build(query, source, vars, guard.ByWork)
@@ -116,12 +117,12 @@ func parseError(err error) error {
 	return &SyntaxError{Message: pe.Error(), Offset: max(pe.Offset-len(pe.Token), 0)}
 }
 
-// Source is the text the program was compiled from.
+// Source returns the text the program was compiled from.
 func (p *Program) Source() string { return p.source }
 
-// Run evaluates the program on input and returns its first result; nil where it has none (empty). Later results
-// are not computed: an expression stands for one value, and a stream is written as an array, [ … ]. Variables that
-// are not given are null. A nil fuel means a budget of DefaultFuel.
+// Run evaluates the program on input and returns its first result; nil if it has none (empty). Further results are not
+// computed: an expression has one value, and a stream is written as an array, [ … ]. Variables that are not given are
+// null. A nil fuel means a budget of DefaultFuel.
 func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 	if fuel == nil {
 		fuel = NewFuel(DefaultFuel)

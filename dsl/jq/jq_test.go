@@ -33,7 +33,7 @@ func run(source string, input any, vars map[string]any, fuel *jq.Fuel) (any, err
 	return p.Run(input, vars, fuel)
 }
 
-// TestSameAsJQ holds every guarded construct against the machine without guards.
+// TestSameAsJQ compares every guarded construct with gojq without guards.
 func TestSameAsJQ(t *testing.T) {
 	t.Parallel()
 	const input = `{"a":[3,1,2],"b":{"c":"xyz","d":null},"s":"a,b,,c","n":7,"f":1.5,"o":[{"k":"x","v":1},{"k":"y","v":2},{"k":"x","v":3}],"deep":{"x":{"y":[{"z":1},{"z":2}]}},"big":12345678901234567890}`
@@ -259,7 +259,7 @@ func TestEncodeJSON(t *testing.T) {
 	require.ErrorContains(t, err, "nested deeper")
 }
 
-// TestEncodeText has escapes and bytes that are no UTF-8 at any place; encoding/json reads them back.
+// TestEncodeText has escapes and invalid UTF-8 at every position; encoding/json reads them back.
 func TestEncodeText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -319,7 +319,7 @@ func drawValue(t *rapid.T, depth int) any {
 	return out
 }
 
-// FuzzRun looks for panics and for outcomes that differ from run to run.
+// FuzzRun finds panics and results that differ between runs.
 func FuzzRun(f *testing.F) {
 	for _, s := range sameAsJQ() {
 		f.Add(s)

@@ -10,12 +10,12 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/guard"
 )
 
-// library is the list of functions expressions may use. Each is native (the machine's own, harmless at any size),
-// a guard of ours, or a definition in jq over guards and natives.
+// library is the list of functions that expressions may use. Each is native (implemented by gojq, harmless at any
+// size), a guard of this package, or a definition in jq that uses guards and natives.
 type library struct {
 	functions   map[funcName]libraryEntry
 	definitions map[string]string
-	priced      bool // evaluations charge for work
+	priced      bool // evaluations are charged by work
 }
 
 type libraryEntry struct {
@@ -39,7 +39,7 @@ func newLibrary(prices guard.Prices) library {
 	return l
 }
 
-// define adds definitions; those of the same name and arity take the place of earlier ones.
+// define adds definitions; they replace earlier ones of the same name and arity.
 func (l library) define(all []definition) {
 	for _, d := range all {
 		head, _, _ := strings.Cut(strings.TrimPrefix(d.source, "def "), ":")
@@ -55,7 +55,7 @@ func (l library) define(all []definition) {
 	}
 }
 
-// natives are the machine's functions whose work and result are bounded by one step or by what the step before made.
+// natives are gojq's functions with work and results that are bounded by one step or by the result of the previous step.
 func natives() []string {
 	return []string{
 		`empty not length utf8bytelength type abs toboolean nan infinite isnan isinfinite isnormal isfinite
@@ -70,7 +70,8 @@ func natives() []string {
 	}
 }
 
-// definition is one function written in jq. Its name is what expressions call; those without one serve others.
+// definition is one function written in jq. Expressions call it by its name; one without a name serves other
+// definitions.
 type definition struct{ name, source string }
 
 func definitions() []definition {
@@ -182,7 +183,7 @@ func (l library) lookup(name funcName) (libraryEntry, bool) {
 	return e, ok
 }
 
-// refusal says why a function is not there.
+// refusal returns the reason why a function does not exist.
 func (l library) refusal(name funcName) (reason, suggestion string) {
 	switch name.name {
 	case "now", "localtime", "strflocaltime", "date", "dateadd", "datesub":
@@ -204,7 +205,7 @@ func (l library) refusal(name funcName) (reason, suggestion string) {
 	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), ""
 }
 
-// prologue gives the definitions a program uses, each after those it uses itself.
+// prologue returns the definitions that a program uses, each after those it uses itself.
 func (l library) prologue(used map[string]bool) ([]*gojq.FuncDef, error) {
 	var out []*gojq.FuncDef
 	done := make(map[string]bool)

@@ -2,7 +2,8 @@ package jq
 
 import "strings"
 
-// pricedNatives are the machine's functions that charge for the texts and the numbers they read, by the number of their arguments.
+// pricedNatives are gojq's functions that charge for the texts and the numbers they read, by the number of their
+// arguments.
 func pricedNatives() []string {
 	return []string{
 		`utf8bytelength abs toboolean isnan isinfinite isnormal isfinite finites normals
@@ -15,8 +16,8 @@ func pricedNatives() []string {
 	}
 }
 
-// pricedDefinitions take the place of the definitions and native functions of the same names where an evaluation charges for
-// work. See package guard for what each guard charges.
+// pricedDefinitions replace the definitions and native functions of the same names if an evaluation is charged by work.
+// Package guard documents the charge of each guard.
 func pricedDefinitions() []definition {
 	out := []definition{
 		{"length", `def __length: __subject($__fuel) | length;`},

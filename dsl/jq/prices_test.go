@@ -12,9 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// TestFuelOfEachPriceIsPinned fails where an expression costs another amount than it did: the compute of a run decides where its
-// workflow tasks end, so recorded histories would not replay. A change that is wanted, also one by another version of the jq
-// machine or of Go, needs a new version of the interpreter.
+// TestFuelOfEachPriceIsPinned fails if the cost of an expression changes: the compute of a run determines where its
+// workflow tasks end, so recorded histories would not replay. An intended change, also one by another version of gojq
+// or of Go, needs a new version of the interpreter.
 func TestFuelOfEachPriceIsPinned(t *testing.T) {
 	t.Parallel()
 	const input = `{"a":[3,1,2],"b":{"c":"xyz","d":null},"s":"a,b,,c","n":7,"f":1.5,"o":[{"k":"x","v":1},{"k":"y","v":2},{"k":"x","v":3}],"deep":{"x":{"y":[{"z":1},{"z":2}]}},"big":12345678901234567890}`
@@ -40,7 +40,7 @@ func TestFuelOfEachPriceIsPinned(t *testing.T) {
 	}
 }
 
-// TestPatternsAreBounded holds the searches of this package against what is known to be costly.
+// TestPatternsAreBounded runs the searches of this package on inputs that are known to be costly.
 func TestPatternsAreBounded(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{

@@ -9,21 +9,21 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// The rewriter makes a parsed expression safe to run. The machine's instruction count bounds neither the work of a
-// single native function nor the size of values, so every place where these can grow is given a guard: a function of ours
-// (see package guard) that checks sizes and charges fuel before the native function runs. Operators become calls,
-// functions become the definitions of the library (see the library), iteration and slices touch what they walk over.
-// Functions that are on no list do not exist. The guards see the budget through the hidden variable fuelVar.
+// The rewriter makes a parsed expression safe to run. gojq's instruction count limits neither the work of a single
+// native function nor the size of values, so every operation that can grow either gets a guard: a function of package
+// guard that checks sizes and charges fuel before the native function runs. Operators become calls, functions become
+// the definitions of the library, iteration and slices charge for the values they iterate over. Functions that are on
+// no list do not exist. The guards access the budget through the hidden variable fuelVar.
 
 const (
 	fuelVar   = "$__fuel"
 	updateVar = "$__x"
 	depthVar  = "$__depth"
-	// ownPrefix is put before the names of functions that an expression defines, as they get one parameter more.
+	// ownPrefix is prepended to the names of functions that an expression defines, as they get one more parameter.
 	ownPrefix = "__own_"
 )
 
-// funcName is a function's name and arity, under which expressions find it.
+// funcName is a function's name and arity, which together identify it.
 type funcName struct {
 	name  string
 	arity int
@@ -43,16 +43,16 @@ type rewriter struct {
 	used   map[string]bool // library definitions in use
 	err    *SyntaxError
 
-	// body is one more than the index of the function in funcs whose body is rewritten, 0 outside of all.
+	// body is one more than the index in funcs of the function that is being rewritten, 0 outside of all functions.
 	body int
-	// frames is how many frames are at most between that body's own and the one of the query or term that is rewritten. The
-	// machine makes one for each argument, and finds variables by going through them.
+	// frames is the maximum number of frames between that body's own and that of the query or term that is rewritten.
+	// gojq creates one for each argument, and searches them in turn to find a variable.
 	frames int
 	// shared reports that the next query needs no frame of its own.
 	shared bool
 }
 
-// scoped runs f and forgets the functions and variables it defines.
+// scoped runs f and removes the functions and variables that it defines.
 func (r *rewriter) scoped(f func()) {
 	funcs, vars := len(r.funcs), len(r.vars)
 	f()
@@ -67,7 +67,7 @@ func (r *rewriter) fail(token, suggestion, variable, format string, args ...any)
 	}
 }
 
-// findToken finds a word in the source; the syntax tree has no places.
+// findToken finds a word in the source; the syntax tree has no positions.
 func findToken(source, token string) int {
 	word := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -113,7 +113,7 @@ func (r *rewriter) query(q *gojq.Query) *gojq.Query {
 	return &out
 }
 
-// same rewrites a query that is evaluated in the same frame as what is around it.
+// same rewrites a query that is evaluated in the same frame as the surrounding query.
 func (r *rewriter) same(q *gojq.Query) *gojq.Query {
 	r.shared = q != nil
 	return r.query(q)
@@ -137,7 +137,7 @@ func (r *rewriter) operator(q, out *gojq.Query) {
 	}
 }
 
-// replace puts a query in the place of an operator and keeps the definitions before it.
+// replace substitutes a query for an operator and keeps the definitions before it.
 func (r *rewriter) replace(out, by *gojq.Query) {
 	defs := out.FuncDefs
 	*out = *by
@@ -198,12 +198,12 @@ func call(name string, args ...*gojq.Query) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name, Args: args}}}
 }
 
-// guarded calls a guard, which takes the budget as its last argument.
+// guarded calls a guard, which receives the budget as its last argument.
 func (r *rewriter) guarded(name string, args ...*gojq.Query) *gojq.Query {
 	return call(name, append(args, call(fuelVar))...)
 }
 
-// libCall calls a definition of the library and notes that it is needed.
+// libCall calls a definition of the library and records that it is used.
 func (r *rewriter) libCall(name string, args ...*gojq.Query) *gojq.Query {
 	r.used[name] = true
 	return call(name, args...)
@@ -236,8 +236,8 @@ func (r *rewriter) funcDefs(defs []*gojq.FuncDef) []*gojq.FuncDef {
 	return out
 }
 
-// definition is a function with its rewritten body. Where evaluations charge for work it gets its depth as another parameter:
-// the machine finds a variable by going through the frames between it and its use.
+// definition is a function with its rewritten body. If evaluations are charged by work, it gets its depth as another
+// parameter: gojq finds a variable by searching the frames between its definition and its use.
 func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
 	if !r.lib.priced {
 		return &gojq.FuncDef{Name: d.Name, Args: d.Args, Body: body}
@@ -248,7 +248,7 @@ func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
 	}
 }
 
-// own calls a function that the expression defines, whose index in funcs is given.
+// own calls a function that the expression defines, by its index in funcs.
 func (r *rewriter) own(at int, args []*gojq.Query) *gojq.Term {
 	f := r.funcs[at]
 	if f.parameter || !r.lib.priced {
@@ -259,7 +259,7 @@ func (r *rewriter) own(at int, args []*gojq.Query) *gojq.Term {
 	switch {
 	case r.body == 0:
 		depth = added
-	case r.body == at+1 && r.frames == 0: // its frame takes the place of the one it is called from
+	case r.body == at+1 && r.frames == 0: // its frame replaces that of its caller
 		depth = call(depthVar)
 	}
 	return call(ownPrefix+f.name, append([]*gojq.Query{depth}, args...)...).Term

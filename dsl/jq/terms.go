@@ -25,7 +25,7 @@ func (r *rewriter) term(t *gojq.Term) *gojq.Term {
 
 func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
 	if r.lib.priced && s.Optional && !s.Iter && s.Index == nil {
-		// T? is try T, of which what is caught costs
+		// T? is try T, and the caught error has a cost
 		return paren(&gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeTry, Try: &gojq.Try{
 			Body: &gojq.Query{Term: t}, Catch: r.caught(nil),
 		}}})
@@ -45,7 +45,8 @@ func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
 	return &out
 }
 
-// touched charges for walking over a term's value. As the guard returns its very input, paths through it stay whole.
+// touched charges for iterating over a term's value. As the guard returns its input unchanged, paths through it stay
+// valid.
 func (r *rewriter) touched(t *gojq.Term) *gojq.Term {
 	touch := "__touch"
 	if r.lib.priced {
@@ -80,15 +81,15 @@ func (r *rewriter) index(x *gojq.Index) *gojq.Index {
 	return &out
 }
 
-// longKey is the length of a key, in bytes, from which on it takes time to search an object for it.
+// longKey is the length of a key, in bytes, above which a search of an object for it takes noticeable time.
 const longKey = 1024
 
-// long reports whether a key that the expression names or quotes is one that costs.
+// long reports whether a key that the expression contains is longer than longKey.
 func (r *rewriter) long(name string, quoted *gojq.String) bool {
 	return r.lib.priced && (len(name) >= longKey || quoted != nil && len(quoted.Str) >= longKey)
 }
 
-// literal is a key that the expression names or quotes.
+// literal returns a key that the expression contains, named or quoted.
 func literal(name string, quoted *gojq.String) *gojq.Query {
 	if quoted == nil {
 		quoted = &gojq.String{Str: name}
@@ -187,7 +188,7 @@ func (r *rewriter) control(t, out *gojq.Term) {
 	}
 }
 
-// caught charges for the error that a try hands to its handler.
+// caught charges for the error that a try passes to its handler.
 func (r *rewriter) caught(handler *gojq.Query) *gojq.Query {
 	switch {
 	case !r.lib.priced:
@@ -226,7 +227,7 @@ func (r *rewriter) object(o *gojq.Object) *gojq.Object {
 	return out
 }
 
-// str turns a string with \( ) in it into a sum of its parts, each formatted under guard.
+// str rewrites a string with \( ) in it as a sum of its parts, each formatted under guard.
 func (r *rewriter) str(s *gojq.String, format string) *gojq.Query {
 	var sum *gojq.Query
 	for _, q := range s.Queries {
@@ -248,7 +249,7 @@ func (r *rewriter) str(s *gojq.String, format string) *gojq.Query {
 	return sum
 }
 
-// formatted is the query that makes a text of its input.
+// formatted returns the query that converts its input to text.
 func (r *rewriter) formatted(format string) *gojq.Query {
 	if format == "" {
 		format = "@text"

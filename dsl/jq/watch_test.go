@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Watching an evaluation changes nothing of it: whether a run is watched must not decide what it does.
+// Watching an evaluation must not change its result: a run's behaviour must not depend on whether it is watched.
 func TestWatchIsCalledAllAlongAndCostsNothing(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{`[range(20000) | tostring] | join(",") | length`, `reduce range(1e9) as $i (0; . + 1)`, `[("a" * 3000) | match("a?"; "g")] | length`} {

@@ -1,4 +1,4 @@
-// Package taskindex finds the tasks of a document by their JSON pointers.
+// Package taskindex indexes the tasks of a document by their JSON pointers.
 //
 //	tasks := taskindex.Of(doc)
 //	task := tasks[step.Pointer] // nil where the document has no such task

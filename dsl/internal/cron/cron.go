@@ -1,5 +1,5 @@
-// Package cron checks cron expressions: what all cron programs agree on, five fields of numbers, names, ranges, lists and
-// steps, and the well-known names for whole expressions. It does not know when they are due.
+// Package cron checks cron expressions in the syntax that all cron programs share: five fields of numbers, names,
+// ranges, lists and steps, and the well-known names for whole expressions. It does not compute when they are due.
 package cron
 
 import (
@@ -27,7 +27,7 @@ func all() []field {
 	}
 }
 
-// Check tells what is wrong with an expression.
+// Check returns an error if an expression is invalid.
 func Check(text string) error {
 	parts := strings.Fields(text)
 	if len(parts) == 1 && strings.HasPrefix(parts[0], "@") {
@@ -58,7 +58,7 @@ func Check(text string) error {
 	return nil
 }
 
-// parse gives the values that a field allows.
+// parse returns the values that a field allows.
 func (f field) parse(text string) (map[int]bool, error) {
 	out := map[int]bool{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -108,7 +108,7 @@ func (f field) value(text string) (int, error) {
 	return n, nil
 }
 
-// anyDay tells whether one of the months can have one of the days.
+// anyDay reports whether one of the months can have one of the days.
 func anyDay(months, days map[int]bool) bool {
 	lengths := []int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 	for i, length := range lengths {

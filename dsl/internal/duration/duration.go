@@ -2,7 +2,8 @@
 //
 //	length, err := duration.Of("PT1M30S")
 //
-// A year has 365 days and a month 30. Durations are never negative, and at most 292 years. The package does not evaluate expressions.
+// A year has 365 days and a month 30. Durations are never negative, and at most 292 years. The package does not
+// evaluate expressions.
 package duration
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// Of is the length of a duration in the language: a text or an object.
+// Of returns the length of a duration in the language: a string or an object.
 func Of(v any) (time.Duration, error) {
 	switch v := v.(type) {
 	case string:
@@ -110,6 +111,6 @@ func iso(s string) (time.Duration, error) {
 		addTime(total, n, units[i].length)
 		units, rest = units[i+1:], rest[end+1:]
 	}
-	// half a nanosecond up, so that 0.1 S is 100 ms in spite of binary fractions
+	// rounds to the nearest nanosecond, so that 0.1 S is 100 ms in spite of binary fractions
 	return nanoseconds(total.Add(total, big.NewFloat(0.5)))
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 )
 
-// Tasks finds the tasks of a list that nothing leads to, that go to themselves for ever, or whose name is a directive.
+// Tasks returns the tasks of a list that are unreachable, that repeat themselves for ever, or that are named like a
+// directive.
 func Tasks(list *tree.Node) []Finding {
 	var out []Finding
 	index := make(map[string]int, len(list.Items))
@@ -30,8 +31,8 @@ func Tasks(list *tree.Node) []Finding {
 		}
 		reached[i] = true
 		name, task := list.Items[i].Members[0].Key, list.Items[i].Members[0].Value
-		ways := flows(task)
-		for _, way := range ways {
+		targets := nextTasks(task)
+		for _, way := range targets {
 			switch way {
 			case "continue":
 				queue = append(queue, i+1)
@@ -40,7 +41,7 @@ func Tasks(list *tree.Node) []Finding {
 				queue = append(queue, index[way])
 			}
 		}
-		if always(ways, name) && !leaves(task) {
+		if always(targets, name) && !mayExit(task) {
 			out = append(out, Finding{
 				Code: Endless, Task: i, Then: true, Suggestion: "go on conditionally: by if, or by a switch",
 				Message: fmt.Sprintf("the task %q goes to itself without a condition: it is repeated until an error or a timeout ends it", name),
@@ -58,13 +59,13 @@ func Tasks(list *tree.Node) []Finding {
 	return out
 }
 
-func always(ways []string, name string) bool {
-	return len(ways) > 0 && !slices.ContainsFunc(ways, func(way string) bool { return way != name })
+func always(targets []string, name string) bool {
+	return len(targets) > 0 && !slices.ContainsFunc(targets, func(way string) bool { return way != name })
 }
 
-// flows are the ways that control may take after a task: directives, and names of tasks. What its inner lists do is not looked into:
-// each may come to its end.
-func flows(task *tree.Node) []string {
+// nextTasks returns the possible continuations after a task: directives, and names of tasks. It does not inspect inner
+// lists: each may complete normally.
+func nextTasks(task *tree.Node) []string {
 	var out []string
 	if task.Get("if") != nil {
 		out = append(out, "continue")
@@ -77,7 +78,7 @@ func flows(task *tree.Node) []string {
 			one := item.Members[0].Value
 			out = append(out, then(one))
 			if one.Get("when") == nil {
-				return append(out, rest(cases, item)...)
+				return append(out, casesAfter(cases, item)...)
 			}
 		}
 	}
@@ -87,8 +88,8 @@ func flows(task *tree.Node) []string {
 	return append(out, then(task))
 }
 
-// rest are the ways of the cases after one.
-func rest(cases, after *tree.Node) []string {
+// casesAfter returns the continuations of the cases after one.
+func casesAfter(cases, after *tree.Node) []string {
 	var out []string
 	for _, item := range cases.Items[slices.Index(cases.Items, after)+1:] {
 		out = append(out, then(item.Members[0].Value))
@@ -103,8 +104,8 @@ func then(n *tree.Node) string {
 	return "continue"
 }
 
-// leaves reports whether something in a task may end the run or raise an error of its own, or waits for events.
-func leaves(task *tree.Node) bool {
+// mayExit reports whether something in a task may end the run or raise an error of its own, or waits for events.
+func mayExit(task *tree.Node) bool {
 	if task.Get("raise") != nil || task.Get("listen") != nil {
 		return true
 	}
@@ -115,7 +116,7 @@ func leaves(task *tree.Node) bool {
 	if catch := task.Get("catch"); catch != nil {
 		lists = append(lists, catch.Get("do"))
 	}
-	return slices.Contains(flows(task), "end") || slices.ContainsFunc(lists, func(list *tree.Node) bool {
-		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool { return leaves(item.Members[0].Value) })
+	return slices.Contains(nextTasks(task), "end") || slices.ContainsFunc(lists, func(list *tree.Node) bool {
+		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool { return mayExit(item.Members[0].Value) })
 	})
 }

@@ -1,14 +1,15 @@
-// Package lint finds what is legal in a document and surely a mistake. A check that cannot be sure finds nothing.
+// Package lint finds parts of a document that are legal but certainly mistakes. A check that cannot be certain reports
+// nothing.
 //
 //	for _, f := range lint.Tasks(list) { warn(f.Code, f.Message, f.Suggestion) }
 //
-// It reads the tree of a document whose structure is known to be right, and texts. Which parts of a document are texts, lists and
-// filters is the business of package dsl.
+// It reads texts, and the tree of a document with a checked structure. Package dsl selects the texts, lists and
+// filters to check.
 package lint
 
 // The codes of findings.
 const (
-	Literal       = "literal"        // a text that looks like an expression and is none
+	Literal       = "literal"        // a text that looks like an expression but is not one
 	NeverMatches  = "never_matches"  // a filter that nothing can match
 	Unreachable   = "unreachable"    // a task that no other task leads to
 	Endless       = "endless"        // a task that goes to itself without a condition
@@ -18,9 +19,10 @@ const (
 // Finding is one mistake.
 type Finding struct {
 	Code, Message, Suggestion string
-	// Offset is the byte at which it begins in a text.
+	// Offset is the byte offset of the mistake in a text.
 	Offset int
-	// Task is the index of the task in its list. Then says that it is about where the task goes, not about the task.
+	// Task is the index of the task in its list. Then is true if the finding concerns the task's flow directive, not
+	// the task.
 	Task int
 	Then bool
 }

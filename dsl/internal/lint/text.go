@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// Embedded finds ${ } in a text that is no expression, or ${ without }: the text stays as it stands. compiles reports whether a text
-// without ${ } is an expression.
-func Embedded(text string, compiles func(string) bool) (Finding, bool) {
+// EmbeddedExpression finds ${ } in a text that is not an expression, or ${ without }: the text is not evaluated. compiles reports
+// whether a text without ${ } is an expression.
+func EmbeddedExpression(text string, compiles func(string) bool) (Finding, bool) {
 	begin := strings.Index(text, "${")
 	if begin < 0 {
 		return Finding{}, false
@@ -29,7 +29,8 @@ func Embedded(text string, compiles func(string) bool) (Finding, bool) {
 	return f, true
 }
 
-// Interpolated is a text with ${ } in it as one expression, where there is one that compiles and is short enough to be shown.
+// Interpolated rewrites a text with ${ } in it as one expression. It returns false if the result does not compile or is
+// too long to show.
 func Interpolated(text string, compiles func(string) bool) (string, bool) {
 	const longest = 160
 	var b strings.Builder
@@ -58,15 +59,15 @@ func Interpolated(text string, compiles func(string) bool) (string, bool) {
 	return "${ " + inner + " }", true
 }
 
-// Path reports whether a text looks like a path into data. compiles is that of [Embedded].
-func Path(text string, compiles func(string) bool) bool {
+// LooksLikePath reports whether a text looks like a path into data. compiles is that of [Embedded].
+func LooksLikePath(text string, compiles func(string) bool) bool {
 	const longest = 200
 	return len(text) <= longest && regexp.MustCompile(`^(\.[A-Za-z_]|\$[a-z]+\.[A-Za-z_])[^/]*$`).MatchString(text) && compiles(text)
 }
 
-// Attribute finds an expression on an attribute of events that holds for none. fails reports whether the expression fails on a text
-// because that has no members.
-func Attribute(name, source string, fails func() bool) (Finding, bool) {
+// UnmatchableAttribute finds an expression on an event attribute that never matches. fails reports whether the expression fails on
+// a string because a string has no members.
+func UnmatchableAttribute(name, source string, fails func() bool) (Finding, bool) {
 	switch {
 	case slices.Contains([]string{"false", "null", "empty"}, source):
 		return Finding{
@@ -82,9 +83,10 @@ func Attribute(name, source string, fails func() bool) (Finding, bool) {
 	return Finding{}, false
 }
 
-// ErrorType finds the type in an error filter that was meant to be a standard one, of which names are the last parts and base the
-// first. canonical is the type in the form of the standard ones, if it has one of their hosts and paths.
-func ErrorType(text, canonical, base string, names []string) (Finding, bool) {
+// MisspeltErrorType finds the type in an error filter that is a short or misspelt form of a standard error. The standard errors
+// are base followed by one of names. canonical is the type in standard form, if it has one of the standard hosts and
+// paths.
+func MisspeltErrorType(text, canonical, base string, names []string) (Finding, bool) {
 	meant := ""
 	if name, standard := strings.CutPrefix(canonical, base); standard {
 		if !slices.Contains(names, name) {
@@ -93,7 +95,7 @@ func ErrorType(text, canonical, base string, names []string) (Finding, bool) {
 	} else if name := strings.ToLower(text); slices.Contains(names, name) {
 		meant = name
 	} else {
-		meant = elsewhere(text, names)
+		meant = misspeltHost(text, names)
 	}
 	return Finding{
 		Code: NeverMatches, Suggestion: fmt.Sprintf("did you mean %q?", base+meant),
@@ -101,8 +103,8 @@ func ErrorType(text, canonical, base string, names []string) (Finding, bool) {
 	}, meant != ""
 }
 
-// elsewhere is the name in a type that has a standard path on a misspelt host.
-func elsewhere(text string, names []string) string {
+// misspeltHost returns the name in a type that has a standard path on a misspelt host.
+func misspeltHost(text string, names []string) string {
 	hosts := []string{"https://serverlessworkflow.io", "https://open-workflow-specification.org"}
 	for _, path := range []string{"/spec/1.0.0/errors/", "/dsl/errors/types/"} {
 		host, name, found := strings.Cut(text, path)
@@ -113,14 +115,14 @@ func elsewhere(text string, names []string) string {
 	return ""
 }
 
-// NamesCredentials reports whether an expression names the parameter of $authorization.
+// NamesCredentials reports whether an expression reads the parameter of $authorization.
 func NamesCredentials(source string) bool {
 	return regexp.MustCompile(`\$authorization\s*(\|\s*)?(\.\s*"?parameter\b|\[\s*"parameter")`).MatchString(source)
 }
 
-// Pattern is the expression that an attribute of events meets if it is equal to a text or, as a whole, matches it as a regular
-// expression. It returns false for a text that is the same as a regular expression but for its dots.
-func Pattern(text string) (string, bool) {
+// PatternExpression returns the expression that matches an event attribute if it equals a text or, as a whole, matches it as a
+// regular expression. It returns false for a text in which dots are the only special characters of regular expressions.
+func PatternExpression(text string) (string, bool) {
 	if !strings.ContainsAny(text, `*+?()[]{}|^$\`) {
 		return "", false
 	}
@@ -132,8 +134,8 @@ func Pattern(text string) (string, bool) {
 	return fmt.Sprintf(`type == "string" and (. == %s or test(%s))`, plain, whole), err == nil
 }
 
-// Plainly is an error of the expression compiler in words that do not need knowledge of the compiler.
-func Plainly(err error) string {
+// Explain returns an error of the expression compiler in words that do not require knowledge of the compiler.
+func Explain(err error) string {
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "function not defined: /"):
 		return "there is nothing to evaluate in it"

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// visit is the price of one schema for one part of a value, of which most is for the error that it may give.
-	visit = 6
+	// visitCost is the cost of one schema for one part of a value. Most of it is for the error that it may return.
+	visitCost = 6
 	// unknown is a cost that is being computed.
 	unknown = -1
 )
 
-// Cost bounds the units of fuel that a check of a value takes. It stops at the limit: a cost over it is limit + 1. So is that of
-// a schema that refers to itself for the same value, which has no bound worth to name.
+// Cost returns an upper bound of the units of fuel for a check of a value. It stops at the limit: a cost over it is
+// limit + 1. A schema that refers to itself for the same value has no useful bound and also costs limit + 1.
 func (g *Graph) Cost(v any, limit int64) int64 {
 	c := &computation{
 		graph: g, limit: limit, parts: make(map[part]int64), scalars: make(map[scalar]scalarCost),
@@ -26,7 +26,7 @@ func (g *Graph) Cost(v any, limit int64) int64 {
 	return cost
 }
 
-// part is a list or an object that is held against a schema. Parts that are used several times have one cost.
+// part is a list or an object that is checked against a schema. Parts that occur several times have one cost.
 type part struct {
 	node   *node
 	at     uintptr
@@ -46,14 +46,14 @@ type scalarCost struct {
 type computation struct {
 	graph *Graph
 	limit int64
-	// location is the price of naming the part of a value that is farthest from its root.
+	// location is the cost of the pointer to the part of a value that is farthest from its root.
 	location int64
 	over     bool
 	parts    map[part]int64
 	scalars  map[scalar]scalarCost
 }
 
-// add adds costs and notes when they are over the limit, from where on nothing is computed.
+// add adds a cost to a total. Once the total exceeds the limit, nothing more is computed.
 func (c *computation) add(total *int64, n int64) {
 	*total += n
 	if *total > c.limit {
@@ -82,7 +82,7 @@ func (c *computation) cost(n *node, v any) int64 {
 	return cost.base + cost.numbers*numberParts(v)
 }
 
-// numberParts is how long a number is: those that are no small integers are compared as fractions of many digits.
+// numberParts is the length of a number: numbers other than small integers are compared as fractions of many digits.
 func numberParts(v any) int64 {
 	const fraction = 20
 	switch v := v.(type) {
@@ -94,7 +94,7 @@ func numberParts(v any) int64 {
 	return fraction
 }
 
-// scalar is the cost of a value without parts, which for one schema and one type grows with the length alone.
+// scalar is the cost of a value without parts, which for one schema and one type depends on the length alone.
 func (c *computation) scalar(n *node, k kind) scalarCost {
 	key := scalar{n, k}
 	if known, ok := c.scalars[key]; ok {
@@ -141,16 +141,16 @@ func (c *computation) more(cost *scalarCost, n *node, k kind) {
 	c.add(&cost.numbers, one.numbers)
 }
 
-// visit is the price of a schema before any of its keywords.
+// visit is the cost of a schema before any of its keywords.
 func (c *computation) visit(n *node) int64 {
-	price := visit + int64(n.chain)/8 + c.location
+	price := visitCost + int64(n.chain)/8 + c.location
 	if len(n.dynamic) > 0 {
-		price += 4 * c.location // goes through all schemas on the way from the root
+		price += 4 * c.location // visits all schemas on the path from the root
 	}
 	return price
 }
 
-// container is the cost of a list or an object, of which compute finds what its parts take.
+// container is the cost of a list or an object. compute returns the cost of its parts.
 func (c *computation) container(n *node, key part, compute func() int64) int64 {
 	if known, ok := c.parts[key]; ok {
 		if known == unknown { // the schema refers to itself for the same value
@@ -159,7 +159,7 @@ func (c *computation) container(n *node, key part, compute func() int64) int64 {
 		return known
 	}
 	total := c.visit(n)
-	if len(c.parts) > int(c.limit/visit) {
+	if len(c.parts) > int(c.limit/visitCost) {
 		c.over = true
 		return total
 	}
@@ -169,8 +169,8 @@ func (c *computation) container(n *node, key part, compute func() int64) int64 {
 	return total
 }
 
-// whole is what the keywords take that hold a whole list or object against other schemas.
-func (c *computation) whole(n *node, v any, length int) int64 {
+// wholeCost is the cost of the keywords that check a whole list or object against other schemas.
+func (c *computation) wholeCost(n *node, v any, length int) int64 {
 	total := n.own
 	if c.graph.open {
 		c.add(&total, int64(length)*int64(6+len(n.same)))
@@ -190,7 +190,7 @@ func (c *computation) list(n *node, v []any) int64 {
 	if n.types != 0 && n.types&list == 0 {
 		return 0
 	}
-	total := c.whole(n, v, len(v))
+	total := c.wholeCost(n, v, len(v))
 	if n.unique {
 		c.add(&total, c.compared(v)*int64(min(len(v), 20)))
 	}
@@ -211,7 +211,7 @@ func (c *computation) list(n *node, v []any) int64 {
 	return total
 }
 
-// compared is the price of comparing or hashing all parts of a value.
+// compared is the cost of comparing or hashing all parts of a value.
 func (c *computation) compared(v any) int64 {
 	var total int64 = 2
 	switch v := v.(type) {
@@ -240,9 +240,9 @@ func (c *computation) object(n *node, v map[string]any) int64 {
 	if n.types != 0 && n.types&object == 0 {
 		return 0
 	}
-	total := c.whole(n, v, len(v))
+	total := c.wholeCost(n, v, len(v))
 	if n.closed {
-		c.add(&total, 6*int64(len(v))) // members that may not be there are sorted for the error
+		c.add(&total, 6*int64(len(v))) // members that may be missing are sorted for the error
 	}
 	c.add(&total, 3*int64(len(v)))
 	for name, e := range v {
@@ -254,7 +254,7 @@ func (c *computation) object(n *node, v map[string]any) int64 {
 			c.add(&total, c.cost(next, v))
 		}
 		if n.names != nil {
-			c.add(&total, visit+c.cost(n.names, name))
+			c.add(&total, visitCost+c.cost(n.names, name))
 		}
 		for _, next := range n.rest {
 			c.add(&total, c.cost(next, e))
@@ -278,7 +278,7 @@ func (c *computation) member(total *int64, n *node, name string, v any) {
 	}
 }
 
-// location is how many bytes the names take that lead to one part of a value, at most.
+// location returns the maximum length in bytes of the pointer to one part of a value.
 func location(v any) int64 {
 	const name = 16
 	var longest int64

@@ -1,8 +1,9 @@
-// Package schemacost bounds what a check against a JSON Schema takes, before it is made. A small schema whose parts refer to
-// each other can take exponential time on a small value, and the library that checks has no limit.
+// Package schemacost bounds the cost of a check against a JSON Schema before the check runs. A small schema whose parts
+// refer to each other can take exponential time on a small value, and the library that checks has no limit.
 //
-// The bound is by the schema and the value alone: it is the same on every machine and in every run of a program. It counts
-// each part of the schema for each part of the value that the library may hold against it, as if no check ended early.
+// The bound depends on the schema and the value alone: it is the same on every machine and in every run of a program.
+// It counts each part of the schema for each part of the value that the library may check against it, as if no check
+// ended early.
 package schemacost
 
 import (
@@ -24,17 +25,17 @@ const (
 	object
 )
 
-// node is one schema: what it takes by itself, and which others it holds a value or its parts against.
+// node is one schema: its own cost, and the schemas that it applies to a value or its parts.
 type node struct {
 	types  kind // 0: all
 	own    int64
-	steps  price // what grows with the length of a text or number
-	chain  int   // how many schemas are held against the same value before this one
+	steps  price // cost per step of a text or number
+	chain  int   // number of schemas that are applied to the same value before this one
 	unique bool
 	closed bool // members that no keyword names are errors
 
 	same       []*node
-	dynamic    []*node // of these, one
+	dynamic    []*node // one of these applies
 	dependent  map[string][]*node
 	properties map[string]*node
 	patterns   []patterned
@@ -43,7 +44,7 @@ type node struct {
 	prefix     []*node
 	items      *node
 	contains   *node
-	rest       []*node // for what no other keyword evaluated
+	rest       []*node // for the parts that no other keyword evaluated
 }
 
 type patterned struct {
@@ -52,13 +53,14 @@ type patterned struct {
 	node   *node
 }
 
-// price is for each step of a text, or for each part of a long number.
+// price is the cost per step of a text, or per part of a long number.
 type price struct{ texts, numbers int64 }
 
-// Graph is a compiled schema, as far as it matters for its cost. It is immutable.
+// Graph is the part of a compiled schema that determines its cost. It is immutable.
 type Graph struct {
 	root *node
-	// open reports that the schema has keywords for what no other keyword evaluated, for which the members of each value are noted.
+	// open reports whether the schema has keywords for unevaluated parts, for which the library records the evaluated
+	// members of each value.
 	open bool
 }
 
@@ -118,20 +120,20 @@ func (b *builder) all(schemas ...*jsonschema.Schema) []*node {
 	return out
 }
 
-// The prices of keywords that compare values and numbers.
+// The costs of keywords that compare values and numbers.
 const (
 	comparedNumber = 12
 	longNumber     = 2
 	formatted      = 2
-	// compiledText is the price of reading a step of text as a regular expression, whose repetitions are written out.
+	// compiledText is the cost of compiling a step of text as a regular expression with its repetitions expanded.
 	compiledText = 500
-	// step is how many bytes of a text are priced together.
+	// step is the number of bytes of a text that are counted together.
 	step = 16
-	// patternParts is how many parts of a pattern, each tried at one byte, cost one unit.
+	// patternParts is the number of parts of a pattern, each tried at one byte, that cost one unit.
 	patternParts = 4
 )
 
-// values notes the keywords that look at one value.
+// values adds the costs of the keywords that check one value.
 func (b *builder) values(n *node, s *jsonschema.Schema) {
 	if s.Types != nil {
 		for _, t := range s.Types.ToStrings() {
@@ -171,7 +173,7 @@ func (b *builder) values(n *node, s *jsonschema.Schema) {
 	}
 }
 
-// compared is the price of comparing a value with one of a schema.
+// compared is the cost of comparing a value with one of a schema.
 func compared(v any) int64 {
 	var n int64 = 1
 	switch v := v.(type) {
@@ -277,7 +279,7 @@ func (b *builder) others(n *node, s *jsonschema.Schema) {
 	}
 }
 
-// candidates are the schemas that a dynamic reference may lead to.
+// candidates returns the schemas that a dynamic reference may resolve to.
 func (b *builder) candidates(ref *jsonschema.DynamicRef) []*node {
 	out := b.all(ref.Ref)
 	if ref.Anchor == "" || ref.Ref.DynamicAnchor != ref.Anchor {
@@ -301,7 +303,8 @@ func (b *builder) anchored() []*node {
 	return out
 }
 
-// measureChains finds how many schemas are held against a value before each: the library goes through them at each.
+// measureChains computes for each schema how many others are applied to a value before it: the library visits them at
+// each.
 func (b *builder) measureChains() {
 	before := make(map[*node][]*node)
 	for _, s := range b.order {
@@ -321,7 +324,7 @@ func (b *builder) measureChains() {
 		if done[n] {
 			return n.chain
 		}
-		done[n], n.chain = true, len(b.order) // what a circle finds
+		done[n], n.chain = true, len(b.order) // the length of the chain within a cycle
 		longest := 0
 		for _, earlier := range before[n] {
 			longest = max(longest, measure(earlier)+1)

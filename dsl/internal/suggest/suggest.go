@@ -1,4 +1,4 @@
-// Package suggest finds what a mistyped name was meant to be.
+// Package suggest finds the name that a mistyped one was meant to be.
 package suggest
 
 import (
@@ -19,7 +19,7 @@ func Name(name string, candidates []string) string {
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
 }
 
-// Closest suggests the candidate that looks like a mistyped name, "" where none does.
+// Closest suggests the candidate that resembles a mistyped name, "" if none does.
 func Closest(name string, candidates []string) string {
 	best := Nearest(name, candidates)
 	if best == "" {
@@ -28,7 +28,7 @@ func Closest(name string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", best)
 }
 
-// Nearest is the candidate that looks like a mistyped name, "" where none does.
+// Nearest returns the candidate that resembles a mistyped name, "" if none does.
 func Nearest(name string, candidates []string) string {
 	best, distance := "", len(name)/3+2
 	for _, c := range candidates {
@@ -40,8 +40,8 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// editDistance counts the letters to insert, delete, replace or swap to get from a to b. Long names are cut, as no
-// typo explains their difference.
+// editDistance returns the number of letters to insert, delete, replace or swap to get from a to b. Long names are
+// truncated, as their difference is not a typing error.
 func editDistance(a, b string) int {
 	const longest = 64
 	ra, rb := []rune(a), []rune(b)

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// builder is what both readers share: limits, faults, members.
+// builder is the part that both readers share: limits, problems, members.
 type builder struct {
-	limits  Limits
-	nodes   int
-	faults  []Fault
-	stopped bool // a limit was hit: the tree is incomplete
+	limits   Limits
+	nodes    int
+	problems []Problem
+	stopped  bool // a limit was exceeded: the tree is incomplete
 }
 
-func (b *builder) fault(f Fault) { b.faults = append(b.faults, f) }
+func (b *builder) report(f Problem) { b.problems = append(b.problems, f) }
 
-// stop records a fault after which the tree is of no use.
-func (b *builder) stop(f Fault) {
+// stop records a problem after which the tree is not usable.
+func (b *builder) stop(f Problem) {
 	if !b.stopped {
-		b.fault(f)
+		b.report(f)
 	}
 	b.stopped = true
 }
@@ -29,9 +29,9 @@ func (b *builder) enter(pos Pos, pointer string, depth int) bool {
 	switch {
 	case b.stopped:
 	case depth > b.limits.Depth:
-		b.stop(Fault{Kind: Limit, Pos: pos, Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
+		b.stop(Problem{Kind: Limit, Pos: pos, Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
 	case b.nodes > b.limits.Nodes:
-		b.stop(Fault{
+		b.stop(Problem{
 			Kind: Limit, Pos: pos, Pointer: pointer,
 			Message:    fmt.Sprintf("more than %d values once aliases are expanded", b.limits.Nodes),
 			Suggestion: "use fewer aliases of large parts",
@@ -40,10 +40,10 @@ func (b *builder) enter(pos Pos, pointer string, depth int) bool {
 	return !b.stopped
 }
 
-// member adds a member unless the key is already there.
+// member adds a member unless the key already exists.
 func (b *builder) member(n *Node, seen map[string]Pos, m Member, pointer string) {
 	if first, twice := seen[m.Key]; twice {
-		b.fault(Fault{
+		b.report(Problem{
 			Kind: DuplicateKey, Pos: m.Pos, Pointer: pointer,
 			Message:    fmt.Sprintf("the key %q is already defined in line %d", m.Key, first.Line),
 			Suggestion: "remove or rename one of them",

@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// diagnose finds the place of a syntax error. The first parser names a line, which is that of the construct rather
-// than of the error; the second names line and column, but may take long on hostile input, so it sees only a short
-// text: a short document, or the part up to the place in question.
-func diagnose(source []byte, cause error) Fault {
-	f := Fault{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
+// diagnose finds the position of a syntax error. The main parser (yaml.v3) reports a line, which is that of the
+// construct rather than of the error. The second parser (goccy/go-yaml) reports line and column, but may take long on
+// hostile input, so it receives only a short text: a short document, or the part up to the line in question.
+func diagnose(source []byte, cause error) Problem {
+	f := Problem{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
 	if strings.Contains(f.Message, "exceeded max depth") {
 		f.Kind, f.Message = Limit, "nested deeper than the limit"
 		return f
@@ -46,7 +46,7 @@ func diagnose(source []byte, cause error) Fault {
 	return f
 }
 
-// position gives the place of a byte.
+// position returns the position of a byte.
 func position(source []byte, offset int) Pos {
 	before := source[:max(offset, 0)]
 	lineStart := bytes.LastIndexByte(before, '\n') + 1
@@ -70,7 +70,7 @@ func locate(source []byte) (pos Pos, message string, ok bool) {
 	if len(source) > maxBytes || bytes.Count(source, []byte("["))+bytes.Count(source, []byte("{")) > maxBrackets {
 		return Pos{}, "", false
 	}
-	// a defect of the second opinion must not become one of ours
+	// a panic of the second parser must not propagate
 	defer func() {
 		if r := recover(); r != nil {
 			pos, message, ok = Pos{}, fmt.Sprint(r), false

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads the source if it is JSON. JSON goes its own way, as YAML parsers refuse some of it: long keys,
-// escaped surrogate pairs, tabs.
-func parseJSON(source []byte, limits Limits) (*Node, []Fault, bool) {
+// parseJSON reads the source if it is JSON. JSON has a reader of its own, because YAML parsers refuse some of it: long
+// keys, escaped surrogate pairs, tabs.
+func parseJSON(source []byte, limits Limits) (*Node, []Problem, bool) {
 	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' || !utf8.Valid(source) || !json.Valid(source) {
 		return nil, nil, false
 	}
@@ -30,15 +30,15 @@ type jsonReader struct {
 	pos    Pos
 }
 
-func (r *jsonReader) result(n *Node) (*Node, []Fault, bool) {
+func (r *jsonReader) result(n *Node) (*Node, []Problem, bool) {
 	if r.stopped {
 		n = nil
 	}
-	return n, r.faults, true
+	return n, r.problems, true
 }
 
 // trailingComma finds the first comma before a closing bracket, in a text that is JSON up to there.
-func trailingComma(source []byte) []Fault {
+func trailingComma(source []byte) []Problem {
 	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' {
 		return nil
 	}
@@ -51,14 +51,14 @@ func trailingComma(source []byte) []Fault {
 	if !bytes.HasSuffix(before, []byte(",")) {
 		return nil
 	}
-	return []Fault{{
+	return []Problem{{
 		Kind: TrailingComma, Pos: position(source, len(before)-1), Suggestion: "remove the comma",
 		Message: "JSON has no comma before a closing bracket: the document is read as YAML, and other programs will refuse it",
 	}}
 }
 
-// place moves to the start of the next token and gives its position.
-func (r *jsonReader) place() Pos {
+// nextPosition moves to the start of the next token and returns its position.
+func (r *jsonReader) nextPosition() Pos {
 	target := int(r.dec.InputOffset())
 	for target < len(r.source) && strings.IndexByte(" \t\r\n,:", r.source[target]) >= 0 {
 		target++
@@ -75,7 +75,7 @@ func (r *jsonReader) place() Pos {
 }
 
 func (r *jsonReader) value(pointer string, depth int) *Node {
-	pos := r.place()
+	pos := r.nextPosition()
 	token, err := r.dec.Token()
 	if err != nil || !r.enter(pos, pointer, depth) {
 		r.stopped = true
@@ -104,7 +104,7 @@ func (r *jsonReader) number(pos Pos, pointer, text string) *Node {
 		v, ok = f, err == nil
 	}
 	if !ok {
-		r.fault(Fault{Kind: NotJSON, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the number %.40s is out of range", text)})
+		r.report(Problem{Kind: NotJSON, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the number %.40s is out of range", text)})
 		return &Node{Kind: Null, Text: text, Pos: pos}
 	}
 	return &Node{Kind: Number, Scalar: v, Text: text, Pos: pos}
@@ -123,7 +123,7 @@ func (r *jsonReader) object(pos Pos, pointer string, depth int) *Node {
 	n := &Node{Kind: Object, Pos: pos}
 	seen := make(map[string]Pos)
 	for r.dec.More() && !r.stopped {
-		at := r.place()
+		at := r.nextPosition()
 		token, err := r.dec.Token()
 		key, ok := token.(string)
 		if err != nil || !ok {
@@ -138,7 +138,7 @@ func (r *jsonReader) object(pos Pos, pointer string, depth int) *Node {
 	return n
 }
 
-// close reads the closing bracket; the text is known to be valid JSON.
+// close reads the closing bracket; the text has been checked to be valid JSON.
 func (r *jsonReader) close() {
 	if r.stopped {
 		return

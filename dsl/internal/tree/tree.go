@@ -1,15 +1,15 @@
-// Package tree reads YAML 1.2 or JSON into a tree in which every value and key knows its place.
+// Package tree reads YAML 1.2 or JSON into a tree in which every value and key has its position in the source.
 //
-// It exists because the decoders of YAML libraries lose what a language needs for good messages (places, duplicate
-// keys) and, following YAML 1.1, turn words such as on, yes and no into booleans. Scalars are resolved here by the
-// core schema of YAML 1.2; what JSON cannot hold is a fault. Aliases and merge keys are expanded within limits, so
-// that a small text cannot become a huge tree.
+// It exists because the decoders of YAML libraries lose what a language needs for good messages (positions, duplicate
+// keys) and, following YAML 1.1, turn words such as on, yes and no into booleans. This package resolves scalars by the
+// core schema of YAML 1.2; a value that JSON cannot represent is a problem. Aliases and merge keys are expanded within
+// limits, so that a small text cannot become a huge tree.
 //
 // YAML is parsed by go.yaml.in/yaml/v3. goccy/go-yaml would give better messages but needs quadratic time on nested
-// brackets and lets invalid UTF-8, control characters and unknown anchors pass; it is used for one thing: to say
-// where a text that the first refused is broken.
+// brackets and accepts invalid UTF-8, control characters and unknown anchors. It serves only to locate the error in a
+// text that the first parser refused.
 //
-// The package knows nothing about workflows.
+// The package is independent of the workflow language.
 package tree
 
 import (
@@ -17,7 +17,7 @@ import (
 	"strconv"
 )
 
-// Pos is a place in the source; both numbers count from 1, columns in characters.
+// Pos is a position in the source; both numbers count from 1, columns in characters.
 type Pos struct{ Line, Column int }
 
 // Kind is the JSON type of a value.
@@ -33,7 +33,7 @@ const (
 	Object
 )
 
-// String names the kind as authors know it.
+// String returns the kind as messages show it, such as "a boolean".
 func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
@@ -55,7 +55,7 @@ type Member struct {
 	Value *Node
 }
 
-// Get returns the value of a key, nil where there is none.
+// Get returns the value of a key, nil if there is none.
 func (n *Node) Get(key string) *Node {
 	for _, m := range n.Members {
 		if m.Key == key {
@@ -65,7 +65,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Value is the node as a plain JSON value.
+// Value converts the node to a plain JSON value.
 func (n *Node) Value() any {
 	switch n.Kind {
 	case Array:
@@ -84,28 +84,28 @@ func (n *Node) Value() any {
 	return n.Scalar
 }
 
-// FaultKind classifies what is wrong with a text.
-type FaultKind int
+// ProblemKind classifies a problem.
+type ProblemKind int
 
-// The kinds of faults.
+// The kinds of problems.
 const (
-	Syntax FaultKind = iota
+	Syntax ProblemKind = iota
 	Limit
 	DuplicateKey
-	NotJSON       // a value or key JSON cannot hold
-	TrailingComma // JSON but for a comma, which YAML allows: the text means what it seems to
+	NotJSON       // a value or key that JSON cannot represent
+	TrailingComma // JSON except for a comma that YAML allows: the meaning is unambiguous
 )
 
-// Fault is one thing wrong with a text. Pointer is the JSON pointer of the value concerned.
-type Fault struct {
-	Kind       FaultKind
+// Problem is one defect of a text. Pointer is the JSON pointer of the value concerned.
+type Problem struct {
+	Kind       ProblemKind
 	Pos        Pos
 	Pointer    string
 	Message    string
 	Suggestion string
 }
 
-// Limits bounds what is read. Zero values refuse everything.
+// Limits limits the size of a document. Zero values refuse everything.
 type Limits struct {
 	Bytes   int
 	Depth   int
@@ -113,21 +113,20 @@ type Limits struct {
 	Nodes   int // values after aliases are expanded
 }
 
-// Parse reads one document. The tree is nil when a fault is serious enough that nothing can be said about the rest;
-// duplicate keys and values that are not JSON leave a tree (with the first value, or null) for further checks, and so does a trailing
-// comma.
-func Parse(source []byte, limits Limits) (*Node, []Fault) {
+// Parse reads one document. The tree is nil if a problem prevents further checks. Duplicate keys and values that are
+// not JSON leave a tree (with the first value, or null), and so does a trailing comma.
+func Parse(source []byte, limits Limits) (*Node, []Problem) {
 	if len(source) > limits.Bytes {
-		return nil, []Fault{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
+		return nil, []Problem{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
 	}
-	if n, faults, ok := parseJSON(source, limits); ok {
-		return n, faults
+	if n, problems, ok := parseJSON(source, limits); ok {
+		return n, problems
 	}
-	n, faults := parseYAML(source, limits)
+	n, problems := parseYAML(source, limits)
 	if n != nil {
-		faults = append(faults, trailingComma(source)...)
+		problems = append(problems, trailingComma(source)...)
 	}
-	return n, faults
+	return n, problems
 }
 
 const maxDigits = 1024

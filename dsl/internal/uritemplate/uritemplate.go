@@ -9,16 +9,18 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// MaxBytes is the longest result. No server takes a URI of that length.
+// MaxBytes is the maximum length of a result. No server accepts a URI of that length.
 const MaxBytes = 1 << 20
 
 // errTooLong is the error of a result over MaxBytes.
 var errTooLong = fmt.Errorf("expand the URI template: the result is longer than %d bytes", MaxBytes)
 
-// Expand expands a URI template with the top-level members of input. Names without a value expand to nothing.
-// Strings, numbers and booleans expand to their text, arrays to their items; objects are refused, and so is a result over [MaxBytes].
+// Expand expands a URI template with the top-level members of input. Names without a value expand to nothing. Strings,
+// numbers and booleans expand to their text, arrays to their items; objects are refused, and so is a result over
+// [MaxBytes].
 //
-// Each item of an array and each expression counts as a byte, also where it expands to nothing, so that the work is bounded as the result is.
+// Each item of an array and each expression counts as a byte, even if it expands to nothing, so that the limit bounds
+// the work, too.
 func Expand(template string, input any) (string, error) {
 	values, _ := input.(map[string]any)
 	e := &expansion{left: MaxBytes}
@@ -41,7 +43,7 @@ func Expand(template string, input any) (string, error) {
 	}
 }
 
-// expansion is a result in the making.
+// expansion is a partial result.
 type expansion struct {
 	b    strings.Builder
 	left int // bytes that may follow
@@ -63,7 +65,7 @@ func (e *expansion) write(s string) error {
 	return nil
 }
 
-// uriOperator is how one operator of RFC 6570 joins and escapes values.
+// uriOperator defines how one operator of RFC 6570 joins and escapes values.
 type uriOperator struct {
 	first, separator string
 	named, reserved  bool
@@ -154,7 +156,7 @@ func (e *expansion) items(name string, v any) ([]string, error) {
 	return out, nil
 }
 
-// escape writes a text with its bytes escaped, but for unreserved characters, and reserved ones where they may stay.
+// escape writes a text with its bytes escaped, except unreserved characters and, with keepReserved, reserved ones.
 func (e *expansion) escape(s string, keepReserved bool) error {
 	const unreserved, reserved, digits = "-._~", ":/?#[]@!$&'()*+,;=", "0123456789ABCDEF"
 	if err := e.spend(len(s)); err != nil {
@@ -174,8 +176,8 @@ func (e *expansion) escape(s string, keepReserved bool) error {
 	return nil
 }
 
-// Check checks a template: no space, closed braces around names. It gives the scheme, empty where there is none or where a
-// variable gives it.
+// Check checks a template: no space, closed braces around names. It returns the scheme, empty if there is none or a
+// variable supplies it.
 func Check(s string) (scheme string, err error) {
 	if s == "" || strings.ContainsAny(s, " \t\r\n") {
 		return "", fmt.Errorf("%.80q is empty or has spaces", s)

@@ -1,7 +1,7 @@
-// Package value is the data that documents and expressions work on: nil, bool, int, float64, *big.Int, string, []any
-// and map[string]any. It reads and writes them as JSON without losing a digit, and equal values give equal bytes.
+// Package value defines the data of documents and expressions: nil, bool, int, float64, *big.Int, string, []any and
+// map[string]any. It reads and writes them as JSON without losing a digit, and equal values encode to equal bytes.
 //
-// Values are immutable by convention: nothing in this module changes one that it did not make.
+// Values are immutable by convention: no package in this module changes a value that it did not create.
 package value
 
 import (
@@ -25,9 +25,9 @@ const MaxDigits = 1024
 // MaxDepth bounds the nesting of decoded values, as deep recursion would exhaust the stack.
 const MaxDepth = 1000
 
-// Normalize turns a Go value into the values expressions work on: nil, bool, int, float64, *big.Int, string,
-// []any and map[string]any. Integers that fit become int, others *big.Int; NaN becomes nil and the infinities the
-// largest floats, as in jq's output. Anything else goes through its JSON form; what has none becomes nil.
+// Normalize converts a Go value into the types of this package: nil, bool, int, float64, *big.Int, string, []any and
+// map[string]any. Integers that fit become int, others *big.Int; NaN becomes nil and the infinities the largest floats,
+// as in jq's output. Any other type is converted through its JSON form; if it has none, it becomes nil.
 func Normalize(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, string:
@@ -98,8 +98,8 @@ func shrink(n *big.Int) any {
 	return n
 }
 
-// Decode reads exactly one JSON value. Integers keep all their digits; text after the value, duplicate
-// keys' earlier values aside, is an error, and so is a nesting over 1,000 levels or a number over 1,024 digits.
+// Decode reads exactly one JSON value. Integers keep all their digits. Text after the value is an error, and so is a
+// nesting over 1,000 levels or a number over 1,024 digits. Of duplicate keys the last value is kept.
 func Decode(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -170,14 +170,14 @@ func parseNumber(s string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		// It is not quoted: nobody knows here who may see it.
+		// The error does not quote the number: it may be part of a secret, and the error may be shown to any reader.
 		return nil, fmt.Errorf("decode JSON: a number of %d characters is out of range", len(s))
 	}
 	return f, nil
 }
 
-// Encode writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values give
-// equal bytes. It refuses what JSON cannot hold. Invalid UTF-8 becomes the replacement character.
+// Encode writes a value as compact JSON with sorted keys and without escaping <, > and &: equal values encode to equal
+// bytes. It refuses values that JSON cannot represent. Invalid UTF-8 becomes the replacement character.
 func Encode(v any) ([]byte, error) {
 	return appendJSON(make([]byte, 0, 256), v, 0)
 }
@@ -236,8 +236,8 @@ func appendObject(b []byte, v map[string]any, depth int) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendFloat writes whole floats without exponent up to 1e17 and the shortest exact form otherwise, so that a
-// value that is decoded and encoded again keeps its bytes.
+// appendFloat writes whole floats without exponent up to 1e17 and the shortest exact form otherwise, so that a value
+// that is decoded and encoded again keeps its bytes.
 func appendFloat(b []byte, f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("encode JSON: %v is not a JSON number", f)
@@ -251,11 +251,11 @@ func appendFloat(b []byte, f float64) ([]byte, error) {
 	return strconv.AppendFloat(b, f, 'e', -1, 64), nil
 }
 
-// appendString copies what needs no escape in pieces as long as possible: texts of megabytes are common.
+// appendString copies text without escapes in pieces as long as possible: texts of megabytes are common.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(slices.Grow(b, len(s)+2), '"') //nolint:mnd // the quotes
-	plain := 0                                // from where on nothing was copied yet
+	plain := 0                                // start of the text that is not copied yet
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
@@ -291,10 +291,10 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[plain:]...), '"')
 }
 
-// SortedKeys gives the keys of an object in order.
+// SortedKeys returns the keys of an object in order.
 func SortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// TypeName names a value's type as authors know it.
+// TypeName returns a value's type as messages show it, such as "a boolean".
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:

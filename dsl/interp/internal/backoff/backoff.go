@@ -26,7 +26,7 @@ func Grown(delay time.Duration, kind dsl.BackoffKind, n int) time.Duration {
 	return delay * time.Duration(factor)
 }
 
-// Jitter is a duration below span that looks random but is the same at every replay.
+// Jitter returns a duration up to span that is distributed like a random one but the same at every replay.
 func Jitter(runID, path string, n int, span time.Duration) time.Duration {
 	if span <= 0 {
 		return 0

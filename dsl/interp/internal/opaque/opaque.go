@@ -1,12 +1,12 @@
-// Package opaque puts marks into a request where secrets belong. A mark is plain text that a person reads as what it stands for,
-// ⟦secrets.name⟧, so that the request can be kept and shown; whoever sends it puts the secret in its place.
+// Package opaque replaces the secrets in a request by placeholders. A placeholder is plain text that shows which secret
+// it stands for, ⟦secrets.name⟧, so that the request can be stored and shown; the sender replaces it by the secret.
 //
-//	marks := opaque.New()
-//	marks.See(url, body)               // all of the request first
-//	url, body := marks.Text(url), marks.Value(body)
-//	send(url, body, marks.Secrets)
+//	placeholders := opaque.New()
+//	placeholders.Reserve(url, body)    // all of the request first
+//	url, body := placeholders.Text(url), placeholders.Value(body)
+//	send(url, body, placeholders.Secrets)
 //
-// No data can pass for a mark: one that occurs in the request already is given another spelling.
+// Data cannot be mistaken for a placeholder: a placeholder that occurs in the request already gets another spelling.
 package opaque
 
 import (
@@ -23,44 +23,44 @@ const (
 	right = "⟧"
 )
 
-// Marks are the marks of one request.
-type Marks struct {
-	// Secrets is what each mark stands for; nil where there is none.
+// Placeholders are the placeholders of one request.
+type Placeholders struct {
+	// Secrets maps each placeholder to its secret; nil if there is none.
 	Secrets map[string]dsl.Secret
 
-	given  []string          // texts with what could be a mark in them
-	marked map[string]string // by the reference
+	reserved    []string          // texts that contain what could be a placeholder
+	byReference map[string]string // placeholders by reference
 }
 
-// New returns the marks of a request that has none yet.
-func New() *Marks { return &Marks{} }
+// New returns the placeholders of a request that has none yet.
+func New() *Placeholders { return &Placeholders{} }
 
-// See takes note of the texts in values, which may pass for marks.
-func (m *Marks) See(values ...any) {
+// Reserve records the texts in values: no placeholder will be equal to a part of them.
+func (m *Placeholders) Reserve(values ...any) {
 	for _, v := range values {
 		switch v := v.(type) {
 		case string:
 			if strings.Contains(v, left) {
-				m.given = append(m.given, v)
+				m.reserved = append(m.reserved, v)
 			}
 		case dsl.Opaque:
-			var beside strings.Builder // all texts as one, as they may meet
+			var beside strings.Builder // all texts as one, as their concatenation may form a placeholder
 			for _, part := range v {
 				beside.WriteString(part.Text)
 			}
-			m.See(beside.String())
+			m.Reserve(beside.String())
 		case []any:
-			m.See(v...)
+			m.Reserve(v...)
 		case map[string]any:
 			for name, member := range v {
-				m.See(name, member)
+				m.Reserve(name, member)
 			}
 		}
 	}
 }
 
-// Text makes a text of a string or a dsl.Opaque.
-func (m *Marks) Text(v any) string {
+// Text converts a string or a dsl.Opaque to text.
+func (m *Placeholders) Text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
@@ -69,14 +69,14 @@ func (m *Marks) Text(v any) string {
 	for _, part := range parts {
 		b.WriteString(part.Text)
 		if part.Secret != nil {
-			b.WriteString(m.mark(*part.Secret))
+			b.WriteString(m.placeholder(*part.Secret))
 		}
 	}
 	return b.String()
 }
 
-// Texts does for each member what Text does.
-func (m *Marks) Texts(object map[string]any) map[string]string {
+// Texts applies Text to each member.
+func (m *Placeholders) Texts(object map[string]any) map[string]string {
 	if object == nil {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (m *Marks) Texts(object map[string]any) map[string]string {
 	return out
 }
 
-// Value gives a JSON value with marks in it. What holds no secret is given back as it is.
-func (m *Marks) Value(v any) any {
+// Value returns a JSON value with placeholders in it. A value without secrets is returned as it is.
+func (m *Placeholders) Value(v any) any {
 	switch v := v.(type) {
 	case dsl.Opaque:
 		return m.Text(v)
@@ -114,7 +114,7 @@ func (m *Marks) Value(v any) any {
 	return v
 }
 
-// holds tells whether a secret is in a value.
+// holds reports whether a value contains a secret.
 func holds(v any) bool {
 	switch v := v.(type) {
 	case dsl.Opaque:
@@ -127,26 +127,26 @@ func holds(v any) bool {
 	return false
 }
 
-// mark gives a secret its mark: the same to each mention of it.
-func (m *Marks) mark(s dsl.Secret) string {
-	// No mark has another's beginning within it, and none has what invalid bytes become on the way.
+// placeholder returns the placeholder of a secret, the same for each reference.
+func (m *Placeholders) placeholder(s dsl.Secret) string {
+	// No placeholder contains the beginning of another, and none contains the character that replaces invalid bytes.
 	plain := strings.NewReplacer(left, "", right, "", "\uFFFD", "").Replace(s.String())
 	key := strings.Join(append([]string{s.Name}, s.Members...), "\x00")
-	if mark, known := m.marked[key]; known {
-		return mark
+	if text, known := m.byReference[key]; known {
+		return text
 	}
 	if m.Secrets == nil {
-		m.Secrets, m.marked = map[string]dsl.Secret{}, map[string]string{}
+		m.Secrets, m.byReference = map[string]dsl.Secret{}, map[string]string{}
 	}
-	mark := left + plain + right
-	for n := 2; m.taken(mark); n++ {
-		mark = left + plain + "#" + strconv.Itoa(n) + right
+	text := left + plain + right
+	for n := 2; m.taken(text); n++ {
+		text = left + plain + "#" + strconv.Itoa(n) + right
 	}
-	m.Secrets[mark], m.marked[key] = s, mark
-	return mark
+	m.Secrets[text], m.byReference[key] = s, text
+	return text
 }
 
-func (m *Marks) taken(mark string) bool {
-	_, twice := m.Secrets[mark]
-	return twice || slices.ContainsFunc(m.given, func(text string) bool { return strings.Contains(text, mark) })
+func (m *Placeholders) taken(text string) bool {
+	_, twice := m.Secrets[text]
+	return twice || slices.ContainsFunc(m.reserved, func(reserved string) bool { return strings.Contains(reserved, text) })
 }

@@ -1,4 +1,4 @@
-// Package pack makes snapshots small: each value is kept once, and the whole is compressed.
+// Package pack keeps snapshots small: each value is stored once, and the whole is compressed.
 package pack
 
 import (
@@ -11,22 +11,22 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// maxSize bounds what Read unpacks.
+// maxSize limits the uncompressed size in Read.
 const maxSize = 256 << 20
 
-// Pool keeps each value once.
+// Pool stores each value once.
 type Pool struct {
-	// Values are the JSON of what was put, by index.
+	// Values are the JSON of the values, by index.
 	Values []json.RawMessage
 	// Err is the error of a value that has no JSON form.
 	Err   error
 	index map[string]int
 }
 
-// NewPool makes an empty pool.
+// NewPool returns an empty pool.
 func NewPool() *Pool { return &Pool{index: map[string]int{}} }
 
-// Put gives the index of a value.
+// Put returns the index of a value.
 func (p *Pool) Put(v any) int {
 	data, err := jq.EncodeJSON(v)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Pool) Put(v any) int {
 	return i
 }
 
-// Write writes a state as compressed JSON: loops over large collections compress well, and a payload has a limit.
+// Write encodes a state as compressed JSON: loops over large collections compress well, and payloads have a size limit.
 func Write(s any) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -55,7 +55,7 @@ func Write(s any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Read reads what Write wrote.
+// Read decodes the result of Write.
 func Read(data []byte, s any) error {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package payload turns values into the JSON of records: whole, or the beginning of what is large.
+// Package payload encodes values as the JSON of records: in full, or the beginning of a large value.
 package payload
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Encode writes a value as JSON. Values come from JSON or from expressions, whose results JSON can hold.
+// Encode writes a value as JSON. Values come from JSON or from expressions, so they have a JSON form.
 func Encode(v any) json.RawMessage {
 	data, err := jq.EncodeJSON(v)
 	if err != nil {
@@ -20,8 +20,8 @@ func Encode(v any) json.RawMessage {
 	return data
 }
 
-// Preview is Encode for a value that may be large: one over limit bytes becomes a string with the beginning of its JSON. It tells
-// whether that was so. The work is bounded by the limit, however large the value is.
+// Preview is Encode for a value that may be large: one over limit bytes becomes a string with the beginning of its
+// JSON, and Preview returns true. The work is bounded by the limit, however large the value is.
 func Preview(v any, limit int) (json.RawMessage, bool) {
 	if Size(v, limit) <= limit {
 		if data := Encode(v); len(data) <= limit {
@@ -31,13 +31,13 @@ func Preview(v any, limit int) (json.RawMessage, bool) {
 	return Beginning(v), true
 }
 
-// Beginning is a string with the beginning of a value's JSON.
+// Beginning returns a string with the beginning of a value's JSON.
 func Beginning(v any) json.RawMessage {
 	const beginning = 1 << 10
 	return Encode(string(begin(nil, v, beginning)))
 }
 
-// Size estimates the bytes of a value's JSON from below. It stops counting over the limit.
+// Size returns a lower bound of the bytes of a value's JSON. It stops counting over the limit.
 func Size(v any, limit int) int {
 	switch v := v.(type) {
 	case string:

@@ -10,8 +10,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// arithmetic makes the guard of an operator: small numbers are computed here, everything else is checked and handed
-// to the machine's own operator, so that results and messages are jq's.
+// arithmetic returns the guard of an operator: it computes small numbers itself, and checks everything else before it
+// calls gojq's own operator, so that results and messages are jq's.
 func arithmetic(op string) guardFunc {
 	native := sync.OnceValues(func() (*gojq.Code, error) {
 		query, err := gojq.Parse("$l " + op + " $r")
@@ -62,7 +62,7 @@ func small(op string, l, r any) (any, bool) {
 	return nil, false
 }
 
-// priceOperands charges for what an operator does beside copying.
+// priceOperands charges for the work of an operator in addition to copying.
 func priceOperands(op string, l, r any, f *Fuel) error {
 	if f.Prices != ByWork {
 		return nil
@@ -132,7 +132,7 @@ func checkProduct(l, r any, f *Fuel) error {
 			return f.fits("", int(float64(len(v))*n))
 		}
 	case map[string]any:
-		// merging walks the right side and copies what it meets on the left
+		// merging visits the right side and copies the matching members of the left
 		if _, err := f.deep(r); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func bits(v any) int {
 	return 0
 }
 
-// comparison makes the guard of a comparing operator. Only two containers take time to compare.
+// comparison returns the guard of a comparing operator. Only two containers take time to compare.
 func comparison(holds func(int) bool) guardFunc {
 	return func(_ any, args []any, f *Fuel) (any, error) {
 		l, r := args[0], args[1]
@@ -166,7 +166,7 @@ func comparison(holds func(int) bool) guardFunc {
 				if f.Prices != ByWork {
 					break
 				}
-				g := &gauge{limits: f.Limits} // the machine sorts the keys of both sides
+				g := &gauge{limits: f.Limits} // gojq sorts the keys of both sides
 				g.walk(v, 0)
 				if err := f.charge(g.nodes + g.sorting); err != nil {
 					return nil, err
@@ -190,7 +190,7 @@ func container(v any) bool {
 	return false
 }
 
-// joinSize checks what join will make.
+// joinSize checks the size of join's result.
 func joinSize(v any, args []any, f *Fuel) (any, error) {
 	items, _ := v.([]any)
 	total := max(len(items)-1, 0) * length(args[0])
@@ -207,8 +207,8 @@ func joinSize(v any, args []any, f *Fuel) (any, error) {
 	return v, f.fits("", total)
 }
 
-// regex charges for running a regular expression: the machine's take time in proportion to text and pattern. Search for
-// all matches is refused on long texts, as each match takes a few hundred bytes.
+// regex charges for running a regular expression: gojq's take time in proportion to text and pattern. A search for all
+// matches is refused on long texts, as each match takes a few hundred bytes.
 func regex(v any, args []any, f *Fuel) (any, error) {
 	const longestPattern, longestForAll = 1 << 10, 16 << 10
 	pattern, flags := args[0], args[1]
@@ -227,7 +227,7 @@ func regex(v any, args []any, f *Fuel) (any, error) {
 		if len(text) > longestForAll {
 			return nil, sizeError("a search for all matches in %d bytes, the limit is %d", len(text), longestForAll)
 		}
-		// the machine counts the characters before each match anew
+		// gojq counts the characters before each match again
 		if err := f.charge(int64(len(text)) * int64(len(text)) / 512); err != nil {
 			return nil, err
 		}
@@ -235,8 +235,8 @@ func regex(v any, args []any, f *Fuel) (any, error) {
 	return v, f.charge(int64(len(re))*4 + int64(len(text))*int64(len(re)+1)/64)
 }
 
-// weave takes a text apart at matches: without replacements into the pieces between them, with replacements into the
-// text that has them in place of the matches.
+// weave splits a text at matches. Without replacements it returns the pieces between the matches, with replacements the
+// text in which they replace the matches.
 func weave(v any, args []any, f *Fuel) (any, error) {
 	text, ok := v.(string)
 	matches, _ := args[0].([]any)
@@ -284,7 +284,7 @@ func weave(v any, args []any, f *Fuel) (any, error) {
 	return out.String(), nil
 }
 
-// slice is cut without a copy of the text.
+// slice cuts a text without copying it.
 func slice(text string, matches []any) ([]any, error) {
 	pieces := make([]any, 0, len(matches)+1)
 	at, last := 0, 0 // bytes and characters up to the end of the last match
@@ -314,7 +314,7 @@ func slice(text string, matches []any) ([]any, error) {
 	return append(pieces, text[at:]), nil
 }
 
-// cut gives the pieces of a text between matches, whose places count characters.
+// cut returns the pieces of a text between matches. Positions count characters.
 func cut(text string, matches []any) ([]any, error) {
 	runes := []rune(text)
 	pieces := make([]any, 0, len(matches)+1)

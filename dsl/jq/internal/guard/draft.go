@@ -10,12 +10,12 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// draft is a value under change. Updating n places of a value by setpath copies its top level n times; a draft copies
-// each container once, when it is first changed, and changes its own copy from then on.
+// draft is a value that is being modified. Updating n paths of a value by setpath copies its top level n times; a draft
+// copies each container once, when it is first modified, and modifies its own copy from then on.
 //
-// owned holds the containers it copied, themselves as well as their addresses, so that no address is used again while
-// the draft lives. A container that is owned has only owned containers above it. What peek hands
-// out may be kept by the expression, so it stops being owned.
+// owned holds the containers that it copied, by address and as values, so that no address is used again while the draft
+// exists. A container that is owned has only owned containers above it. The expression may keep a value that peek
+// returned, so peek ends its ownership.
 type draft struct {
 	root    any
 	owned   map[uintptr]any
@@ -41,7 +41,7 @@ func finished(v any) any {
 	return d.root
 }
 
-// peek reads the value at a path, null where there is none.
+// peek returns the value at a path, null if there is none.
 func peek(v any, args []any, f *Fuel) (any, error) {
 	d, ok := v.(*draft)
 	parts, isPath := args[0].([]any)
@@ -64,11 +64,11 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 		}
 		cur = next
 	}
-	d.disown(cur)
+	d.release(cur)
 	return cur, f.charge(int64(len(parts)) / 4)
 }
 
-// searched charges for a part of a path that is a key.
+// searched charges for looking up a part of a path that is a key.
 func (f *Fuel) searched(part any) error {
 	if f.Prices != ByWork {
 		return nil
@@ -76,7 +76,7 @@ func (f *Fuel) searched(part any) error {
 	return f.charge(hashed(part))
 }
 
-// step reads one part of a path by the machine's rules.
+// step reads one part of a path by gojq's rules.
 func step(v, part any) (any, error) {
 	switch p := part.(type) {
 	case string:
@@ -136,7 +136,7 @@ func bounds(v any, slice map[string]any) (lo, hi int, list []any, err error) {
 	return lo, max(lo, hi), list, nil
 }
 
-// put stores the only element of a list at a path, or notes the path for deletion if the list is empty.
+// put stores the only element of a list at a path, or marks the path for deletion if the list is empty.
 func put(v any, args []any, f *Fuel) (any, error) {
 	d, ok := v.(*draft)
 	parts, isPath := args[0].([]any)
@@ -250,8 +250,8 @@ func (d *draft) setSlice(v any, slice map[string]any, rest []any, value any, f *
 	return slices.Concat(list[:lo], middle, list[hi:]), nil
 }
 
-// disown gives up a container and the owned ones in it.
-func (d *draft) disown(v any) {
+// release ends the ownership of a container and of the owned ones in it.
+func (d *draft) release(v any) {
 	if !container(v) || length(v) == 0 || !d.owns(v) {
 		return
 	}
@@ -259,11 +259,11 @@ func (d *draft) disown(v any) {
 	switch c := v.(type) {
 	case []any:
 		for _, e := range c {
-			d.disown(e)
+			d.release(e)
 		}
 	case map[string]any:
 		for _, e := range c {
-			d.disown(e)
+			d.release(e)
 		}
 	}
 }

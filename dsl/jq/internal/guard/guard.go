@@ -1,6 +1,6 @@
 // Package guard keeps expressions within their budget. It has the functions that the rewritten expressions of package
-// jq call before they let the jq machine do anything whose work or result could grow without limit: they measure
-// values, charge fuel and refuse what is too large. It does not know which construct needs which guard.
+// jq call before an operation of gojq with work or a result that could grow without limit: they measure values, charge fuel
+// and refuse values that are too large. Package jq decides which construct needs which guard.
 package guard
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// guardFunc is one of our functions inside the machine: it gets its input, its arguments and the budget.
+// guardFunc is a function of this package as gojq calls it: with its input, its arguments and the budget.
 type guardFunc func(v any, args []any, f *Fuel) (any, error)
 
-// arities is how many numbers of arguments guards and pricedGuards list: none to three.
+// arities is the number of argument counts that guards and pricedGuards list: zero to three.
 const arities = 4
 
-// guards lists our functions by the number of their arguments, the budget not counted.
+// guards lists the functions by the number of their arguments, the budget not counted.
 func guards() []map[string]guardFunc {
 	return []map[string]guardFunc{
 		{
@@ -38,7 +38,7 @@ func guards() []map[string]guardFunc {
 	}
 }
 
-// Options makes the machine know our functions.
+// Options returns the compiler options that register the functions with gojq.
 func Options() []gojq.CompilerOption {
 	var out []gojq.CompilerOption
 	for arity, byName := range slices.Concat(guards(), pricedGuards()) {
@@ -66,9 +66,9 @@ func Options() []gojq.CompilerOption {
 // touch charges for one pass over the top level of a value.
 func touch(v any, _ []any, f *Fuel) (any, error) {
 	if s, ok := v.(string); ok {
-		return v, f.charge(int64(len(s)) / 16) // text is walked character by character
+		return v, f.charge(int64(len(s)) / 16) // text is read character by character
 	}
-	if err := f.charge(int64(length(v))); err != nil { // iteration makes an entry for every item at once
+	if err := f.charge(int64(length(v))); err != nil { // iteration allocates an entry for every item at once
 		return nil, err
 	}
 	return v, f.fits(v, length(v))
@@ -98,7 +98,7 @@ func sorted(v any, _ []any, f *Fuel) (any, error) {
 	return v, nil
 }
 
-// index refuses indices that would make an array huge if something were put there.
+// index refuses indices that would make an array huge if a value were stored there.
 func index(v any, _ []any, f *Fuel) (any, error) {
 	switch n := v.(type) {
 	case int:
@@ -176,7 +176,7 @@ func walked(v any, args []any, f *Fuel) (any, error) {
 	return v, nil
 }
 
-// sumSize checks what add will make.
+// sumSize checks the size of add's result.
 func sumSize(v any, _ []any, f *Fuel) (any, error) {
 	items, err := elements(v)
 	if err != nil {
@@ -195,7 +195,7 @@ func sumSize(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.fits(kind, total)
 }
 
-// elements returns the parts of a list or of an object, by the order of its keys, for whose sorting it charges.
+// elements returns the parts of a list or of an object, in the order of its keys, and charges for sorting them.
 func (f *Fuel) elements(v any) ([]any, error) {
 	if m, ok := v.(map[string]any); ok {
 		if err := f.charge(keyed(m)); err != nil {
@@ -219,7 +219,7 @@ func elements(v any) ([]any, error) {
 	return nil, fmt.Errorf("not iterable")
 }
 
-// matrix checks what transpose will make: every row as long as the longest.
+// matrix checks the size of transpose's result: every row is as long as the longest.
 func matrix(v any, _ []any, f *Fuel) (any, error) {
 	rows, _ := v.([]any)
 	widest := 0

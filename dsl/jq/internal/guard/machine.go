@@ -6,16 +6,16 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// started is the price of starting the machine for one call, which takes memory for its stacks.
+// started is the cost of starting a gojq machine for one call, which allocates its stacks.
 const started = 16
 
-// machine computes functions of the jq machine itself, for guards that need some of them. It compiles each once.
+// machine evaluates gojq functions for guards that need some of them. It compiles each once.
 type machine struct {
 	mu    sync.Mutex
 	codes map[string]*gojq.Code
 }
 
-// call computes an expression on a value. The expression may use $a for its argument.
+// call evaluates an expression on a value. The expression may use $a for its argument.
 func (m *machine) call(expression string, v any, args ...any) (any, error) {
 	code, err := m.code(expression)
 	if err != nil {
@@ -50,7 +50,7 @@ func (m *machine) code(expression string) (*gojq.Code, error) {
 	return code, nil
 }
 
-// refuse lets the machine refuse a value of the wrong type, whose message is jq's.
+// refuse runs an expression that refuses a value of the wrong type, so that the message is jq's.
 func (m *machine) refuse(expression string, v any, args []any, f *Fuel) (any, error) {
 	if _, err := pay(v, args, f); err != nil {
 		return nil, err

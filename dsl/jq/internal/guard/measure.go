@@ -9,19 +9,19 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// ErrSize is what every error about a value that is too large or too deep wraps; test for it with errors.Is.
+// ErrSize is wrapped by every error about a value that is too large or too deep; test for it with errors.Is.
 const ErrSize = Err("value is over a limit")
 
-// Limits caps the values expressions make.
+// Limits limits the values that expressions create.
 type Limits struct {
-	Bytes int64 // size of a value written out, roughly; parts that are used several times count each time
+	Bytes int64 // approximate size of a value as JSON; parts that occur several times count each time
 	Items int   // length of an array, number of keys of an object
-	Index int   // largest index an expression may name
+	Index int   // largest index that an expression may use
 	Depth int   // nesting
 	Bits  int   // length of an integer
 }
 
-// DefaultLimits are the limits of a new Fuel.
+// DefaultLimits returns the limits of a new Fuel.
 func DefaultLimits() Limits {
 	return Limits{Bytes: 16 << 20, Items: 1 << 18, Index: 1 << 18, Depth: value.MaxDepth, Bits: 4096}
 }
@@ -32,21 +32,21 @@ func sizeError(format string, args ...any) error {
 
 const nodeBytes = 16
 
-// gauge measures a value as it would be written out. A value made of shared parts can be exponentially larger than the
-// memory it takes, so it stops at the limit.
+// gauge measures a value by its JSON form. A value made of shared parts can be exponentially larger than the memory it
+// uses, so the measurement stops at the limit.
 type gauge struct {
 	limits Limits
 	nodes  int64
 	bytes  int64
 	widest int // keys of the largest object
-	// longest is the bytes of the longest text.
+	// longest is the length of the longest text in bytes.
 	longest int64
-	// sorting is the price of sorting the keys of the objects.
+	// sorting is the cost of sorting the keys of the objects.
 	sorting int64
-	// digits is the size of the long integers, whose conversion to text takes longer than that of texts.
+	// digits is the size of the long integers: their conversion to text takes longer than that of texts.
 	digits int64
 	err    error
-	raw    bool // holds numbers as text, NaN or infinities, which values of ours do not
+	raw    bool // contains numbers as text, NaN or infinities, which normalized values do not contain
 }
 
 func (g *gauge) walk(v any, depth int) {
@@ -86,21 +86,21 @@ func (g *gauge) walk(v any, depth int) {
 }
 
 func (g *gauge) ok(depth int) bool {
-	// one message for both limits, as which of them is met first depends on the order of a map
+	// one message for both limits, as which of them is exceeded first depends on the order of a map
 	if g.err == nil && (g.bytes > g.limits.Bytes || depth > g.limits.Depth) {
 		g.err = sizeError("more than %d bytes or nested deeper than %d levels", g.limits.Bytes, g.limits.Depth)
 	}
 	return g.err == nil
 }
 
-// text is how many bytes of text were in it.
+// text returns the number of bytes of text in the value.
 func (g *gauge) text() int64 { return g.bytes - g.nodes*nodeBytes }
 
-// cost is the fuel for one pass over what was measured.
+// cost is the fuel for one pass over the measured value.
 func (g *gauge) cost() int64 { return 1 + g.nodes/2 + g.bytes/64 }
 
-// deep measures a whole value, charges for it and refuses what is too large. The charge at a refusal is that of the
-// limit, as how far the walk got depends on the order of a map.
+// deep measures a whole value, charges for it and refuses it if it is too large. The charge of a refusal is that of the
+// limit, because the number of parts visited depends on the order of a map.
 func (f *Fuel) deep(v any) (int64, error) {
 	g := &gauge{limits: f.Limits}
 	err := f.measure(g, v)
@@ -118,7 +118,7 @@ func (f *Fuel) measure(g *gauge, v any) error {
 	return f.charge(g.cost())
 }
 
-// Result checks what an expression gives and makes it a value of ours.
+// Result checks the result of an expression and normalizes it.
 func (f *Fuel) Result(v any) (any, error) {
 	g := &gauge{limits: f.Limits}
 	if err := f.measure(g, v); err != nil {
@@ -143,7 +143,7 @@ func length(v any) int {
 	return 0
 }
 
-// fits checks the length a value is about to have, and charges for making it.
+// fits checks the length that a value is about to have, and charges for creating it.
 func (f *Fuel) fits(v any, n int) error {
 	switch v.(type) {
 	case string:
@@ -164,7 +164,7 @@ func (f *Fuel) fits(v any, n int) error {
 		}
 		if m, object := v.(map[string]any); object {
 			f.widest = max(f.widest, n)
-			return f.charge(4*int64(n) + hashedKeys(m)) // each key is hashed and stored anew
+			return f.charge(4*int64(n) + hashedKeys(m)) // each key is hashed and stored again
 		}
 		return f.charge(int64(n) / 3)
 	}

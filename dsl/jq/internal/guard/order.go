@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// sortedObject is an object whose keys are in order. The machine's comparison sorts the keys of both sides anew each time.
+// sortedObject is an object with sorted keys. gojq's comparison sorts the keys of both sides each time.
 type sortedObject struct {
 	keys   []string
 	values []any
 }
 
-// ordered gives a value in which objects have their keys in order. What holds no object is returned as it is.
+// ordered returns a value in which objects have sorted keys. A value without objects is returned as it is.
 func ordered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -39,7 +39,7 @@ func ordered(v any) any {
 	return v
 }
 
-// compareOrdered compares as the machine does: null, false, true, numbers, texts, lists, objects.
+// compareOrdered compares as gojq does: null, false, true, numbers, texts, lists, objects.
 func compareOrdered(l, r any) int {
 	switch l := l.(type) {
 	case []any:
@@ -78,7 +78,7 @@ func compareOrdered(l, r any) int {
 	return gojq.Compare(l, r)
 }
 
-// rank is the place of a value's type in the order.
+// rank is the position of a value's type in the order.
 func rank(v any) int {
 	switch v := v.(type) {
 	case nil:
@@ -98,7 +98,7 @@ func rank(v any) int {
 	return 3
 }
 
-// order computes sort, unique, min or max, whose name is the argument.
+// order computes sort, unique, min or max; the argument is its name.
 func (m *machine) order(v any, args []any, f *Fuel) (any, error) {
 	name, _ := args[0].(string)
 	list, ok := v.([]any)
@@ -108,7 +108,8 @@ func (m *machine) order(v any, args []any, f *Fuel) (any, error) {
 	return f.arrange(name, list, list)
 }
 
-// by computes sort_by, group_by, unique_by, min_by or max_by, whose name is the first argument; the second is the list of keys.
+// by computes sort_by, group_by, unique_by, min_by or max_by; the first argument is its name, the second the list of
+// keys.
 func (m *machine) by(v any, args []any, f *Fuel) (any, error) {
 	name, _ := args[0].(string)
 	list, ok := v.([]any)
@@ -119,13 +120,13 @@ func (m *machine) by(v any, args []any, f *Fuel) (any, error) {
 	return f.arrange(strings.TrimSuffix(name, "_by"), list, keys)
 }
 
-// arranged is an element on its way to its place.
+// arranged is an element with its key and its original index.
 type arranged struct {
 	key any
 	at  int
 }
 
-// arrange sorts, groups or chooses the elements of a list by their keys.
+// arrange sorts, groups or selects the elements of a list by their keys.
 func (f *Fuel) arrange(name string, list, keys []any) (any, error) {
 	if err := f.within(len(list)); err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (f *Fuel) arrange(name string, list, keys []any) (any, error) {
 	return collect(name, list, items), nil
 }
 
-// collect gives the elements of a list in order: all, the first of those with equal keys, or lists of those.
+// collect returns the elements of a list in order: all, the first of those with equal keys, or lists of those.
 func collect(name string, list []any, items []arranged) []any {
 	out := make([]any, 0, len(items))
 	for i := 0; i < len(items); {
@@ -226,7 +227,7 @@ func seek(v any, args []any, f *Fuel) (any, error) {
 	return v, f.charge(g.nodes * logarithm(length(v)))
 }
 
-// find charges for the search of a part in a list or a text, whose positions it returns; null in null.
+// find charges for the search of a part in a list or a text, and returns its positions; null in null.
 func find(v any, args []any, f *Fuel) (any, error) {
 	s, ok := v.(string)
 	part, also := args[0].(string)
@@ -247,7 +248,7 @@ func find(v any, args []any, f *Fuel) (any, error) {
 	return v, f.charge(n + product64(n, g.nodes)*2 + product64(n, g.text())/512)
 }
 
-// positions are the places of a part in a text, in characters. Parts may overlap.
+// positions returns the positions of a part in a text, in characters. Parts may overlap.
 func (f *Fuel) positions(s, part string) (any, error) {
 	if err := f.charge(int64(len(s)+len(part)) / 16); err != nil {
 		return nil, err

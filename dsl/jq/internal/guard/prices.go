@@ -15,7 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/render"
 )
 
-// Prices say what an evaluation charges for. Runs keep the prices they began with, because the compute of a run decides
+// Prices selects what an evaluation charges for. A run keeps the prices it began with, because its compute determines
+// where its workflow tasks end.
 // where its workflow tasks end.
 type Prices int
 
@@ -46,7 +47,7 @@ func pricedGuards() []map[string]guardFunc {
 // logarithm is the base-2 logarithm of n, rounded up, at least 1.
 func logarithm(n int) int64 { return int64(max(mathbits.Len(uint(n)), 1)) }
 
-// keyed is the price of sorting the keys of an object, which iteration and error messages do.
+// keyed is the cost of sorting the keys of an object, which iteration and error messages do.
 func keyed(m map[string]any) int64 {
 	var text int64
 	for k := range m {
@@ -56,14 +57,14 @@ func keyed(m map[string]any) int64 {
 	return n + n*logarithm(len(m))/2 + text*logarithm(len(m))/512
 }
 
-// hashed is the price of a key for which an object is searched. Only long ones take time.
+// hashed is the cost of looking a key up in an object. Only long keys take time.
 func hashed(key any) int64 {
 	const perUnit = 1024
 	s, _ := key.(string)
 	return int64(len(s)) / perUnit
 }
 
-// hashedKeys is the price of all keys of an object, beside what each of them costs by itself.
+// hashedKeys is the cost of all keys of an object, in addition to the cost of each key itself.
 func hashedKeys(m map[string]any) (cost int64) {
 	for k := range m {
 		cost += hashed(k)
@@ -71,10 +72,10 @@ func hashedKeys(m map[string]any) (cost int64) {
 	return cost
 }
 
-// key charges for a key that becomes one of an object.
+// key charges for a key that is added to an object.
 func key(v any, _ []any, f *Fuel) (any, error) { return v, f.charge(hashed(v)) }
 
-// numeric is the price of converting a number. Only those of many digits take time.
+// numeric is the cost of converting a number. Only numbers of many digits take time.
 func numeric(v any) int64 {
 	switch v := v.(type) {
 	case *big.Int:
@@ -85,7 +86,7 @@ func numeric(v any) int64 {
 	return 0
 }
 
-// subject charges for reading a text or a long number once. Containers are free: what is read there is found at once.
+// subject charges for reading a text or a long number once. Containers are free: a member or element is found at once.
 func subject(v any, _ []any, f *Fuel) (any, error) {
 	if s, ok := v.(string); ok {
 		return v, f.charge(int64(len(s)) / 32)
@@ -93,7 +94,7 @@ func subject(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.charge(numeric(v))
 }
 
-// quoted charges for a native function that quotes a whole text in its error: the quoted text is made several times over.
+// quoted charges for a native function that quotes a whole text in its error: the quoted text is copied several times.
 func quoted(v any, _ []any, f *Fuel) (any, error) {
 	if s, ok := v.(string); ok {
 		return v, f.charge(int64(len(s)))
@@ -101,7 +102,7 @@ func quoted(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.charge(numeric(v))
 }
 
-// pay charges for a native function that reads texts and numbers. It does nothing with objects but name them in its error.
+// pay charges for a native function that reads texts and numbers. Of objects it only shows the type in its error.
 func pay(v any, args []any, f *Fuel) (any, error) {
 	cost := priceOf(v)
 	for _, a := range args {
@@ -120,9 +121,9 @@ func priceOf(v any) int64 {
 	return numeric(v)
 }
 
-// called charges for the frame of a function that may call itself: the machine keeps a few hundred bytes for each. The argument
-// is how deep the calls are nested that variables are looked up through. As the machine goes through all of these frames for each
-// variable, an evaluation that was ever so deep pays for each instruction from then on.
+// called charges for the frame of a function that may call itself: gojq allocates a few hundred bytes for each. The
+// argument is the depth of nested calls through which variables are looked up. As gojq searches all of these frames for
+// each variable, an evaluation that reached a depth is charged for it at each instruction from then on.
 func called(v any, args []any, f *Fuel) (any, error) {
 	const frame, perInstruction = 6, 128
 	if depth, ok := args[0].(int); ok {
@@ -131,13 +132,13 @@ func called(v any, args []any, f *Fuel) (any, error) {
 	return v, f.charge(frame)
 }
 
-// caught charges for the message of an error that was caught. The message shows the beginning of a value, for which the machine
-// reads a text up to the first character that it escapes, and sorts the keys of an object. Which value it was is not known
-// here, so the charge is for the longest text and the largest object that the expression can have.
+// caught charges for the message of an error that was caught. The message shows the beginning of a value, for which
+// gojq reads a text up to the first character that it escapes, and sorts the keys of an object. This function does not
+// receive the value, so the charge is for the longest text and the largest object that the expression can have.
 func caught(v any, _ []any, f *Fuel) (any, error) {
 	const (
 		message  = 150
-		longText = 400 // a long number was written out to show its beginning
+		longText = 400 // a long number is formatted in full to show its beginning
 	)
 	s, ok := v.(string)
 	if ok && manyDigits(s) {
@@ -158,7 +159,7 @@ func caught(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.charge(cost)
 }
 
-// manyDigits reports whether a message shows a number that is no machine word.
+// manyDigits reports whether a message shows a number that does not fit a machine word.
 func manyDigits(s string) bool {
 	const digits = 16
 	run := 0
@@ -173,7 +174,8 @@ func manyDigits(s string) bool {
 	return false
 }
 
-// measureRoots finds the largest object and the longest text among the values that the evaluation began with or made.
+// measureRoots finds the largest object and the longest text among the values that the evaluation began with or
+// created.
 func (f *Fuel) measureRoots() error {
 	for len(f.roots) > 0 {
 		g := &gauge{limits: f.Limits}
@@ -213,7 +215,7 @@ func (f *Fuel) within(n int) error {
 	return nil
 }
 
-// room refuses texts over the limit of bytes, and charges for making one.
+// room refuses texts over the limit of bytes, and charges for creating one.
 func (f *Fuel) room(n int64) error {
 	if n > f.Limits.Bytes {
 		return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
@@ -222,7 +224,7 @@ func (f *Fuel) room(n int64) error {
 	return f.charge(n / 32)
 }
 
-// explodable charges for making a list of the characters of a text.
+// explodable charges for creating a list of the characters of a text.
 func explodable(v any, _ []any, f *Fuel) (any, error) {
 	s, ok := v.(string)
 	if !ok {
@@ -235,7 +237,7 @@ func explodable(v any, _ []any, f *Fuel) (any, error) {
 	return v, f.within(n)
 }
 
-// total adds up the elements of a value: texts here, everything else by the machine.
+// total adds up the elements of a value: texts here, everything else with gojq.
 func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
 	items, err := f.elements(v)
 	if errors.Is(err, ErrFuel) {
@@ -293,7 +295,7 @@ func (m *machine) total(v any, _ []any, f *Fuel) (any, error) {
 	return b.String(), nil
 }
 
-// joined makes one list of lists, and of nulls, which add nothing. The machine's own addition would grow its result step by step.
+// joined concatenates lists, and nulls, which add nothing. gojq's own addition would grow its result step by step.
 func joined(items []any, members int) []any {
 	out := make([]any, 0, members)
 	for _, e := range items {
@@ -303,7 +305,7 @@ func joined(items []any, members int) []any {
 	return out
 }
 
-// entries charges for making an object of a list.
+// entries charges for converting a list to an object.
 func entries(v any, _ []any, f *Fuel) (any, error) {
 	f.widest = max(f.widest, length(v))
 	cost := 4 * int64(length(v))
@@ -385,7 +387,7 @@ func copied(v any, _ []any, f *Fuel) (any, error) {
 	return pay(v, nil, f)
 }
 
-// parsed reads JSON.
+// parsed decodes JSON.
 func parsed(v any, _ []any, f *Fuel) (any, error) {
 	s, ok := v.(string)
 	if !ok {
@@ -419,7 +421,7 @@ func affix(v any, args []any, f *Fuel) (any, error) {
 	return v, err
 }
 
-// having charges for the error of a key that is not one.
+// having charges for the error of a key of the wrong type.
 func having(v any, args []any, f *Fuel) (any, error) {
 	if m, ok := v.(map[string]any); ok {
 		if _, named := args[0].(string); !named {
@@ -431,7 +433,7 @@ func having(v any, args []any, f *Fuel) (any, error) {
 	return v, err
 }
 
-// split charges for taking a text apart, and refuses too many parts.
+// split charges for splitting a text, and refuses too many parts.
 func split(v any, args []any, f *Fuel) (any, error) {
 	text, ok := v.(string)
 	separator, also := args[0].(string)
@@ -524,7 +526,7 @@ func reach(v any, args []any, f *Fuel) (any, error) {
 				n += len(c)
 			}
 			if _, slice := p.(map[string]any); slice {
-				continue // a part of a list is a list, and may hold what the next part names
+				continue // a part of a list is a list, and may contain the value of the next part
 			}
 			if n < 0 || n >= len(c) {
 				return v, f.charge(int64(len(parts)))
@@ -553,7 +555,7 @@ func erased(v any, args []any, f *Fuel) (any, error) {
 	return v, f.charge(nodes + parts*logarithm(len(paths))*2)
 }
 
-// bessel charges for the recurrence of the Bessel functions, whose length is their order.
+// bessel charges for the recurrence of the Bessel functions: the number of steps is their order.
 func bessel(v any, args []any, f *Fuel) (any, error) {
 	if _, err := pay(v, args, f); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/pattern"
 )
 
-// match finds the matches of a pattern: the arguments are the pattern and the flags, or a list of both and null. Where the
-// first argument is followed by true, it reports only whether there is one.
+// match finds the matches of a pattern: the arguments are the pattern and the flags, or a list of both and null. If
+// true follows the first argument, it only reports whether there is one.
 func match(v any, args []any, f *Fuel) (any, error) {
 	mode, _ := args[1].(map[string]any)
 	flags, testing := mode["flags"], mode["test"] == true
@@ -60,11 +60,11 @@ func match(v any, args []any, f *Fuel) (any, error) {
 	return found, err
 }
 
-// pattern compiles a pattern, or returns it if this evaluation has it already.
+// pattern compiles a pattern, or returns it if this evaluation has compiled it already.
 func (f *Fuel) pattern(source, flags string) (*pattern.Pattern, error) {
 	const (
 		kept        = 8  // patterns that one evaluation keeps compiled
-		compilation = 40 // it is compiled twice, and what is parsed takes more than what is matched
+		compilation = 40 // it is compiled twice, and the parsed form takes more than the matched one
 	)
 	if len(source) > pattern.MaxBytes {
 		return nil, sizeError("a pattern of %d bytes, the limit is %d", len(source), pattern.MaxBytes)
@@ -97,7 +97,7 @@ func (f *Fuel) pattern(source, flags string) (*pattern.Pattern, error) {
 // Charge implements [pattern.Budget].
 func (f *Fuel) Charge(units int64) error { return f.charge(units) }
 
-// named is the type and the beginning of a value, as the machine's errors have them.
+// named is the type and the beginning of a value, as gojq's errors show them.
 func named(v any) string {
 	if v == nil {
 		return "null"

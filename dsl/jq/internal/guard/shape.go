@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/render"
 )
 
-// shape formats a value as the format that is the argument says. It refuses a text over the limit before it is made.
+// shape formats a value; the argument is the format. It refuses a text over the limit before creating it.
 func (m *machine) shape(v any, args []any, f *Fuel) (any, error) {
 	format, _ := args[0].(string)
 	s, isText := v.(string)
@@ -62,7 +62,7 @@ func (m *machine) row(format string, v any, f *Fuel) (any, error) {
 	return m.call("@"+format, v)
 }
 
-// render writes a value as JSON text, as the machine does, into memory of the right size.
+// render writes a value as JSON text, as gojq does, into memory of the right size.
 func (f *Fuel) render(v any) (any, error) {
 	g := &gauge{limits: f.Limits}
 	if err := f.measure(g, v); err != nil {

@@ -1,6 +1,6 @@
-// Package pattern finds matches of regular expressions at a cost that is known: patterns are weighed before they are
-// compiled, and a search for all matches counts every character that it reads. It does not know what a unit of cost is worth
-// to the caller.
+// Package pattern finds matches of regular expressions at a predictable cost: patterns are weighed before they are
+// compiled, and a search for all matches counts every character that it reads. The caller defines the value of a unit
+// of cost.
 package pattern
 
 import (
@@ -19,11 +19,11 @@ const (
 	MaxParts  = 1 << 16 // matches and groups in the result of one search
 )
 
-// Budget is what a search is paid from.
+// Budget is the budget that a search charges.
 type Budget interface {
-	// Charge spends units, and returns an error if they were not there.
+	// Charge uses units, and returns an error if there were fewer.
 	Charge(units int64) error
-	// Remaining is how many units are left.
+	// Remaining returns the number of units left.
 	Remaining() int64
 }
 
@@ -37,17 +37,17 @@ func (TooMany) Error() string {
 
 // Pattern is a compiled regular expression.
 type Pattern struct {
-	// All is set where the flags ask for all matches.
+	// All is set if the flags request all matches.
 	All bool
 
 	first *regexp.Regexp
-	// next finds the first match after one character, which gives ^ and \b what stands before the match.
+	// next finds the first match after one character. That character is the context for ^ and \b.
 	next   *regexp.Regexp
 	names  []string
 	weight int64
 }
 
-// Compile compiles a pattern with the flags g, i and m. The caller has weighed it.
+// Compile compiles a pattern with the flags g, i and m. The caller must have checked its weight.
 func Compile(source, flags string) (*Pattern, error) {
 	if strings.Trim(flags, "gim") != "" || len(flags) > MaxBytes {
 		return nil, fmt.Errorf("unsupported regular expression flag: %.40q", flags)
@@ -73,8 +73,8 @@ func Compile(source, flags string) (*Pattern, error) {
 	}, nil
 }
 
-// Weigh estimates from above how many instructions a pattern compiles to, by its text alone, so that it is the same with
-// every version of the compiler.
+// Weigh returns an upper bound of the number of instructions that a pattern compiles to. It depends on the text alone,
+// so that it is the same with every version of the compiler.
 func Weigh(re string) int64 {
 	const most = 1 << 40
 	type level struct{ sum, last int64 }
@@ -129,7 +129,8 @@ func Weigh(re string) int64 {
 	return sum
 }
 
-// repetition reads {n}, {n,} or {n,m}: how often it repeats at most and where it ends; 0: it is none.
+// repetition reads {n}, {n,} or {n,m}: the maximum number of repetitions and the end offset; 0 if it is not a
+// repetition.
 func repetition(s string) (times int64, end int) {
 	end = strings.IndexByte(s, '}')
 	if end < 2 {
@@ -148,7 +149,7 @@ func repetition(s string) (times int64, end int) {
 	return times, end
 }
 
-// perStep is how many instructions of a pattern, each tried at one character, cost one unit.
+// perStep is the number of instructions of a pattern, each tried at one character, that cost one unit.
 const perStep = 4
 
 // Test reports whether the pattern matches.
@@ -159,7 +160,7 @@ func (p *Pattern) Test(text string, b Budget) (bool, error) {
 	return p.first.MatchString(text), nil
 }
 
-// First describes the first match, in a list, which is empty where there is none.
+// First returns a list with a description of the first match, empty if there is none.
 func (p *Pattern) First(text string, b Budget) ([]any, error) {
 	if err := b.Charge(p.once(text)); err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// counted reads a text and counts what is read.
+// counted counts the characters that are read from a text.
 type counted struct {
 	io.RuneReader
 	runes int64
@@ -194,11 +195,11 @@ func (c *counted) ReadRune() (rune, int, error) {
 	return c.RuneReader.ReadRune()
 }
 
-// Every describes all matches. Each is found by a search from the end of the one before, which may read far beyond the match
-// that it finds: so it is what is read that costs.
+// Every describes all matches. Each is found by a search from the end of the previous one, which may read far beyond
+// the match that it finds: the cost is therefore that of the characters read.
 func (p *Pattern) Every(text string, b Budget) ([]any, error) {
 	out := matches{text: text, names: p.names, list: []any{}}
-	parts := int64(len(p.names)) // of a match: itself and its groups
+	parts := int64(len(p.names)) // per match: itself and its groups
 	for from := 0; from <= len(text); {
 		if err := b.Charge(4 + parts + p.weight/perStep); err != nil {
 			return nil, err
@@ -222,14 +223,14 @@ func (p *Pattern) Every(text string, b Budget) ([]any, error) {
 	return out.list, nil
 }
 
-// search finds the first match from a place on. Places in the result count from base.
+// search finds the first match from a byte offset on. Offsets in the result count from base.
 func (p *Pattern) search(text string, from int, b Budget) (at []int, base int, err error) {
 	re := p.first
 	if from > 0 {
 		_, size := utf8.DecodeLastRuneInString(text[:from])
 		re, base = p.next, from-size
 	}
-	// a search cannot be interrupted, so its text ends where the budget does
+	// a search cannot be interrupted, so its text ends where the budget ends
 	reader := &counted{RuneReader: &limitedText{strings.NewReader(text[base:]), b.Remaining()*perStep/p.weight + 1}}
 	at = re.FindReaderSubmatchIndex(reader)
 	if err := b.Charge(times(reader.runes, p.weight) / perStep); err != nil {
@@ -255,7 +256,7 @@ func (l *limitedText) ReadRune() (rune, int, error) {
 	return l.RuneReader.ReadRune()
 }
 
-// matches makes the objects that describe matches. Places count characters, which it counts once.
+// matches builds the objects that describe matches. Their offsets are in characters, which it counts once.
 type matches struct {
 	text  string
 	names []string
@@ -264,7 +265,7 @@ type matches struct {
 	bytes, characters int
 }
 
-// add describes one match, whose places count from base.
+// add describes one match. Its offsets count from base.
 func (m *matches) add(at []int, base int) {
 	start := m.offset(base + at[0])
 	captures := make([]any, 0, len(m.names)-1)
@@ -289,7 +290,7 @@ func (m *matches) add(at []int, base int) {
 	})
 }
 
-// offset is the place of a byte in characters. Places only grow.
+// offset converts a byte offset to characters. Offsets must not decrease between calls.
 func (m *matches) offset(at int) int {
 	m.characters += utf8.RuneCountInString(m.text[m.bytes:at])
 	m.bytes = at

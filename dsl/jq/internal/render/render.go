@@ -1,6 +1,6 @@
-// Package render writes values as text, as the jq machine does, and computes from above how long the text will be before it is written. It
-// takes no more memory than the text, where the machine's own writer takes several times as much. It does not charge for what it does: that
-// is the part of package guard.
+// Package render writes values as text, as gojq does, and computes an upper bound of the length of the text before it
+// is written. It uses no more memory than the text, while gojq's own writer uses several times as much. Package guard
+// charges for the work.
 package render
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// Grown is the length of a text in a format, from above.
+// Grown returns an upper bound of the length of a text in a format.
 func Grown(format, s string) int64 {
 	n := int64(len(s))
 	switch format {
@@ -29,7 +29,7 @@ func Grown(format, s string) int64 {
 	return n
 }
 
-// extra is how many bytes one byte takes in a format beside itself.
+// extra is the number of bytes that a format adds to one byte.
 func extra(format string, c byte) int64 {
 	switch format {
 	case "html":
@@ -62,7 +62,7 @@ func extra(format string, c byte) int64 {
 	return 0
 }
 
-// ScalarLength is how long a number, a boolean or null is as text, from above.
+// ScalarLength returns an upper bound of the length of a number, a boolean or null as text.
 func ScalarLength(v any) int64 {
 	const longest = 26
 	switch v := v.(type) {
@@ -76,7 +76,7 @@ func ScalarLength(v any) int64 {
 	return longest
 }
 
-// JSONLength is the length of a value's JSON text, from above.
+// JSONLength returns an upper bound of the length of a value's JSON text.
 func JSONLength(v any) int64 {
 	switch v := v.(type) {
 	case string:
@@ -120,7 +120,7 @@ func quotedLength(s string) int64 {
 	return n
 }
 
-// JSON writes a value as the machine does, with the keys of objects in order.
+// JSON writes a value as gojq does, with sorted keys.
 func JSON(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case string:
@@ -156,14 +156,14 @@ func Scalar(b *strings.Builder, v any) {
 		b.WriteString(n.String())
 		return
 	}
-	data, _ := gojq.Marshal(v) // it has no error to give
+	data, _ := gojq.Marshal(v) // it returns no error
 	b.Write(data)
 }
 
-// quote writes a text in pieces: the machine's own writer would need several times the memory of a large one.
+// quote writes a text in pieces: gojq's writer would need several times the memory of a large one.
 func quote(b *strings.Builder, s string) {
 	const piece = 32 << 10
-	if quotedLength(s) == int64(len(s))+2 { // as it is
+	if quotedLength(s) == int64(len(s))+2 { // unchanged
 		b.WriteByte('"')
 		b.WriteString(s)
 		b.WriteByte('"')

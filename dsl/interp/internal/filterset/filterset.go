@@ -1,6 +1,6 @@
-// Package gather keeps a set of filters that is to be met by one event, or each by one: which event it takes, and when it has
-// enough.
-package gather
+// Package filterset matches a set of filters, of which one or all must be matched by events. It decides which events it
+// consumes and when it is complete.
+package filterset
 
 import (
 	"slices"
@@ -10,15 +10,15 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// State is what a set knows besides its document.
+// State is the state of a set that does not follow from its document.
 type State struct {
-	// Expect is what the correlation keys of each filter must be, by name.
+	// Expect are the required values of the correlation keys of each filter, by name.
 	Expect []map[string]any
-	// Met tells which filters were met.
+	// Met reports for each filter whether it was matched.
 	Met []bool
 }
 
-// Set is a set of filters. It is not safe for concurrent use. A nil set takes nothing.
+// Set is a set of filters. It is not safe for concurrent use. A nil set consumes nothing.
 type Set struct {
 	State
 	mode     eventfilter.Mode
@@ -26,7 +26,7 @@ type Set struct {
 	matchers []*eventfilter.Matcher
 }
 
-// New makes a set. The state has an expectation, nil for none, for each filter; without Met nothing was met yet.
+// New returns a set. The state has an expectation, nil for none, for each filter; without Met nothing was matched yet.
 func New(c dsl.Consumption, state State) *Set {
 	s := &Set{State: state, mode: c.Mode, filters: c.Filters}
 	for i, filter := range c.Filters {
@@ -38,9 +38,9 @@ func New(c dsl.Consumption, state State) *Set {
 	return s
 }
 
-// Takes tells whether an event is one that the set still wants, and notes that it has it. keys are the correlation keys of the
-// events before, which all filters share: the first event that brings a key fixes it. It also gives the compute it took.
-func (s *Set) Takes(event, keys map[string]any, prices jq.Prices) (taken bool, fuel int64) {
+// Consume reports whether the set consumes an event, and records that it did. keys are the correlation keys of earlier
+// events, which all filters share: the first event with a key sets it. It also returns the fuel used.
+func (s *Set) Consume(event, keys map[string]any, prices jq.Prices) (taken bool, fuel int64) {
 	if s == nil {
 		return false, 0
 	}
@@ -69,7 +69,7 @@ func (s *Set) Takes(event, keys map[string]any, prices jq.Prices) (taken bool, f
 
 func (s *Set) everything() bool { return s.mode == eventfilter.Any && len(s.filters) == 0 }
 
-// correlates tells whether an event's keys are those of the events before it. A key with an expectation of its own has
+// correlates reports whether an event's keys equal those of earlier events. A key with an expectation of its own has
 // been compared with that.
 func (s *Set) correlates(i int, found, keys map[string]any) bool {
 	for _, key := range s.filters[i].Correlate {
@@ -81,10 +81,13 @@ func (s *Set) correlates(i int, found, keys map[string]any) bool {
 	return true
 }
 
-// Enough tells whether the set, which has taken an event, wants no more.
-func (s *Set) Enough() bool { return s.mode != eventfilter.All || !slices.Contains(s.Met, false) }
+// All reports whether the set requires an event for each filter.
+func (s *Set) All() bool { return s.mode == eventfilter.All }
 
-// Spec is what a listener is to be told of: every event that one of the sets, of which until may be nil, may take.
+// Complete reports whether the set, which has consumed an event, needs no more.
+func (s *Set) Complete() bool { return !s.All() || !slices.Contains(s.Met, false) }
+
+// Spec returns the subscription of a listener: every event that one of the sets may consume. until may be nil.
 func Spec(main, until *Set) (eventfilter.Spec, error) {
 	out := eventfilter.Spec{Mode: main.mode}
 	sets := []*Set{main}

@@ -3,19 +3,20 @@ package interp
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp/internal/gather"
+	"github.com/signalbox-dev/signalbox/dsl/interp/internal/filterset"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 )
 
-// save gives the state of a listen task. Its listener is committed: while it is not, a call is in flight.
-func (e *ear) save(p *pack.Pool) *earState {
-	s := &earState{Listener: e.listener, Mark: e.mark, Keys: p.Put(e.keys), Count: e.count}
+// save returns the state of a listen task. Its listener is committed: until then, a call is in flight.
+func (e *listener) save(p *pack.Pool) *listenerState {
+	s := &listenerState{Listener: e.key, Mark: e.lastPosition, Keys: p.Put(e.keys), Count: e.count, Taken: e.taken}
 	for _, event := range e.queue {
 		s.Queue = append(s.Queue, p.Put(event))
 	}
-	for i, set := range []*gather.Set{e.main, e.until} {
+	for i, set := range []*filterset.Set{e.main, e.until} {
 		if set == nil {
 			continue
 		}
@@ -30,13 +31,14 @@ func (e *ear) save(p *pack.Pool) *earState {
 	return s
 }
 
-// ear restores the state of a listen task.
-func (r *restorer) ear(f *frame, s earState) error {
+// listener restores the state of a listen task.
+func (r *restorer) listener(f *frame, s listenerState) error {
 	b, ok := f.task.Body.(*dsl.Listen)
 	if !ok {
 		return fmt.Errorf("the task %q does not listen", f.task.Pointer)
 	}
-	e := &ear{listener: s.Listener, open: true, mark: s.Mark, keys: maps.Clone(r.object(s.Keys)), count: s.Count}
+	e := &listener{key: s.Listener, open: true, lastPosition: s.Mark, keys: maps.Clone(r.object(s.Keys)), count: s.Count,
+		taken: s.Taken}
 	for _, i := range s.Queue {
 		e.queue = append(e.queue, r.object(i))
 	}
@@ -44,7 +46,7 @@ func (r *restorer) ear(f *frame, s earState) error {
 	if b.To.UntilEvents != nil {
 		wanted[1] = len(b.To.UntilEvents.Filters)
 	}
-	var states [2]gather.State
+	var states [2]filterset.State
 	for i := range states {
 		for _, expect := range s.Expect[i] {
 			states[i].Expect = append(states[i].Expect, r.object(expect))
@@ -56,8 +58,11 @@ func (r *restorer) ear(f *frame, s earState) error {
 	for _, i := range s.Outputs {
 		e.outputs = append(e.outputs, r.value(i))
 	}
-	e.tune(r.machine.consumption(b), states[0], states[1])
-	f.ear = e
+	e.setFilters(r.machine.consumption(b), states[0], states[1])
+	if r.machine.bounded() {
+		e.noteTaken(time.Time{})
+	}
+	f.listener = e
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tb is what both *testing.T and *rapid.T are.
+// tb is the common interface of *testing.T and *rapid.T.
 type tb interface {
 	require.TestingT
 	Helper()
@@ -27,37 +27,37 @@ type tb interface {
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// answer is how the world answers a call, and after how long.
+// answer is the answer to a call, and its delay.
 type answer struct {
 	interp.Result
 	after time.Duration
 	never bool
-	// refused: a child that is not even started.
+	// refused: the child is not started.
 	refused bool
 }
 
-// world drives a machine with a clock that jumps from event to event.
-type world struct {
+// driver drives a machine with a clock that jumps from event to event.
+type driver struct {
 	t      tb
 	doc    *dsl.Document
 	m      *interp.Machine
 	now    time.Time
 	limits interp.Limits
 	origin func(c interp.Call) answer
-	// listening is how long a listener takes to be committed.
+	// listening is the delay until a listener is committed.
 	listening time.Duration
 	listeners []*listener
 	emitted   []interp.Emit
-	// child is how runs end that were started, and after how long.
+	// child returns the end of a run that was started, and its delay.
 	child     func(c interp.StartChild) answer
-	accepting time.Duration // how long it takes to start one
-	children  []*offspring
+	accepting time.Duration // delay of a start
+	children  []*childRun
 	meter     *meter
 	position  int64
 	delivered int
 	// between runs before every Advance; it may replace the machine.
-	between func(w *world)
-	// cancelAt cancels the run at this moment if it is not zero.
+	between func(w *driver)
+	// cancelAt is the time at which the run is canceled, if not zero.
 	cancelAt time.Time
 
 	events  []event
@@ -65,7 +65,7 @@ type world struct {
 	calls   []interp.Call
 	steps   map[int64]interp.StepRecord
 	order   []int64             // step numbers as first seen
-	taken   []interp.StepRecord // all that were taken
+	taken   []interp.StepRecord // all records that were taken
 	summary interp.Summary
 	runs    []interp.RunRecord
 	yields  int
@@ -76,21 +76,21 @@ type event struct {
 	at time.Time
 	// result is nil for a timer.
 	result *interp.Result
-	// published is what is published, where the event is none of the machine's.
+	// published is an event that was not emitted by the machine.
 	published string
-	// act is what happens, where it is neither.
-	act func(w *world)
+	// act is the action of any other event.
+	act func(w *driver)
 }
 
-// offspring is a run that was started.
-type offspring struct {
+// childRun is a run that was started.
+type childRun struct {
 	interp.StartChild
 	canceled bool
 }
 
-// begin starts a run and tells of its end twice.
-func (w *world) begin(e interp.StartChild) {
-	c := &offspring{StartChild: e}
+// begin starts a run and reports its end twice.
+func (w *driver) begin(e interp.StartChild) {
+	c := &childRun{StartChild: e}
 	w.children = append(w.children, c)
 	a := answer{never: true}
 	if w.child != nil {
@@ -102,7 +102,7 @@ func (w *world) begin(e interp.StartChild) {
 	}
 	for range 2 {
 		if e.Awaited && !a.never && !a.refused {
-			w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: w.now.Add(a.after), act: func(w *world) {
+			w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: w.now.Add(a.after), act: func(w *driver) {
 				if !c.canceled {
 					w.m.ChildEnded(e.Key, a.Result, w.now)
 				}
@@ -112,21 +112,21 @@ func (w *world) begin(e interp.StartChild) {
 	w.events = append(w.events, event{id: e.ID, at: w.now.Add(w.accepting), result: &accepted})
 }
 
-// listener is what a dispatcher knows of a listener.
+// listener is the dispatcher's record of a listener.
 type listener struct {
 	interp.Listen
 	since int64 // 0: not committed
 	gone  bool
 }
 
-// publish lets an event happen after some time.
-func (w *world) publish(after time.Duration, text string) {
+// publish schedules the publication of an event.
+func (w *driver) publish(after time.Duration, text string) {
 	w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: epoch.Add(after), published: text})
 }
 
-// dispatch hands an event to the listeners that want it, as a dispatcher does: those that were committed before, and
-// each event twice.
-func (w *world) dispatch(text string) {
+// dispatch delivers an event to the listeners that match it, as a dispatcher does: to those that were committed before,
+// and each event twice.
+func (w *driver) dispatch(text string) {
 	w.t.Helper()
 	w.position++
 	object, ok := value(w.t, text).(map[string]any)
@@ -156,7 +156,7 @@ func parse(t tb, source string) *dsl.Document {
 	return doc
 }
 
-// document puts a header before the rest of a document.
+// document prepends a header to a document.
 func document(rest string) string {
 	return "document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest
 }
@@ -171,23 +171,23 @@ func value(t tb, text string) any {
 	return v
 }
 
-func newWorld(t tb, source, input string) *world {
+func newDriver(t tb, source, input string) *driver {
 	t.Helper()
 	doc := parse(t, source)
-	w := &world{t: t, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}}
+	w := &driver{t: t, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}}
 	w.m = interp.New(doc, interp.Start{
 		RunID: "run-1", Input: value(t, input), At: epoch, RuntimeName: "signalbox", RuntimeVersion: "1",
 	}, w.limits)
 	return w
 }
 
-// metered begins anew, as a run that is granted its steps.
-func (w *world) metered() {
+// metered starts the machine again, as a run with granted steps.
+func (w *driver) metered() {
 	w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(w.t, `{}`), At: epoch, Metered: true}, w.limits)
 }
 
 // run drives the machine to its end.
-func (w *world) run() interp.Outcome {
+func (w *driver) run() interp.Outcome {
 	w.t.Helper()
 	for range 10_000_000 {
 		if w.between != nil {
@@ -214,8 +214,8 @@ func (w *world) run() interp.Outcome {
 	return interp.Outcome{}
 }
 
-// next lets the earliest event happen.
-func (w *world) next() {
+// next processes the earliest event.
+func (w *driver) next() {
 	w.t.Helper()
 	if len(w.events) == 0 && w.cancelAt.IsZero() {
 		require.FailNow(w.t, "the run is blocked for ever")
@@ -256,7 +256,7 @@ func (w *world) next() {
 	w.m.Complete(e.id, *e.result, w.now)
 }
 
-func (w *world) perform(effects []interp.Effect) {
+func (w *driver) perform(effects []interp.Effect) {
 	w.effects = append(w.effects, effects...)
 	drop := func(id interp.EffectID) {
 		w.events = slices.DeleteFunc(w.events, func(e event) bool { return e.id == id })
@@ -282,13 +282,13 @@ func (w *world) perform(effects []interp.Effect) {
 		case interp.Unlisten:
 			for _, l := range w.listeners {
 				if l.Listener == e.Listener {
-					require.False(w.t, l.gone, "given up twice")
+					require.False(w.t, l.gone, "removed twice")
 					l.gone = true
 					drop(l.ID)
 				}
 			}
-		case interp.AskSteps:
-			w.events = append(w.events, event{id: e.ID, at: w.now, act: func(w *world) { w.meter.grant(w, e) }})
+		case interp.RequestSteps:
+			w.events = append(w.events, event{id: e.ID, at: w.now, act: func(w *driver) { w.meter.grant(w, e) }})
 		case interp.StartChild:
 			w.begin(e)
 		case interp.CancelChild:
@@ -306,7 +306,7 @@ func (w *world) perform(effects []interp.Effect) {
 	}
 }
 
-func (w *world) take() {
+func (w *driver) take() {
 	run, steps := w.m.TakeRecords()
 	if run != nil {
 		w.runs = append(w.runs, *run)
@@ -334,7 +334,7 @@ func (w *world) take() {
 }
 
 // open lists the paths of steps that have not ended.
-func (w *world) open() []string {
+func (w *driver) open() []string {
 	var out []string
 	for _, n := range w.order {
 		if s, kept := w.steps[n]; kept && s.EndedAt == nil {
@@ -345,7 +345,7 @@ func (w *world) open() []string {
 }
 
 // trace lists the steps in the order of their entry as "path status".
-func (w *world) trace() []string {
+func (w *driver) trace() []string {
 	var out []string
 	for n := int64(1); n <= int64(len(w.steps)); n++ {
 		out = append(out, w.steps[n].Path+" "+string(w.steps[n].Status))
@@ -354,7 +354,7 @@ func (w *world) trace() []string {
 }
 
 // step finds the record of a step by its path.
-func (w *world) step(path string) interp.StepRecord {
+func (w *driver) step(path string) interp.StepRecord {
 	w.t.Helper()
 	for n := int64(1); n <= int64(len(w.steps)); n++ {
 		if w.steps[n].Path == path {
@@ -366,7 +366,7 @@ func (w *world) step(path string) interp.StepRecord {
 }
 
 // completes runs to completion and compares the output.
-func (w *world) completes(want string) {
+func (w *driver) completes(want string) {
 	w.t.Helper()
 	o := w.run()
 	require.Equal(w.t, interp.StatusCompleted, o.Status, "%v", o.Error)
@@ -376,7 +376,7 @@ func (w *world) completes(want string) {
 }
 
 // fails runs to a failure and returns its problem.
-func (w *world) fails() dsl.Error {
+func (w *driver) fails() dsl.Error {
 	w.t.Helper()
 	o := w.run()
 	require.Equal(w.t, interp.StatusFailed, o.Status, "output %v", o.Output)

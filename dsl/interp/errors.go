@@ -10,10 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/backoff"
 )
 
-// fault is an error on its way outwards.
-type fault struct {
+// raised is an error that is being propagated outwards.
+type raised struct {
 	problem dsl.Error
-	// unanswered tells that calls were cut off or failed without it being known whether their receivers acted.
+	// unanswered reports that calls were canceled or failed while it is unknown whether their receivers acted.
 	unanswered bool
 }
 
@@ -21,8 +21,9 @@ func newError(kind string, status int, instance, detail string) dsl.Error {
 	return dsl.Error{Type: kind, Status: status, Title: titleOf(kind), Detail: detail, Instance: instance}
 }
 
-// seen is an error as expressions see it: without what it does not state. Runs before BoundedSince see all members of each error.
-func (m *Machine) seen(problem *dsl.Error) map[string]any {
+// errorValue returns an error as expressions access it: without members that are not set. In runs before BoundedSince
+// it has all members.
+func (m *Machine) errorValue(problem *dsl.Error) map[string]any {
 	value := problem.Value()
 	if m.bounded() {
 		maps.DeleteFunc(value, func(name string, v any) bool { return v == "" && name != "type" })
@@ -30,8 +31,8 @@ func (m *Machine) seen(problem *dsl.Error) map[string]any {
 	return value
 }
 
-// titleOf is the title of an error of the machine: a phrase for a standard type, otherwise the type's last part. Runs before
-// BoundedSince have it also for errors that a document raises without a title.
+// titleOf returns the title of an error that the machine raises: a phrase for a standard type, otherwise the last part
+// of the type. Runs before BoundedSince also use it for errors that a document raises without a title.
 func titleOf(kind string) string {
 	for _, standard := range []struct{ kind, title string }{
 		{dsl.ErrorTypeConfiguration, "Wrong configuration"},
@@ -56,22 +57,23 @@ func timeoutError(instance, detail string) dsl.Error {
 
 // fail raises an error in a task.
 func (m *Machine) fail(f *frame, problem *dsl.Error) {
-	m.fault(f, fault{problem: *problem})
+	m.propagate(f, raised{problem: *problem})
 }
 
-// fault raises an error in f and carries it outwards until a try catches it, a race survives it, or the run fails.
-func (m *Machine) fault(f *frame, ft fault) {
+// propagate raises an error in f and passes it outwards until a try catches it, a competing fork continues without the
+// branch, or the run fails.
+func (m *Machine) propagate(f *frame, failure raised) {
 	m.handling = true
-	ft.problem = m.cut(ft.problem)
+	failure.problem = m.truncate(failure.problem)
 	for f != nil {
-		ft.unanswered = m.cutOff(f) || ft.unanswered
+		failure.unanswered = m.cancelPending(f) || failure.unanswered
 		p := f.parent
 		if f.task != nil {
-			problem := ft.problem
+			problem := failure.problem
 			f.step.err = &problem
-			m.book.close(f.step, StatusFailed, m.now)
+			m.recorder.close(f.step, StatusFailed, m.now)
 			m.remove(f)
-			if p.task != nil && m.survives(p, &ft) {
+			if p.task != nil && m.forkContinues(p, &failure) {
 				return
 			}
 			f = p
@@ -79,34 +81,35 @@ func (m *Machine) fault(f *frame, ft fault) {
 		}
 		m.remove(f)
 		if f.role == roleTry {
-			if m.catch(p, &ft) {
+			if m.catch(p, &failure) {
 				return
 			}
 		}
 		f = p
 	}
 	m.root = nil
-	problem := ft.problem
+	problem := failure.problem
 	m.end(Outcome{Status: StatusFailed, Error: &problem})
 }
 
-// survives tells whether a fork goes on although one of its branches has failed. If not, ft is what fails the fork.
-func (m *Machine) survives(f *frame, ft *fault) bool {
+// forkContinues reports whether a fork continues although one of its branches has failed. If not, failure is the error
+// of the fork.
+func (m *Machine) forkContinues(f *frame, failure *raised) bool {
 	r := f.fork
 	if !f.task.Body.(*dsl.Fork).Compete {
 		return false
 	}
 	r.open--
 	if r.first == nil {
-		first := *ft
+		first := *failure
 		r.first = &first
 	}
 	if r.open > 0 {
 		return true
 	}
-	unanswered := ft.unanswered
-	*ft = *r.first
-	ft.unanswered = ft.unanswered || unanswered
+	unanswered := failure.unanswered
+	*failure = *r.first
+	failure.unanswered = failure.unanswered || unanswered
 	return false
 }
 
@@ -115,7 +118,7 @@ func (m *Machine) tryBody(f *frame) {
 	f.phase = phaseBlocked
 	b := f.task.Body.(*dsl.Try)
 	f.step.beginAttempt(f.try.number, m.now)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	if retry := b.Catch.Retry; retry != nil && retry.Limit.Attempt.Duration != nil {
 		d, problem := m.duration(retry.Limit.Attempt.Duration, f.input, m.variables(f), f.task.Pointer)
 		if problem != nil {
@@ -127,20 +130,20 @@ func (m *Machine) tryBody(f *frame) {
 	m.newList(f, roleTry, b.Tasks, f.input)
 }
 
-// attemptTimedOut ends the current attempt of a try with a timeout error, which its catch sees.
+// attemptTimedOut ends the current attempt of a try with a timeout error, which its catch may handle.
 func (m *Machine) attemptTimedOut(f *frame) {
-	ft := fault{problem: timeoutError(f.task.Pointer, fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
-	ft.unanswered = m.cancelKids(f)
-	if !m.catch(f, &ft) {
-		m.fault(f, ft)
+	failure := raised{problem: timeoutError(f.task.Pointer, fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
+	failure.unanswered = m.cancelChildren(f)
+	if !m.catch(f, &failure) {
+		m.propagate(f, failure)
 	}
 }
 
-// catch handles an error of a try's body: a retry, the handler, or nothing more to do. false: the error, or the error
-// of judging it, goes on outwards.
-func (m *Machine) catch(f *frame, ft *fault) bool {
+// catch handles an error of a try's body by a retry, the handler, or nothing. If it returns false, the error, or that
+// of a condition, is passed outwards.
+func (m *Machine) catch(f *frame, failure *raised) bool {
 	c := f.task.Body.(*dsl.Try).Catch
-	problem := ft.problem
+	problem := failure.problem
 	f.step.endAttempt(m.now, &problem)
 	for _, a := range f.alarms {
 		if a.Kind == alarmAttempt {
@@ -148,23 +151,23 @@ func (m *Machine) catch(f *frame, ft *fault) bool {
 			break
 		}
 	}
-	if !c.Errors.Matches(&ft.problem) {
+	if !c.Errors.Matches(&failure.problem) {
 		return false
 	}
 	vars := m.variables(f)
-	vars[c.As] = m.seen(&ft.problem)
+	vars[c.As] = m.errorValue(&failure.problem)
 	wanted, failed := m.permits(f, c.When, c.ExceptWhen, vars)
 	if failed != nil {
-		ft.problem = *failed
+		failure.problem = *failed
 		return false
 	}
 	if !wanted {
 		return false
 	}
 	if c.Retry != nil {
-		again, failed := m.retry(f, c.Retry, vars, ft.unanswered)
+		again, failed := m.retry(f, c.Retry, vars, failure.unanswered)
 		if failed != nil {
-			ft.problem = *failed
+			failure.problem = *failed
 			return false
 		}
 		if again {
@@ -178,7 +181,7 @@ func (m *Machine) catch(f *frame, ft *fault) bool {
 		m.finish(f, f.input, catchThen(f.task))
 		return true
 	}
-	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, m.seen(&ft.problem)}}
+	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, m.errorValue(&failure.problem)}}
 	return true
 }
 
@@ -196,12 +199,12 @@ func (m *Machine) permits(f *frame, when, except *dsl.Expr, vars map[string]any)
 	return true, nil
 }
 
-// retry plans the next attempt of a try if its policy allows one.
+// retry schedules the next attempt of a try if its policy allows one.
 func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unanswered bool) (bool, *dsl.Error) {
 	if ok, failed := m.permits(f, p.When, p.ExceptWhen, vars); failed != nil || !ok {
 		return false, failed
 	}
-	retries := f.try.number // how many there will have been with this one
+	retries := f.try.number // the number of retries including this one
 	if p.Limit.Attempt.Count > 0 && retries > p.Limit.Attempt.Count {
 		return false, nil
 	}
@@ -214,7 +217,7 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 		if failed != nil {
 			return false, failed
 		}
-		if later(m.now, delay).Sub(f.try.firstAt) > limit {
+		if addTime(m.now, delay).Sub(f.try.firstAt) > limit {
 			return false, nil
 		}
 	}
@@ -229,7 +232,7 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 		return true, nil
 	}
 	f.step.wait(WaitRetry, m.setAlarm(f, alarmRetry, delay).At)
-	m.book.mark(f.step)
+	m.recorder.markDirty(f.step)
 	return true, nil
 }
 
@@ -258,8 +261,8 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 	return delay + from + backoff.Jitter(m.start.RunID, f.path, n, to-from), nil
 }
 
-// catchHasThen tells whether a try's catch states a directive. An explicit "continue" differs from none: it takes
-// precedence over the try's own, which the model's zero value cannot tell.
+// catchHasThen reports whether a try's catch has a directive. An explicit "continue" differs from none: it takes
+// precedence over the try's own, and the zero value of the model cannot express that.
 func catchHasThen(t *dsl.Task) bool {
 	definition, _ := t.Definition.(map[string]any)
 	catch, _ := definition["catch"].(map[string]any)
@@ -267,7 +270,7 @@ func catchHasThen(t *dsl.Task) bool {
 	return given
 }
 
-// catchThen is the directive to follow after an error was handled.
+// catchThen returns the directive to follow after an error was handled.
 func catchThen(t *dsl.Task) dsl.Flow {
 	if catchHasThen(t) {
 		return t.Body.(*dsl.Try).Catch.Then

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
 )
 
-// book keeps the records: which steps changed since they were last taken, and the state of the run.
-type book struct {
+// recorder holds the records: the steps that changed since the last TakeRecords, and the state of the run.
+type recorder struct {
 	total, done int64
 	dirty       []*step
 	run         RunRecord
@@ -18,54 +18,60 @@ type book struct {
 	summary     summarizer
 }
 
-// step is the record of an open frame, or of a closed one that was not taken yet.
+// step is the record of an open frame, or of a closed one until its record is taken.
 type step struct {
-	number    int64
-	path      string
-	task      *dsl.Task
-	status    Status
-	waitKind  string
-	waitUntil time.Time
-	attempt   int
-	startedAt time.Time
-	endedAt   time.Time
-	input     any
-	output    any
-	hasOutput bool
-	err       *dsl.Error
-	attempts  []AttemptRecord
-	kept      bool // see StepRecord.Kept
-	requests  bool // attempts are the requests of a call
-	dirty     bool
+	number     int64
+	path       string
+	task       *dsl.Task
+	status     Status
+	waitKind   string
+	waitUntil  time.Time
+	deadline   time.Time // see StepRecord.Deadline
+	deadlineBy string
+	taken      []TakenEvent
+	attempt    int
+	startedAt  time.Time
+	endedAt    time.Time
+	input      any
+	output     any
+	hasOutput  bool
+	err        *dsl.Error
+	attempts   []AttemptRecord
+	kept       bool // see StepRecord.Kept
+	requests   bool // attempts are the requests of a call
+	dirty      bool
 }
 
-func (b *book) open(f *frame, now time.Time) *step {
+func (b *recorder) open(f *frame, now time.Time) *step {
 	b.total++
 	s := &step{
 		number: b.total, path: f.path, task: f.task, status: StatusRunning, attempt: f.attempt(),
 		startedAt: now, input: f.value,
 	}
-	b.mark(s)
+	b.markDirty(s)
 	b.runDirty = true
 	if leaving := b.summary.entered(s); leaving != nil {
-		b.mark(leaving) // its record is to be kept from now on
+		b.markDirty(leaving) // StepRecord.Kept changes
 	}
 	return s
 }
 
-// full reports whether there are so many records that they are to be taken before more are made.
-func (b *book) full() bool { return b.summary.bounded() && len(b.dirty) >= b.summary.limits.Pending }
+// full reports whether so many records are pending that they must be taken before more are created.
+func (b *recorder) full() bool {
+	return b.summary.bounded() && len(b.dirty) >= b.summary.limits.Pending
+}
 
-func (b *book) mark(s *step) {
+func (b *recorder) markDirty(s *step) {
 	if !s.dirty {
 		s.dirty = true
 		b.dirty = append(b.dirty, s)
 	}
 }
 
-func (b *book) close(s *step, status Status, now time.Time) {
+func (b *recorder) close(s *step, status Status, now time.Time) {
 	s.resume()
 	s.status, s.endedAt = status, now
+	s.deadline, s.deadlineBy, s.taken = time.Time{}, "", nil
 	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
 		if s.requests {
 			s.setOutcome(OutcomeUnknown)
@@ -75,7 +81,7 @@ func (b *book) close(s *step, status Status, now time.Time) {
 	b.done++
 	b.runDirty = true
 	if b.summary.ended(s, b.total) {
-		b.mark(s)
+		b.markDirty(s)
 	}
 }
 
@@ -100,20 +106,20 @@ func (s *step) endAttempt(now time.Time, err *dsl.Error) {
 	}
 }
 
-// setOutcome notes how the open attempt ends.
+// setOutcome sets the outcome of the open attempt.
 func (s *step) setOutcome(outcome string) {
 	if n := len(s.attempts); n > 0 && s.attempts[n-1].EndedAt == nil {
 		s.attempts[n-1].Outcome = outcome
 	}
 }
 
-// setAttempts replaces the attempts of a call by the requests that left the process. problem is what the last of them led to.
-// Clocks of processes differ: no attempt begins before its step or ends before it began.
+// setAttempts replaces the attempts of a call by the requests that were sent. problem is the result of the last one.
+// The clocks of processes differ, so no attempt begins before its step or ends before it began.
 func (s *step) setAttempts(attempts []Attempt, problem *dsl.Error) {
 	s.attempts = nil
 	for i, a := range attempts {
-		started := laterOf(moment(a.StartedAt), s.startedAt)
-		ended := laterOf(moment(a.EndedAt), started)
+		started := laterOf(normalizeTime(a.StartedAt), s.startedAt)
+		ended := laterOf(normalizeTime(a.EndedAt), started)
 		s.beginAttempt(i+1, started)
 		r := &s.attempts[len(s.attempts)-1]
 		r.EndedAt, r.HTTPStatus = &ended, a.Status
@@ -139,10 +145,10 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// TakeRecords returns what changed since the last call: the run (nil if it did not) and the steps by number. A step
-// that changed several times is returned once, as it is now. A step that is counted in a summary by now is left out.
+// TakeRecords returns the changes since the last call: the run (nil if unchanged) and the steps by number. A step that
+// changed several times is returned once, in its current state. A step that a summary counts by now is left out.
 func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
-	b := &m.book
+	b := &m.recorder
 	b.dirty = slices.DeleteFunc(b.dirty, func(s *step) bool { return !b.summary.recorded(s, b.total) })
 	slices.SortFunc(b.dirty, func(x, y *step) int { return cmp.Compare(x.number, y.number) })
 	var steps []StepRecord
@@ -167,7 +173,11 @@ func (s *step) record() StepRecord {
 	r := StepRecord{
 		Number: s.number, Path: s.path, Pointer: s.task.Pointer, Task: s.task.Name, Kind: string(s.task.Body.Kind()),
 		Status: s.status, WaitKind: s.waitKind, Attempt: s.attempt, StartedAt: s.startedAt, Error: s.err,
-		Attempts: slices.Clone(s.attempts), Kept: s.kept,
+		Attempts: slices.Clone(s.attempts), Kept: s.kept, DeadlineBy: s.deadlineBy, Taken: slices.Clone(s.taken),
+	}
+	if !s.deadline.IsZero() {
+		deadline := s.deadline
+		r.Deadline = &deadline
 	}
 	if !s.waitUntil.IsZero() {
 		until := s.waitUntil
@@ -189,7 +199,7 @@ func (s *step) record() StepRecord {
 	return r
 }
 
-// noteRun brings the run's record up to date.
+// noteRun updates the run's record.
 func (m *Machine) noteRun() {
 	next := RunRecord{Status: StatusRunning, Since: m.now}
 	if o := m.outcome; o != nil {
@@ -197,7 +207,7 @@ func (m *Machine) noteRun() {
 	} else if kind, until, waits := m.waiting(); waits {
 		next.Status, next.WaitKind, next.WaitUntil = StatusWaiting, kind, until
 	}
-	run := &m.book.run
+	run := &m.recorder.run
 	if run.Status == next.Status && run.WaitKind == next.WaitKind && sameTime(run.WaitUntil, next.WaitUntil) {
 		return
 	}
@@ -205,11 +215,11 @@ func (m *Machine) noteRun() {
 		next.Since = run.Since
 	}
 	*run = next
-	m.book.runDirty = true
+	m.recorder.runDirty = true
 }
 
-// waiting tells whether every open branch waits, and for what first: a moment that will come before an event that may.
-// A gate that is closed is told of at once, whatever goes on behind it.
+// waiting reports whether every open branch waits, and for what. A timer takes precedence over events. A closed gate is
+// reported at once, even if calls or timers are open behind it.
 func (m *Machine) waiting() (kind string, until *time.Time, waits bool) {
 	switch {
 	case m.gate.paused:
@@ -236,7 +246,7 @@ func (m *Machine) waiting() (kind string, until *time.Time, waits bool) {
 	if !waits && slices.ContainsFunc(m.parents, func(f *frame) bool { return f.step.status == StatusWaiting }) {
 		return WaitChild, nil, true
 	}
-	if !waits && slices.ContainsFunc(m.ears, func(f *frame) bool { return f.step.status == StatusWaiting }) {
+	if !waits && slices.ContainsFunc(m.listeners, func(f *frame) bool { return f.step.status == StatusWaiting }) {
 		return WaitEvent, nil, true
 	}
 	return kind, until, waits
