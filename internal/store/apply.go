@@ -5,40 +5,40 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
-	"github.com/signalbox-dev/signalbox/internal/store/originals"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ApplyUpdates implements [vault.Store]. Late steps of a run that has ended are still written, and grow its sequence so
-// that those who watch it see them; its state stays.
-func (s *Store) ApplyUpdates(ctx context.Context, updates []vault.Sealed[run.Update]) (transitions []run.Transition, err error) {
+// ApplyUpdates implements [sealed.Store]. Late steps of a run that has ended are still written, and increase its
+// sequence so that watchers receive them; its state does not change.
+func (s *Store) ApplyUpdates(ctx context.Context, updates []sealed.Sealed[run.Update]) (transitions []run.Transition, err error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
 	err = s.db.Write(ctx, "apply updates", func(ctx context.Context, c sqldb.Conn) (err error) {
-		_, transitions, err = s.applyUpdates(ctx, c, vault.Values(updates))
+		_, transitions, err = s.applyUpdates(ctx, c, sealed.Values(updates))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.ended(transitions)
+	s.notifyEnded(transitions)
 	return transitions, nil
 }
 
-// ended tells of the projects where runs have ended.
-func (s *Store) ended(transitions []run.Transition) {
+// notifyEnded reports the projects of runs that have ended to OnAdmissible.
+func (s *Store) notifyEnded(transitions []run.Transition) {
 	for _, t := range transitions {
 		if t.To.Terminal() {
-			s.place(t.Project)
+			s.notifyAdmissible(t.Project)
 		}
 	}
 }
 
-// applyUpdates returns what became of each known run, and the changes of status among it.
+// applyUpdates returns the outcome for each run that has a row, and the changes of status among them.
 func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Update) ([]outcome, []run.Transition, error) {
 	groups := group(updates)
 	rows, err := s.lockRuns(ctx, c, groups)
@@ -56,8 +56,8 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 	if err != nil {
 		return nil, nil, err
 	}
-	// After the originals of steps are written: those of the rows that are deleted go with them.
-	if err := originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, outcomes)...)); err != nil {
+	// After the originals of steps are written: those of the deleted rows are removed with them.
+	if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(), append(kept, updateOriginals(groups, rows, outcomes)...)); err != nil {
 		return nil, nil, err
 	}
 	if err := endSteps(ctx, c, groups, rows, touched); err != nil {
@@ -73,27 +73,28 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 	return outcomes, transitions, err
 }
 
-// originalsOf are those of the states that were written, and what was found sensitive in runs that there are.
-func originalsOf(groups []runUpdates, rows map[string]runRow, outcomes []outcome) (list []originals.Row) {
+// updateOriginals returns the originals of the states that were written, and the values found sensitive in runs that have a
+// row.
+func updateOriginals(groups []runUpdates, rows map[string]runRow, outcomes []outcome) (list []runrow.OriginalRow) {
 	for _, g := range groups {
 		if _, known := rows[g.id]; !known {
 			continue
 		}
 		for _, u := range g.updates {
-			if u.Taint != nil {
-				list = append(list, originals.Of(g.id, *u.Taint)...)
+			if u.Secrets != nil {
+				list = append(list, runrow.OriginalRows(g.id, *u.Secrets)...)
 			}
 		}
 	}
 	for _, o := range outcomes {
 		if o.state != nil && o.state.Original != nil {
-			list = append(list, originals.Of(o.after.id, *o.state.Original)...)
+			list = append(list, runrow.OriginalRows(o.after.id, *o.state.Original)...)
 		}
 	}
 	return list
 }
 
-// lockRuns reads the rows and keeps them from other writers until the transaction ends.
+// lockRuns reads the rows and locks them until the transaction ends.
 func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates) (map[string]runRow, error) {
 	rows := make(map[string]runRow, len(groups))
 	for part := range sqlrow.Chunks(groups) {
@@ -120,20 +121,20 @@ func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	return r, err
 }
 
-const stepColumns = 18
+const stepColumns = 19
 
-// newStep is a step with the run that it belongs to and the sequence that it gets.
+// newStep is a step with its run and its new sequence.
 type newStep struct {
 	run      string
 	sequence int64
 	step     run.Step
 }
 
-// writeSteps writes the steps that are beyond the stored ones, and returns the runs of which any was, and the originals of those
-// that were.
+// writeSteps writes the steps that are newer than the stored ones. It returns the runs with written steps, and the
+// originals of these steps.
 func (s *Store) writeSteps(
 	ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
-) (map[string]bool, []originals.Row, error) {
+) (map[string]bool, []runrow.OriginalRow, error) {
 	if err := s.summarize(ctx, c, groups, rows); err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +148,7 @@ func (s *Store) writeSteps(
 			steps = append(steps, newStep{run: g.id, sequence: row.sequence + 1, step: t})
 		}
 	}
-	touched, kept := map[string]bool{}, []originals.Row(nil)
+	touched, kept := map[string]bool{}, []runrow.OriginalRow(nil)
 	hidden := map[stepID]*run.Original{}
 	for part := range sqlrow.Chunks(steps) {
 		args := make([]any, 0, len(part)*stepColumns)
@@ -162,13 +163,13 @@ func (s *Store) writeSteps(
 			args = append(args, values...)
 		}
 		written, err := sqlrow.Collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
-waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept)
+waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept, wait_details)
 VALUES `+sqlrow.Tuples(s.db.Dialect(), 0, len(part), stepColumns)+`
 ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
 kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
 wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
 sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
-input = excluded.input, output = excluded.output, kept = excluded.kept
+input = excluded.input, output = excluded.output, kept = excluded.kept, wait_details = excluded.wait_details
 WHERE steps.position < excluded.position
 RETURNING run_id, number`, args, scanStepID)
 		if err != nil {
@@ -177,15 +178,15 @@ RETURNING run_id, number`, args, scanStepID)
 		for _, id := range written {
 			touched[id.run] = true
 			if o := hidden[id]; o != nil {
-				kept = append(kept, originals.Of(id.run, *o)...)
+				kept = append(kept, runrow.OriginalRows(id.run, *o)...)
 			}
 		}
 	}
 	return touched, kept, nil
 }
 
-// endSteps ends the open steps of runs whose executions were ended from outside. A step keeps its position, so that what Temporal
-// accepted of it before, and what comes late, still counts.
+// endSteps ends the open steps of runs with executions that were ended from outside. A step keeps its position, so that
+// updates that Temporal accepted before, and late ones, still apply.
 func endSteps(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
 	for _, g := range groups {
 		row, known := rows[g.id]
@@ -204,7 +205,7 @@ sequence = $3 WHERE run_id = $1 AND status IN ('running', 'waiting')`, g.id, sql
 	return nil
 }
 
-// stepID names a step.
+// stepID identifies a step.
 type stepID struct {
 	run    string
 	number int64
@@ -225,10 +226,14 @@ func (n newStep) values() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	details, err := sqlrow.AsJSON(t.Wait, t.Wait == nil)
+	if err != nil {
+		return nil, err
+	}
 	return []any{
 		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
 		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
-		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept,
+		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept, details,
 	}, nil
 }
 
@@ -263,7 +268,7 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
-	return transitions, interest.EndListeners(ctx, c, s.db.Dialect(), ended)
+	return transitions, events.EndListeners(ctx, c, s.db.Dialect(), ended)
 }
 
 func stateColumns() []sqlrow.Column {
@@ -282,7 +287,7 @@ func stateValues(o outcome) ([]any, error) {
 	}
 	reason := ""
 	if o.state.Status == run.Queued {
-		// What Temporal tells of, it has.
+		// Temporal has a run that it reports.
 		reason = run.QueuedWorker
 	}
 	return []any{

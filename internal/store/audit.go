@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// WriteAuditOnce writes an entry for what changed no row, however often it is called with it.
+// WriteAuditOnce writes an entry for an action that changed no row; repeated calls with the same entry write it once.
 func (s *Store) WriteAuditOnce(ctx context.Context, e audit.Entry) error {
 	return s.db.Write(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return ledger.AddOnce(ctx, c, e) })
 }

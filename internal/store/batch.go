@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// runRow is as much of a run as decides what an update does to it.
+// runRow is the part of a run that determines the outcome of an update.
 type runRow struct {
 	id, project   string
 	status        run.Status
@@ -18,23 +18,24 @@ type runRow struct {
 	position      int64
 	statePosition int64
 	executionID   string
-	// left are the executions that a reset left behind, separated by spaces.
+	// left are the executions that a reset replaced, separated by spaces.
 	left      string
 	createdAt time.Time
 	startedAt time.Time
 }
 
-// runUpdates is what one call has to say about one run: its updates by position, and of each step the newest.
+// runUpdates are the updates of one call for one run, sorted by position, and the newest update of each step.
 type runUpdates struct {
 	id      string
 	updates []run.Update
 	steps   []run.Step
-	// summary is what the updates say of steps without rows, stored what the database does; nil where there is none.
+	// summary is the summary in the updates of steps without rows, stored the one in the database; nil if there is
+	// none.
 	summary, stored *run.StepSummary
 }
 
-// group sorts updates by run. Runs are in order of their IDs, in which their rows get locked: two calls that share runs
-// then wait for each other instead of each holding what the other needs.
+// group groups updates by run. Runs are sorted by ID, which is the order in which their rows are locked, so that two
+// calls that share runs cannot deadlock.
 func group(updates []run.Update) []runUpdates {
 	byRun := map[string][]run.Update{}
 	for _, u := range updates {
@@ -49,9 +50,10 @@ func group(updates []run.Update) []runUpdates {
 	return groups
 }
 
-// keep leaves only what the run's own executions say. An execution at the same place in the chain as the one that the row
-// shows, but another one, comes from a reset in Temporal: its positions do not compare with the row's, which
-// follows it by [Store.FollowExecution] alone. What the execution before the reset says late must not undo that.
+// keep removes the updates of executions that the row does not follow. Another execution with the same number in the
+// chain as the one in the row comes from a reset in Temporal: its positions are not comparable with the row's, and the
+// row follows it through [Store.FollowExecution] alone. Late updates of the execution before the reset must not undo
+// that.
 func (g *runUpdates) keep(row runRow) {
 	left := strings.Fields(row.left)
 	position, execution := row.position, row.executionID
@@ -73,7 +75,7 @@ func (g *runUpdates) keep(row runRow) {
 	g.updates, g.steps = own, newestSteps(own)
 }
 
-// newestSteps keeps the newest of each step, and of several of one workflow task the last.
+// newestSteps returns the newest update of each step; of several from one workflow task, the last.
 func newestSteps(updates []run.Update) []run.Step {
 	newest := map[int64]run.Step{}
 	for _, u := range updates {
@@ -90,26 +92,26 @@ func newestSteps(updates []run.Update) []run.Step {
 	return steps
 }
 
-// outcome is what updates make of a run's row.
+// outcome is the effect of updates on a run's row.
 type outcome struct {
 	before, after runRow
-	// state is nil when the state stays.
+	// state is nil if the state does not change.
 	state *run.State
-	// steps tells whether steps changed, which the database finds out.
+	// steps reports whether steps changed, which the database determines.
 	steps bool
 }
 
-// changed tells whether anyone who looks at the run sees a difference.
+// changed reports whether the change is visible to a reader of the run.
 func (o outcome) changed() bool {
 	return o.state != nil || o.steps || !o.after.startedAt.Equal(o.before.startedAt)
 }
 
 // advance applies updates, sorted by position, to a row.
 //
-// A state counts against the position of the last state and not of the last update: an update without a state, come
-// early, may not hide the state that was before it. The earliest start that any state tells of is the run's: later ones
-// do not know it. A terminal row stays as it is, but for a start that is reported late, as its late steps are. A partial update
-// does not move the row: what is left of it comes with the same position.
+// A state is compared with the position of the last state and not of the last update: an update without a state that
+// arrives early must not hide the state before it. The earliest start in any state is that of the run: later states do
+// not have it. A terminal row does not change, except for a start that is reported late, and for its late steps. A
+// partial update does not move the row: the rest of it arrives with the same position.
 func advance(row runRow, updates []run.Update) outcome {
 	o := outcome{before: row, after: row}
 	for _, u := range updates {
@@ -133,7 +135,7 @@ func advance(row runRow, updates []run.Update) outcome {
 	return o
 }
 
-// earliest of two times, of which zero is none.
+// earliest returns the earlier of two times; the zero time is none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

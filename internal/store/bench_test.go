@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// databases are those that the benchmarks compare; one that is not there is skipped.
+// databases are the databases that the benchmarks compare; an unavailable one is skipped.
 func databases() map[string]func(testing.TB) store.Options {
 	return map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres}
 }
@@ -37,7 +37,7 @@ func benchInsert(b testing.TB, s storetest.Store, i int) string {
 	return r.ID
 }
 
-// benchUpdate is what one workflow task of a small run brings: two steps and a state.
+// benchUpdate is the update of one workflow task of a small run: two steps and a state.
 func benchUpdate(id string, position int64, status run.Status) run.Update {
 	now := time.Unix(1767225600+position, 0)
 	u := run.Update{
@@ -78,7 +78,7 @@ func BenchmarkApplyUpdates(b *testing.B) {
 	}
 }
 
-// BenchmarkStartRun inserts a run and marks it as handed over, from several sides at once.
+// BenchmarkStartRun inserts a run and marks it as handed over, from several goroutines.
 func BenchmarkStartRun(b *testing.B) {
 	for name, options := range databases() {
 		b.Run(name, func(b *testing.B) {
@@ -157,7 +157,8 @@ func BenchmarkListRuns(b *testing.B) {
 	}
 }
 
-// BenchmarkWaits reads what a run waits for that has entered as many steps as have rows, each with values of 2 KB; one of them is open.
+// BenchmarkWaits reads what a run waits for that has entered as many steps as can have rows, each with values of 2 KB;
+// one of them is open.
 func BenchmarkWaits(b *testing.B) {
 	for name, options := range databases() {
 		b.Run(name, func(b *testing.B) {

@@ -1,25 +1,26 @@
-// Package store keeps everything that Signalbox itself remembers: projects, workflow definitions, runs with their steps, and the
-// audit log. It implements the Store interfaces of the domain packages, whose comments are the contract; the suite in
-// storetest holds both databases to it.
+// Package store stores the data of Signalbox itself: projects, workflow definitions, runs with their steps, and the
+// audit log. It implements the Store interfaces of the domain packages, which define the behaviour; the suite
+// in storetest tests both databases against it.
 //
 // # Use
 //
 //	s, err := store.Open(ctx, store.Options{Driver: store.SQLite, DSN: "/var/lib/signalbox/signalbox.db", AutoMigrate: true})
 //	…
-//	if err := s.Start(ctx); err != nil { … } // migrates, or says what to do
+//	if err := s.Start(ctx); err != nil { … } // migrates, or returns an error with the command to run
 //	defer s.Stop(ctx)
 //
-// SQLite serves one machine, Postgres any number of processes. The SQL is the same text for both; what differs is in
-// package sqldb, and how the schema changes from release to release in package schema.
+// SQLite serves one machine, Postgres any number of processes. The SQL is the same text for both; package sqldb
+// contains the differences, and package schema the migrations.
 //
-// # What holds
+// # Guarantees
 //
-// Each method is one transaction: it is done whole or not at all, and an audit entry is written exactly with its change.
-// Each has a deadline: a database that is away is [fault.Unavailable] with [fault.StoreUnavailable], never a hang. Times are kept to
-// the microsecond, JSON as the text that was given.
+// Each method is one transaction: it is committed as a whole or not at all, and an audit entry is committed with its
+// change. Each has a deadline: if the database is unavailable, the error is [apperror.Unavailable] with
+// [apperror.StoreUnavailable], and the call never hangs. Times are stored to the microsecond, JSON as the text that was
+// given.
 //
-// # What it does not do
+// # Non-goals
 //
-// It decides nothing: no permission, no validation of documents, no clock. It does not batch calls either; whoever has
-// many updates at once gives them to [Store.ApplyUpdates] together.
+// It makes no decisions: no permissions, no validation of documents, no clock. It does not combine calls; a caller with
+// many updates passes them to one [Store.ApplyUpdates].
 package store

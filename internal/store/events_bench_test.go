@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// benchBatch is how many events are published and routed at once.
+// benchBatch is the number of events that are published and routed at once.
 const benchBatch = 500
 
 func benchEvents(first, n int) []event.Event {
@@ -40,7 +40,7 @@ func benchPublish(b testing.TB, s *storetest.Plain, first, n int) {
 	require.Len(b, accepted, n)
 }
 
-// benchRoute routes what there is, with what deliver makes of each event.
+// benchRoute routes all events; deliver returns the deliveries of each.
 func benchRoute(b testing.TB, s *storetest.Plain, o inbox.Owner, deliver func(event.Event) []event.Delivery) int {
 	batch, err := s.Events().Unrouted(b.Context(), "default", benchBatch)
 	require.NoError(b, err)
@@ -55,9 +55,9 @@ func benchRoute(b testing.TB, s *storetest.Plain, o inbox.Owner, deliver func(ev
 	return len(routings)
 }
 
-func nobody(event.Event) []event.Delivery { return nil }
+func noDeliveries(event.Event) []event.Delivery { return nil }
 
-// BenchmarkEvents publishes and routes events that nobody wants, in batches.
+// BenchmarkEvents publishes and routes events without subscriptions, in batches.
 func BenchmarkEvents(b *testing.B) {
 	for name, options := range databases() {
 		b.Run(name, func(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkEvents(b *testing.B) {
 				benchPublish(b, s, count, benchBatch)
 				published := time.Now()
 				count += benchBatch
-				require.Equal(b, benchBatch, benchRoute(b, s, o, nobody))
+				require.Equal(b, benchBatch, benchRoute(b, s, o, noDeliveries))
 				publishing += published.Sub(begin)
 				routing += time.Since(published)
 			}

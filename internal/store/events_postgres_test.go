@@ -12,9 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// TestPostgresWaitsForThoseWhoAccept holds the inbox as somebody does who accepts an event, and commits when the others wait: they
-// must see that event.
-func TestPostgresWaitsForThoseWhoAccept(t *testing.T) {
+// TestPostgresRoutingWaitsForPublishers holds the inbox as a publisher does, and commits while routing waits: routing
+// must then read that event.
+func TestPostgresRoutingWaitsForPublishers(t *testing.T) {
 	t.Parallel()
 	o := postgres(t)
 	s := start(t, o)

@@ -11,5 +11,5 @@ func (s *Store) ImportLegacy(ctx context.Context, o legacy.Options) (legacy.Repo
 	return legacy.Import(ctx, s.db, o)
 }
 
-// FollowLegacy returns what copies, pass by pass, what is added to an older engine's database.
+// FollowLegacy returns a follower, which copies additions to an older engine's database in passes.
 func (s *Store) FollowLegacy(o legacy.Options) *legacy.Follower { return legacy.NewFollower(s.db, o) }

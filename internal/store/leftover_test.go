@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// execute does to a database what no binary of today does.
+// execute changes a database in a way that current binaries do not.
 func execute(t *testing.T, o store.Options, statement string) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
@@ -27,7 +27,8 @@ func execute(t *testing.T, o store.Options, statement string) {
 	require.NoError(t, db.Close())
 }
 
-// TestBatchWithoutItemsIsClosed has a batch that an earlier release opened again although the items that had failed were gone.
+// TestBatchWithoutItemsIsClosed has a batch that an earlier release reopened although its failed items had been
+// deleted.
 func TestBatchWithoutItemsIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, options := range databases() {

@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/awaited"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 const (
-	// mostReplays and mostChildren are how many a run shows.
+	// mostReplays and mostChildren are the maximum number that a run shows.
 	mostReplays  = 20
 	mostChildren = 100
 )
 
-// link notes where a run came from.
+// link stores the origin of a run.
 func link(ctx context.Context, c sqldb.Conn, r run.Run) error {
 	if r.ReplayOf == "" && r.Parent.RunID == "" {
 		return nil
@@ -25,18 +25,18 @@ func link(ctx context.Context, c sqldb.Conn, r run.Run) error {
 	if err != nil {
 		return err
 	}
-	return awaited.Add(ctx, c, r)
+	return runrow.AddAwaited(ctx, c, r)
 }
 
-// unlink forgets where a run came from that is removed.
+// unlink removes the links of a run that is removed.
 func unlink(ctx context.Context, c sqldb.Conn, id string) error {
 	if _, err := c.ExecContext(ctx, `DELETE FROM run_links WHERE run_id = $1`, id); err != nil {
 		return err
 	}
-	return awaited.Remove(ctx, c, id)
+	return runrow.RemoveAwaited(ctx, c, id)
 }
 
-// related reads where a run came from, and what came from it.
+// related reads the origin of a run, and the runs that originate from it.
 func related(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	_, err := sqlrow.Collect(ctx, c, `SELECT replay_of, parent, path, depth FROM run_links WHERE run_id = $1`, []any{r.ID},
 		func(row sqlrow.Scanner) (struct{}, error) {
@@ -57,8 +57,7 @@ func related(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	return err
 }
 
-// linked lists the newest runs that a run is the origin of. IDs of runs grow with time.
+// linked lists the newest runs that originate from a run. IDs of runs increase with time.
 func linked(ctx context.Context, c sqldb.Conn, condition, id string, most int) ([]string, error) {
-	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id},
-		func(row sqlrow.Scanner) (id string, err error) { return id, row.Scan(&id) })
+	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id}, sqlrow.ScanText)
 }

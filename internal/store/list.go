@@ -5,21 +5,19 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/listing"
-	"github.com/signalbox-dev/signalbox/internal/store/repairs"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 )
 
 // ListRuns implements [run.Store].
 func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err error) {
 	err = s.db.ReadList(ctx, "list runs", func(ctx context.Context, c sqldb.Conn) error {
-		spread, err := listing.SpreadOf(ctx, c, s.db.Dialect(), f)
+		spread, err := runrow.SpreadOf(ctx, c, s.db.Dialect(), f)
 		if err != nil {
 			return err
 		}
-		query, args := listing.Page(f, runHead, spread)
+		query, args := runrow.Page(f, headColumns, spread)
 		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
 			return ledger.NeedProject(ctx, c, f.Project)
@@ -27,10 +25,10 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		if err != nil {
 			return err
 		}
-		if err := verdicts.Attach(ctx, c, s.db.Dialect(), list); err != nil {
+		if err := runrow.AttachStuck(ctx, c, s.db.Dialect(), list); err != nil {
 			return err
 		}
-		return repairs.Attach(ctx, c, s.db.Dialect(), list)
+		return runrow.AttachBehind(ctx, c, s.db.Dialect(), list)
 	})
 	return list, err
 }
@@ -39,7 +37,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts, err error) {
 	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
 		counts = run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
-		query, args := listing.ByStatus(f, run.MaxCount)
+		query, args := runrow.ByStatus(f, run.MaxCount)
 		if err := count(ctx, c, query, args, counts.Statuses); err != nil {
 			return err
 		}
@@ -52,13 +50,13 @@ func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts,
 		if len(counts.Statuses) == 0 {
 			return ledger.NeedProject(ctx, c, f.Project)
 		}
-		query, args = listing.ByProblem(f)
+		query, args = runrow.ByProblem(f)
 		return count(ctx, c, query, args, counts.Problems)
 	})
 	return counts, err
 }
 
-// count reads names and how many there are of each, and leaves out what there is none of.
+// count reads names with their counts, and omits counts of zero.
 func count(ctx context.Context, c sqldb.Conn, query string, args []any, into map[string]int64) error {
 	_, err := sqlrow.Collect(ctx, c, query, args, func(row sqlrow.Scanner) (n int64, err error) {
 		var name string

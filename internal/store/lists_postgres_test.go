@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/listing"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// TestPostgresListsReadNoWholeTable lets Postgres tell how much it reads for each list, with rows enough to make it choose.
+// TestPostgresListsReadNoWholeTable measures the blocks that Postgres reads for each list, with enough rows to make it
+// choose a plan.
 func TestPostgresListsReadNoWholeTable(t *testing.T) {
 	t.Parallel()
 	o := postgres(t)
@@ -22,7 +23,7 @@ func TestPostgresListsReadNoWholeTable(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	// A run in 30 seconds for a week, from a moment at which IDs begin with 0194 1f29 on.
+	// One run every 30 seconds for a week, from a time at which IDs begin with 0194 1f29.
 	for _, statement := range []string{
 		`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested,
 cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id)
@@ -68,7 +69,7 @@ SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FR
 	}
 }
 
-// vacuum lets Postgres know what its tables hold.
+// vacuum updates Postgres' statistics of tables.
 func vacuum(t *testing.T, dsn string, tables ...string) {
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -79,15 +80,15 @@ func vacuum(t *testing.T, dsn string, tables ...string) {
 	require.NoError(t, c.Close(t.Context()))
 }
 
-// blocks is how many blocks of tables and indexes Postgres reads for a page of a list.
+// blocks returns the number of blocks of tables and indexes that Postgres reads for a page of a list.
 func blocks(t *testing.T, db *sqldb.DB, f run.Filter) int {
 	var text string
 	require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		spread, err := listing.SpreadOf(ctx, c, db.Dialect(), f)
+		spread, err := runrow.SpreadOf(ctx, c, db.Dialect(), f)
 		if err != nil {
 			return err
 		}
-		query, args := listing.Page(f, "id", spread)
+		query, args := runrow.Page(f, "id", spread)
 		return c.QueryRowContext(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+query, args...).Scan(&text)
 	}))
 	var plans []struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// crowd is so many runs that lists are read in other ways than with few: one in a minute, most with IDs that have their time, some
-// with the time of another run, some with none.
+// crowd creates so many runs that lists use other plans than for few: one per minute, most with IDs that contain their
+// time, some with the time of another run, some with none.
 func crowd(t *testing.T, o store.Options) (list []run.Run) {
 	began := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	id := func(i int) string {
@@ -65,7 +65,7 @@ cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_d
 		if err != nil {
 			return err
 		}
-		// Half of the verdicts are of a binary that gave them no workflow.
+		// Half of the verdicts are of a binary that stored no workflow with them.
 		_, err = c.ExecContext(ctx, `INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
 SELECT id, project, CASE WHEN created_at % 7 < 3 THEN workflow ELSE '' END, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FROM runs WHERE status = 'running'`)
 		return err
@@ -100,7 +100,7 @@ func TestListsOfManyRuns(t *testing.T) {
 	}
 }
 
-// requirePages reads the first pages in both orders, and some from the middle on.
+// requirePages reads the first pages in both orders, and some from the middle.
 func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run) {
 	t.Helper()
 	var want []run.Run

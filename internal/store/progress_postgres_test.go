@@ -13,10 +13,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// TestPostgresTellsTheProgressOfManyDispatchers reads how far ten thousand dispatchers have come, of which three hundred have deliveries that
-// are due and ten others events that nobody has looked at: all at once as for an overview, and by name as the supervisor does, which has
-// two seconds for a cycle. That counts with SIGNALBOX_PROVE=1, when nothing runs beside it.
-func TestPostgresTellsTheProgressOfManyDispatchers(t *testing.T) {
+// TestPostgresReadsProgressOfManyDispatchers reads the progress of ten thousand dispatchers, of which three hundred
+// have due deliveries and ten others have events that are not routed: all at once as for an overview, and by name as
+// the supervisor does, which has two seconds per cycle. The limit applies with SIGNALBOX_PROVE=1, without other load.
+func TestPostgresReadsProgressOfManyDispatchers(t *testing.T) {
 	t.Parallel()
 	const all, active, behind = 10_000, 300, 10
 	trials, limit := 5, patience

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -26,7 +26,7 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.En
 			return err
 		}
 		if !made {
-			return fault.New(fault.Exists, fault.ProjectExists, "project %q exists already", p.Name)
+			return apperror.New(apperror.Exists, apperror.ProjectExists, "project %q exists already", p.Name)
 		}
 		return ledger.Add(ctx, c, e)
 	})

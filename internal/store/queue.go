@@ -6,7 +6,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// inQueue are the runs that have a place in the queue, the one that is being handed over included. The text is that of
-	// the index.
+	// inQueue selects the runs in the queue, including the one that is being handed over. The text equals the condition
+	// of the index.
 	inQueue = `queued_reason IN ('engine', 'starting') AND expires_at IS NOT NULL`
-	// waitsForEngine are those of them that wait.
+	// waitsForEngine selects those that wait.
 	waitsForEngine = inQueue + ` AND queued_reason = 'engine'`
-	// notHandedOver are the runs that nobody has tried to give to Temporal, or not now.
+	// notHandedOver selects the runs that no process has tried to hand to Temporal, or none is handing over now.
 	notHandedOver = `status = 'queued' AND queued_reason IN ('engine', 'admission')`
-	// queueKey is what those who add to the queue wait for each other by.
+	// queueKey is the lock that serialises additions to the queue.
 	queueKey = "run queue"
 )
 
-// EnqueueRun implements [vault.Store].
-func (s *Store) EnqueueRun(ctx context.Context, given vault.Sealed[run.Run], limit int, e audit.Entry) (stored run.Run, made bool, err error) {
+// EnqueueRun implements [sealed.Store].
+func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], limit int, e audit.Entry) (stored run.Run, made bool, err error) {
 	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
 	}
 	r.Sequence = max(r.Sequence, 1)
 	err = s.db.Write(ctx, "queue run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		if err := s.db.Alone(ctx, c, queueKey); err != nil {
+		if err := s.db.Serialize(ctx, c, queueKey); err != nil {
 			return err
 		}
 		stored, made, err = insertOrFind(ctx, c, r)
 		if err != nil || !made {
 			return err
 		}
-		if err := s.keep(ctx, c, &stored); err != nil {
+		if err := s.writeOriginals(ctx, c, &stored); err != nil {
 			return err
 		}
 		if stored.QueuedReason == run.QueuedAdmission {
@@ -61,11 +61,11 @@ func (s *Store) EnqueueRun(ctx context.Context, given vault.Sealed[run.Run], lim
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	s.accepted(stored, made)
+	s.notifyQueued(stored, made)
 	return stored, made, nil
 }
 
-// queuePosition counts from 1; it is 0 for a run that does not wait.
+// queuePosition counts from 1; it is 0 for a run that is not queued.
 func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) {
 	switch {
 	case r.Status == run.Queued && r.QueuedReason == run.QueuedAdmission:
@@ -87,7 +87,7 @@ func (s *Store) ReturnQueued(ctx context.Context, id string, at time.Time) (bool
 	return s.moveQueued(ctx, "return run to the queue", id, run.QueuedStarting, run.QueuedEngine, at)
 }
 
-// moveQueued changes why a run of the queue is queued. One that an update has told of has started.
+// moveQueued changes the reason for which a run is queued. A run with an update has started.
 func (s *Store) moveQueued(ctx context.Context, doing, id, from, to string, at time.Time) (moved bool, err error) {
 	err = s.db.Exec(ctx, doing, func(ctx context.Context, c sqldb.Conn) (err error) {
 		moved, err = sqlrow.Affected(ctx, c, `UPDATE runs SET queued_reason = $3, status_at = $4, sequence = sequence + 1
@@ -97,8 +97,8 @@ WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from
 	return moved && err == nil, err
 }
 
-// FinishQueued implements [vault.Store].
-func (s *Store) FinishQueued(ctx context.Context, given vault.Sealed[run.Run], note vault.Sealed[audit.Entry]) (finished bool, err error) {
+// FinishQueued implements [sealed.Store].
+func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], note sealed.Sealed[audit.Entry]) (finished bool, err error) {
 	r, e := given.Value(), note.Value()
 	if err := sqlrow.Storable("reason", r.CancelReason); err != nil {
 		return false, err
@@ -121,7 +121,7 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), pro
 		return ledger.Add(ctx, c, e)
 	})
 	if finished && err == nil {
-		s.place(e.Project)
+		s.notifyAdmissible(e.Project)
 	}
 	return finished && err == nil, err
 }
@@ -139,7 +139,7 @@ func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.R
 		w.Is("expires_at", "<=", f.ExpiredAt.UnixMicro())
 	}
 	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
 		return err
 	})
 	return list, err
@@ -154,9 +154,9 @@ func (s *Store) CountQueued(ctx context.Context) (waiting, total int64, err erro
 	return waiting, total, err
 }
 
-// TellRun implements [run.Store].
-func (s *Store) TellRun(ctx context.Context, project, id string) (r run.Run, err error) {
-	err = s.db.Write(ctx, "tell of a run", func(ctx context.Context, c sqldb.Conn) (err error) {
+// MarkDisclosed implements [run.Store].
+func (s *Store) MarkDisclosed(ctx context.Context, project, id string) (r run.Run, err error) {
+	err = s.db.Write(ctx, "mark a run as disclosed", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if _, err := c.ExecContext(ctx, `UPDATE runs SET told = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4 AND NOT told`,
 			id, project, run.Queued, run.QueuedStarting); err != nil {
 			return err

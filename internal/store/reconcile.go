@@ -7,45 +7,44 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/originals"
+	"github.com/signalbox-dev/signalbox/internal/store/legacy"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/store/stranded"
-	"github.com/signalbox-dev/signalbox/internal/store/summaries"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // OpenRuns implements [run.ReconcileStore].
 func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND `+ours+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+` AND `+executedHere+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
 	return list, err
 }
 
-// OpenImports implements [cutover.Rows].
+// OpenImports implements [run.ImportedRows].
 func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open imported runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+ours+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+executedHere+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
 	return list, err
 }
 
-// SettleImports implements [cutover.Rows].
+// SettleImports implements [run.ImportedRows].
 func (s *Store) SettleImports(ctx context.Context, list []run.Run, at time.Time) ([]string, error) {
-	return stranded.Settle(ctx, s.db, list, at)
+	return legacy.SettleStranded(ctx, s.db, list, at)
 }
 
 // StartingRuns implements [run.ReconcileStore].
 func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list runs being started", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE status IN `+openStatuses+
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+
 			` AND status = $1 AND queued_reason = $2 AND status_at <= $3 AND id > $4 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{run.Queued, run.QueuedStarting, sqlrow.Micros(until), after}, scanHead)
 		return err
@@ -62,7 +61,7 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 			for i, id := range part {
 				args[i] = id
 			}
-			found, err := sqlrow.Collect(ctx, c, `SELECT `+runHead+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
+			found, err := sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
 			if err != nil {
 				return err
 			}
@@ -73,8 +72,8 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 	return list, err
 }
 
-// CorrectRun implements [vault.Store].
-func (s *Store) CorrectRun(ctx context.Context, given vault.Sealed[run.Update], e *audit.Entry) (changed bool, err error) {
+// CorrectRun implements [sealed.Store].
+func (s *Store) CorrectRun(ctx context.Context, given sealed.Sealed[run.Update], e *audit.Entry) (changed bool, err error) {
 	var transitions []run.Transition
 	err = s.db.Write(ctx, "correct run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		var outcomes []outcome
@@ -88,14 +87,14 @@ func (s *Store) CorrectRun(ctx context.Context, given vault.Sealed[run.Update], 
 		return ledger.Add(ctx, c, *e)
 	})
 	if err == nil {
-		s.ended(transitions)
+		s.notifyEnded(transitions)
 	}
 	return changed && err == nil, err
 }
 
-// FollowExecution implements [vault.Store].
+// FollowExecution implements [sealed.Store].
 func (s *Store) FollowExecution(
-	ctx context.Context, given vault.Sealed[run.Update], from string, left []string, e audit.Entry,
+	ctx context.Context, given sealed.Sealed[run.Update], from string, left []string, e audit.Entry,
 ) (followed bool, err error) {
 	u := given.Value()
 	var transitions []run.Transition
@@ -109,14 +108,14 @@ func (s *Store) FollowExecution(
 		if followed = known && !row.status.Terminal() && row.executionID == from; !followed {
 			return nil
 		}
-		// The steps behind the reset may never come again; those before it come as they were.
+		// The steps after the reset may never be reported again; those before it are reported unchanged.
 		if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1`, u.RunID); err != nil {
 			return err
 		}
-		if err := originals.RemoveSteps(ctx, c, u.RunID); err != nil {
+		if err := runrow.RemoveStepOriginals(ctx, c, u.RunID); err != nil {
 			return err
 		}
-		if err := summaries.Remove(ctx, c, u.RunID); err != nil {
+		if err := runrow.RemoveSummary(ctx, c, u.RunID); err != nil {
 			return err
 		}
 		touched, kept, err := s.writeSteps(ctx, c, groups, rows)
@@ -133,7 +132,7 @@ func (s *Store) FollowExecution(
 		if transitions, err = s.writeRuns(ctx, c, []outcome{o}); err != nil {
 			return err
 		}
-		if err := originals.Write(ctx, c, s.db.Dialect(), append(kept, originalsOf(groups, rows, []outcome{o})...)); err != nil {
+		if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(), append(kept, updateOriginals(groups, rows, []outcome{o})...)); err != nil {
 			return err
 		}
 		all := strings.Join(append(strings.Fields(row.left), left...), " ")
@@ -143,15 +142,15 @@ func (s *Store) FollowExecution(
 		return ledger.Add(ctx, c, e)
 	})
 	if err == nil {
-		s.ended(transitions)
+		s.notifyEnded(transitions)
 	}
 	return followed && err == nil, err
 }
 
-// RunsHome implements [run.ReconcileStore].
-func (s *Store) RunsHome(ctx context.Context) (h run.Home, err error) {
+// RunsCluster implements [run.ReconcileStore].
+func (s *Store) RunsCluster(ctx context.Context) (h run.RunsCluster, err error) {
 	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanHome)
+		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanRunsCluster)
 		if err == nil && len(list) > 0 {
 			h = list[0]
 		}
@@ -160,16 +159,16 @@ func (s *Store) RunsHome(ctx context.Context) (h run.Home, err error) {
 	return h, err
 }
 
-func scanHome(row sqlrow.Scanner) (h run.Home, err error) {
+func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
 	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, sqlrow.TimeInto(&h.Since))
 	return h, err
 }
 
-// MoveHome implements [run.ReconcileStore].
-func (s *Store) MoveHome(ctx context.Context, from run.Place, to run.Home) (moved bool, err error) {
+// MoveRunsCluster implements [run.ReconcileStore].
+func (s *Store) MoveRunsCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster) (moved bool, err error) {
 	err = s.db.Write(ctx, "record where the runs are", func(ctx context.Context, c sqldb.Conn) (err error) {
 		values := []any{to.Address, to.Namespace, to.NamespaceID, sqlrow.Micros(to.Since)}
-		if from == (run.Place{}) {
+		if from == (run.ClusterID{}) {
 			moved, err = sqlrow.Affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
 ON CONFLICT (one) DO NOTHING`, values...)
 			return err
@@ -181,18 +180,18 @@ WHERE address = $5 AND namespace = $6 AND namespace_id = $7`, append(values, fro
 	return moved && err == nil, err
 }
 
-// WorkerPlaces implements [run.ReconcileStore].
-func (s *Store) WorkerPlaces(ctx context.Context) (list []run.Place, err error) {
-	err = s.db.Read(ctx, "list the places of workers", func(ctx context.Context, c sqldb.Conn) (err error) {
+// WorkerClusters implements [run.ReconcileStore].
+func (s *Store) WorkerClusters(ctx context.Context) (list []run.ClusterID, err error) {
+	err = s.db.Read(ctx, "list the Temporal servers of workers", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT DISTINCT address, namespace, namespace_id FROM workers
 WHERE namespace_id <> '' AND beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY address, namespace, namespace_id`,
-			[]any{worker.AliveFor.Microseconds()}, scanPlace)
+			[]any{worker.AliveFor.Microseconds()}, scanClusterID)
 		return err
 	})
 	return list, err
 }
 
-func scanPlace(row sqlrow.Scanner) (p run.Place, err error) {
+func scanClusterID(row sqlrow.Scanner) (p run.ClusterID, err error) {
 	err = row.Scan(&p.Address, &p.Namespace, &p.NamespaceID)
 	return p, err
 }

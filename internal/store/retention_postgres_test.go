@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// TestTablesOfRuns has a table with rows of runs be known to those who delete runs, or be excused here.
+// TestTablesOfRuns requires that retention handles every table with rows of runs, or that it is listed here.
 func TestTablesOfRuns(t *testing.T) {
 	t.Parallel()
 	o := sqlite(t)
@@ -32,12 +32,12 @@ func TestTablesOfRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()
 	known := append(keeping.OfRuns(),
-		"deliveries",     // go with their events
-		"batch_items",    // go with their batches
-		"listeners",      // end with the run itself
-		"payloads",       // go when their run has gone: DeleteOrphans
+		"deliveries",     // deleted with their events
+		"batch_items",    // deleted with their batches
+		"listeners",      // removed at the end of the run
+		"payloads",       // deleted after their run: DeleteOrphans
 		"poison_endings", // are deleted after the hour that they count for
-		"legacy_removed") // outlive their run: the import is not to bring it back
+		"legacy_removed") // kept after their run, so that the import does not copy it again
 	for rows.Next() {
 		var table string
 		require.NoError(t, rows.Scan(&table))
@@ -46,8 +46,8 @@ func TestTablesOfRuns(t *testing.T) {
 	require.NoError(t, rows.Err())
 }
 
-// TestDeletionAmongManyRows deletes a tenth of 20,000 runs and events, of 100,000 at full length, while others write, page by page and
-// by indexes.
+// TestDeletionAmongManyRows deletes a tenth of 20,000 runs and events, of 100,000 at full length, while other rows are
+// written, page by page and by indexes.
 func TestDeletionAmongManyRows(t *testing.T) {
 	t.Parallel()
 	many, aim := 20_000, patience // on a machine that runs other tests at the same time
@@ -63,7 +63,7 @@ func TestDeletionAmongManyRows(t *testing.T) {
 		require.NoError(t, s.Start(t.Context()))
 		return s
 	}
-	// Sessions tell at their end what they have read, migrations too.
+	// Sessions report their reads when they end, including those of migrations.
 	require.NoError(t, open().Stop(context.WithoutCancel(t.Context())))
 	fill(t, o.DSN, many)
 	s := open()

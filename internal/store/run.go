@@ -5,35 +5,33 @@ import (
 	"errors"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/store/events/interest"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
-	"github.com/signalbox-dev/signalbox/internal/store/repairs"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
 )
 
-// openStatuses are those that a run can still leave.
+// openStatuses are the statuses of runs that have not ended.
 const openStatuses = `('queued', 'running', 'waiting')`
 
-// ours are the runs that this platform executes: one that was imported may be open on an engine elsewhere.
-const ours = `trigger_kind <> 'import'`
+// executedHere selects the runs that this platform executes: an imported run may be open on another engine.
+const executedHere = `trigger_kind <> 'import'`
 
 const (
-	// runHead is what lists show: all columns but the big ones. In SQLite the expiry lies behind those: it is read only where
-	// it means something.
-	runHead = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+	// headColumns lists the columns that lists show: all except the large ones. In SQLite the expiry is stored after those:
+	// it is read only for statuses that use it.
+	headColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
 CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END,
 CASE WHEN trigger_kind = 'import' THEN COALESCE((SELECT engine FROM run_legacy WHERE run_id = runs.id), '') ELSE '' END`
-	runAll = runHead + `, metered, input, output, redacted, request_digest, written_at`
+	runAll = headColumns + `, metered, input, output, redacted, request_digest, written_at`
 )
 
 func headInto(r *run.Run) []any {
@@ -65,8 +63,8 @@ WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`
 	insertOnce = ` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`
 )
 
-// InsertRun implements [vault.Store].
-func (s *Store) InsertRun(ctx context.Context, given vault.Sealed[run.Run], e audit.Entry) (stored run.Run, made bool, err error) {
+// InsertRun implements [sealed.Store].
+func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e audit.Entry) (stored run.Run, made bool, err error) {
 	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
@@ -77,7 +75,7 @@ func (s *Store) InsertRun(ctx context.Context, given vault.Sealed[run.Run], e au
 		if err != nil || !made {
 			return err
 		}
-		if err := s.keep(ctx, c, &stored); err != nil {
+		if err := s.writeOriginals(ctx, c, &stored); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -85,21 +83,22 @@ func (s *Store) InsertRun(ctx context.Context, given vault.Sealed[run.Run], e au
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	s.accepted(stored, made)
+	s.notifyQueued(stored, made)
 	return stored, made, nil
 }
 
-// keep writes what the marks in a run that was inserted stand for.
-func (s *Store) keep(ctx context.Context, c sqldb.Conn, r *run.Run) error {
-	list := originals.Of(r.ID, r.Originals...)
+// writeOriginals writes the originals of a run that was inserted.
+func (s *Store) writeOriginals(ctx context.Context, c sqldb.Conn, r *run.Run) error {
+	list := runrow.OriginalRows(r.ID, r.Originals...)
 	r.Redacted, r.Originals = len(list) > 0, nil
-	return originals.Write(ctx, c, s.db.Dialect(), list)
+	return runrow.WriteOriginals(ctx, c, s.db.Dialect(), list)
 }
 
-// accepted tells of a run that waits for a place: one may have become free while it was being decided that there is none.
-func (s *Store) accepted(r run.Run, made bool) {
+// notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided that there
+// was none.
+func (s *Store) notifyQueued(r run.Run, made bool) {
 	if made && r.QueuedReason == run.QueuedAdmission {
-		s.place(r.Project)
+		s.notifyAdmissible(r.Project)
 	}
 }
 
@@ -110,8 +109,8 @@ func storableRun(r run.Run) error {
 	return sqlrow.Storable("request_id", r.RequestID)
 }
 
-// insertOrFind adds a run, or finds the one that its request made before. Without a limit of runs it is one statement; with one the
-// first adds nothing, and [quotas.Accept] says whether there is a place.
+// insertOrFind adds a run, or finds the one that an earlier call with its request ID made. Without a limit of runs it
+// is one statement; with one, that statement adds nothing, and [quotas.Accept] decides whether there is a slot.
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
 	condition := ` AND ` + quotas.Unlimited
 	if quotas.Exempt(r) {
@@ -142,14 +141,14 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 	}
 }
 
-// insertLimited adds a run in a project that has, or had, a limit of runs: in a place, or in the queue for one.
+// insertLimited adds a run in a project that has, or had, a limit of runs: with a slot, or in the queue for one.
 func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	limited, place, number, err := quotas.Accept(ctx, c, r.Project)
+	limited, slot, number, err := quotas.Accept(ctx, c, r.Project)
 	if err != nil {
 		return r, false, err
 	}
-	// Without a limit there may be a queue all the same, of rows that came about otherwise: newcomers do not wait behind those.
-	if !limited || place {
+	// A queue may exist without a limit, of rows that were created otherwise: new runs do not wait behind those.
+	if !limited || slot {
 		made, err := insert(ctx, c, &r, "", quotas.Number(r))
 		return r, made, err
 	}
@@ -162,8 +161,8 @@ func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool,
 	return r, true, err
 }
 
-// insert adds a run unless its request has made one before, or condition is not met; admission is its number where it has one. A run
-// that waits for a place is one that somebody was told of.
+// insert adds a run unless a run with its request ID exists, or condition is false; admission is its number in the
+// queue if it has one. A run that waits for a slot counts as disclosed to its caller.
 func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, admission any) (bool, error) {
 	metered, err := sqlrow.Collect(ctx, c, insertRun+condition+insertOnce, []any{
 		r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
@@ -179,7 +178,7 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 	return true, link(ctx, c, *r)
 }
 
-// textOrNull keeps an empty text as NULL, of which a unique index takes any number.
+// textOrNull stores an empty text as NULL, which a unique index accepts any number of times.
 func textOrNull(text string) any {
 	if text == "" {
 		return nil
@@ -187,8 +186,8 @@ func textOrNull(text string) any {
 	return text
 }
 
-// RemoveUnstarted implements [vault.Store]. A run that an update has reported has started, whatever its status says.
-func (s *Store) RemoveUnstarted(ctx context.Context, id string, given vault.Sealed[audit.Entry]) (removed bool, err error) {
+// RemoveUnstarted implements [sealed.Store]. A run with an update has started, whatever its status is.
+func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sealed[audit.Entry]) (removed bool, err error) {
 	e := given.Value()
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		removed, err = sqlrow.Affected(ctx, c,
@@ -200,13 +199,13 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given vault.Seal
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(unlink(ctx, c, id), originals.Remove(ctx, c, id)); err != nil {
+		if err := errors.Join(unlink(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})
 	if removed && err == nil {
-		s.place(e.Project)
+		s.notifyAdmissible(e.Project)
 	}
 	return removed && err == nil, err
 }
@@ -250,17 +249,17 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.QueuePosition, err = queuePosition(ctx, c, r); err != nil {
 		return r, err
 	}
-	if r.Stuck, err = verdicts.Of(ctx, c, r); err != nil {
+	if r.Stuck, err = runrow.StuckOf(ctx, c, r); err != nil {
 		return r, err
 	}
-	if r.Behind, err = repairs.Of(ctx, c, r.ID); err != nil {
+	if r.Behind, err = runrow.BehindOf(ctx, c, r.ID); err != nil {
 		return r, err
 	}
 	return r, related(ctx, c, &r)
 }
 
 func noRun(id string) error {
-	return fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist: `signalbox run list` shows those that do", id)
+	return apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q does not exist: `signalbox run list` shows those that do", id)
 }
 
 func needRun(ctx context.Context, c sqldb.Conn, id string) error {
@@ -293,9 +292,9 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 	return r, err
 }
 
-// FinishMissing implements [vault.Store]. Steps that were open end with it: nothing will ever write them.
+// FinishMissing implements [sealed.Store]. It ends open steps with the run: no later update will.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, given vault.Sealed[*run.Problem], at time.Time, note vault.Sealed[audit.Entry],
+	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Problem], at time.Time, note sealed.Sealed[audit.Entry],
 ) (finished bool, err error) {
 	e := note.Value()
 	problem, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
@@ -319,13 +318,13 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err != nil {
 			return err
 		}
-		if err := interest.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
+		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})
 	if finished && err == nil {
-		s.place(e.Project)
+		s.notifyAdmissible(e.Project)
 	}
 	return finished && err == nil, err
 }

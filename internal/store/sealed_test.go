@@ -14,19 +14,18 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// noValues are the methods whose parameters could hold values of runs or events, and do not.
+// noValues are the methods with parameters that could hold values of runs or events, but do not.
 var noValues = map[string]string{
 	"Publish":       "takes a definition",
 	"SettleImports": "reads the identities of rows that were read from the store",
 }
 
-// A method that takes values of runs or events takes them sealed, so that none is written past the vault. A new one that does not is
-// found here.
+// A method that receives values of runs or events receives them sealed, so that none is stored in plain text. This test
+// finds a new method that does not.
 func TestValuesReachTheStoreSealed(t *testing.T) {
 	t.Parallel()
 	s := start(t, sqlite(t)).Store
@@ -60,7 +59,7 @@ func TestValuesReachTheStoreSealed(t *testing.T) {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	require.Equal(t, known, slices.Compact(open), "take vault.Sealed, or say in noValues why that is not necessary")
+	require.Equal(t, known, slices.Compact(open), "take sealed.Sealed, or say in noValues why that is not necessary")
 	require.Equal(t, 20, sealed)
 }
 
@@ -74,7 +73,7 @@ func keysOf(m map[string]reflect.Type) func(func(string) bool) {
 	}
 }
 
-// inTransaction reports whether a method is a step of a transaction, for other parts of the store alone.
+// inTransaction reports whether a method runs within a transaction, for other parts of the store alone.
 func inTransaction(method reflect.Type) bool {
 	return method.NumIn() > 2 && method.In(2) == reflect.TypeFor[sqldb.Conn]()
 }
@@ -83,15 +82,15 @@ func isSealed(of reflect.Type) bool {
 	if of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	return strings.HasPrefix(of.String(), "vault.Sealed[")
+	return strings.HasPrefix(of.String(), "sealed.Sealed[")
 }
 
-// mayHoldValues reports whether a type holds values of runs or events that are not sealed. Entries of the audit log are what people
-// have done and said.
+// mayHoldValues reports whether a type holds values of runs or events that are not sealed. Audit entries describe
+// actions of users.
 func mayHoldValues(of reflect.Type, above []reflect.Type) bool {
 	switch of {
-	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Problem](), reflect.TypeFor[event.Event](), reflect.TypeFor[stuck.TaskFailure](),
-		reflect.TypeFor[verdict.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.Settled](), reflect.TypeFor[batch.Item]():
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Problem](), reflect.TypeFor[event.Event](), reflect.TypeFor[diagnose.TaskFailure](),
+		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.Settled](), reflect.TypeFor[batch.Item]():
 		return true
 	case reflect.TypeFor[audit.Entry]():
 		return false

@@ -6,9 +6,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/store/summaries"
 )
 
 const selectStep = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at,
@@ -53,13 +53,14 @@ func (s *Store) StepSummary(ctx context.Context, project, id string, after int64
 		if err := needRunOf(ctx, c, project, id); err != nil {
 			return err
 		}
-		summary, err = summaries.Read(ctx, c, s.db.Dialect(), id, after)
+		summary, err = runrow.ReadSummary(ctx, c, s.db.Dialect(), id, after)
 		return err
 	})
 	return summary, err
 }
 
-// summarize reads the summaries of runs whose steps are to be written, and takes out the steps that a summary replaces.
+// summarize reads the summaries of runs before their steps are written, and removes the steps that a summary
+// replaces.
 func (s *Store) summarize(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow) error {
 	var ids []string
 	for i := range groups {
@@ -71,7 +72,7 @@ func (s *Store) summarize(ctx context.Context, c sqldb.Conn, groups []runUpdates
 			ids = append(ids, g.id)
 		}
 	}
-	stored, err := summaries.Of(ctx, c, s.db.Dialect(), ids)
+	stored, err := runrow.SummariesOf(ctx, c, s.db.Dialect(), ids)
 	if err != nil {
 		return err
 	}
@@ -84,14 +85,14 @@ func (s *Store) summarize(ctx context.Context, c sqldb.Conn, groups []runUpdates
 	return nil
 }
 
-// writeSummaries writes the summaries that updates brought, and adds the runs whose summary changed to touched.
+// writeSummaries writes the summaries of updates, and adds the runs with changed summaries to touched.
 func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
 	for _, g := range groups {
 		row, known := rows[g.id]
 		if !known || g.summary == nil {
 			continue
 		}
-		changed, err := summaries.Write(ctx, c, s.db.Dialect(), g.id, g.summary, g.stored, row.sequence+1)
+		changed, err := runrow.WriteSummary(ctx, c, s.db.Dialect(), g.id, g.summary, g.stored, row.sequence+1)
 		if err != nil {
 			return err
 		}

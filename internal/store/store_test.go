@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is for busy machines: the suite is about what the store does, not about how soon.
+// patience is the timeout of calls on busy machines: the suite tests results, not times.
 const patience = time.Minute
 
 func start(t testing.TB, o store.Options) *storetest.Plain {
@@ -45,7 +45,7 @@ func postgres(t testing.TB) store.Options {
 func TestConformanceSQLite(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t testing.TB) storetest.Opener {
-		// A SQLite file belongs to one process: everyone gets the same store.
+		// A SQLite file belongs to one process: all callers get the same store.
 		s := start(t, sqlite(t))
 		return func(testing.TB) storetest.Store { return s }
 	})
@@ -71,7 +71,7 @@ func TestLifecycle(t *testing.T) {
 	s, err := storetest.Open(ctx, t, options)
 	require.NoError(t, err)
 	require.NoError(t, s.Ping(ctx))
-	require.Contains(t, s.Place(), options.DSN)
+	require.Contains(t, s.Location(), options.DSN)
 
 	require.ErrorContains(t, s.Start(ctx), "signalbox migrate up")
 	pending, err := s.Status(ctx)
@@ -84,27 +84,27 @@ func TestLifecycle(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, applied)
 
-	// What it holds is there after a restart.
+	// Its data exists after a restart.
 	p, err := s.GetProject(ctx, project.Default)
 	require.NoError(t, err)
 	require.WithinRange(t, p.CreatedAt, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	require.NoError(t, s.Stop(ctx))
 	_, err = s.GetProject(ctx, project.Default)
-	require.Error(t, err, "a stopped store answers nothing")
+	require.Error(t, err, "a stopped store answers no calls")
 	again, err := start(t, options).GetProject(ctx, project.Default)
 	require.NoError(t, err)
 	require.Equal(t, p, again)
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenErrorsStateTheCause(t *testing.T) {
 	t.Parallel()
 	_, err := storetest.Open(t.Context(), t, store.Options{Driver: "mysql", DSN: "x"})
 	require.ErrorContains(t, err, `"mysql"`)
 	_, err = storetest.Open(t.Context(), t, store.Options{Driver: store.Postgres, DSN: "postgres://127.0.0.1:1/runs"})
-	require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+	require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
 }
 
-// TestFullDisk fills the disk while runs start: what was answered is kept whole, the rest is not there.
+// TestFullDisk fills the disk while runs start: acknowledged runs are stored completely, others not at all.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	options := sqlite(t)
@@ -119,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		made++
 	}
-	require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+	require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
 	require.ErrorContains(t, err, "disk is full")
 	require.Positive(t, made)
 	runs, err := s.ListRuns(t.Context(), run.Filter{Project: project.Default, Limit: 20_000})

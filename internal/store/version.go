@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -62,7 +62,7 @@ func (s *Store) publish(
 		if published[0].Hash == v.Hash {
 			return published[0], false, nil
 		}
-		return v, false, fault.New(fault.Exists, fault.VersionTaken,
+		return v, false, apperror.New(apperror.Exists, apperror.VersionTaken,
 			"version %q of workflow %q is published with another document: give the new one a new version",
 			v.Version, v.Workflow)
 	}
@@ -92,7 +92,8 @@ SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 W
 	return v, true, ledger.Add(ctx, c, e)
 }
 
-// insertVersion adds the version with its document, which other versions may share, and drops the draft that it is of.
+// insertVersion adds the version with its document, which other versions may share, and deletes the draft it was
+// published from.
 func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error {
 	_, err := c.ExecContext(ctx, `INSERT INTO documents (hash, canonical) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
 		v.Hash, string(v.Canonical))
@@ -119,7 +120,7 @@ func (s *Store) GetVersion(ctx context.Context, project, name, version string) (
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
 			}
-			return fault.New(fault.NotFound, fault.VersionNotFound,
+			return apperror.New(apperror.NotFound, apperror.VersionNotFound,
 				"workflow %q has no version %q: `signalbox workflow versions` shows those it has", name, version)
 		})
 		return err

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// hasDraft follows the workflow that it is asked of, so that it can never disagree with the drafts.
+// hasDraft is computed from the drafts of the workflow, so that it always agrees with them.
 const hasDraft = `EXISTS (SELECT 1 FROM drafts d WHERE d.project = w.project AND d.workflow = w.name)`
 
 const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version, ` + hasDraft +
@@ -36,18 +36,18 @@ func (s *Store) GetWorkflow(ctx context.Context, project, name string) (w workfl
 	return w, err
 }
 
-// getWorkflow reads a workflow's row; lock is empty or the dialect's suffix for rows that are going to change.
+// getWorkflow reads a workflow's row; lock is empty or the dialect's suffix that locks the row.
 func getWorkflow(ctx context.Context, c sqldb.Conn, project, name, lock string) (workflow.Workflow, error) {
 	return sqlrow.One(ctx, c, selectWorkflow+` WHERE w.project = $1 AND w.name = $2`+lock, []any{project, name},
 		scanWorkflow, func() error { return noWorkflow(ctx, c, project, name) })
 }
 
-// noWorkflow says what of project and workflow is missing.
+// noWorkflow returns the error for a missing project or workflow.
 func noWorkflow(ctx context.Context, c sqldb.Conn, project, name string) error {
 	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
-	return fault.New(fault.NotFound, fault.WorkflowNotFound,
+	return apperror.New(apperror.NotFound, apperror.WorkflowNotFound,
 		"workflow %q does not exist in project %q: `signalbox workflow list` shows those that do", name, project)
 }
 
@@ -70,7 +70,7 @@ func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []wo
 		w.Is("w.name", ">", f.After)
 	}
 	if f.Text != "" {
-		// SQLite's LIKE takes letters of either case for equal and Postgres' does not; names are ASCII.
+		// SQLite's LIKE ignores case and Postgres' does not; names are ASCII.
 		w.Conditions = append(w.Conditions, "lower(w.name) LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
 	}
 	if len(f.States) > 0 {
@@ -121,8 +121,8 @@ SET title = excluded.title, summary = excluded.summary, source = excluded.source
 	return w, err
 }
 
-// lockWorkflow makes the workflow when it is new. Either way its row is locked until the transaction ends, so that
-// drafts, publications and deletions of one workflow come one after the other.
+// lockWorkflow creates the workflow if it is new. Its row is locked until the transaction ends, so that drafts,
+// publications and deletions of one workflow are serialised.
 func lockWorkflow(ctx context.Context, c sqldb.Conn, project, name string, at time.Time) error {
 	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
@@ -144,7 +144,7 @@ WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() e
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
 			}
-			return fault.New(fault.NotFound, fault.DraftNotFound,
+			return apperror.New(apperror.NotFound, apperror.DraftNotFound,
 				"workflow %q has no draft: `signalbox workflow save` makes one", name)
 		})
 		return err
@@ -157,7 +157,7 @@ func scanDraft(row sqlrow.Scanner) (d workflow.Draft, err error) {
 	return d, err
 }
 
-// SetPaused implements [workflow.Store]. What was never published cannot be paused.
+// SetPaused implements [workflow.Store]. A workflow that was never published cannot be paused.
 func (s *Store) SetPaused(
 	ctx context.Context, project, name string, paused bool, reason string, e audit.Entry,
 ) (w workflow.Workflow, err error) {
@@ -170,7 +170,7 @@ func (s *Store) SetPaused(
 			return err
 		}
 		if w.State == workflow.StateDraft {
-			return fault.New(fault.Refused, fault.WorkflowNotPublished,
+			return apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
 				"workflow %q has no published version, so there is nothing to pause", name)
 		}
 		w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", sqlrow.Kept(e.Time)
@@ -188,7 +188,7 @@ func (s *Store) SetPaused(
 	return w, err
 }
 
-// lockOf is the suffix that locks the rows of one table of a query.
+// lockOf returns the suffix that locks the rows of one table of a query.
 func (s *Store) lockOf(alias string) string {
 	lock := s.db.Dialect().LockRows
 	if lock == "" {
@@ -204,13 +204,13 @@ func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audi
 			return err
 		}
 		var open int64
-		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND `+ours+` AND status IN `+openStatuses,
+		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND `+executedHere+` AND status IN `+openStatuses,
 			project, name).Scan(&open)
 		if err != nil {
 			return err
 		}
 		if open > 0 {
-			return fault.New(fault.Refused, fault.WorkflowHasOpenRuns,
+			return apperror.New(apperror.Refused, apperror.WorkflowHasOpenRuns,
 				"workflow %q has %d open runs: wait for them or cancel them first", name, open)
 		}
 		for _, statement := range []string{
@@ -232,7 +232,7 @@ func (s *Store) Document(ctx context.Context, hash string) ([]byte, error) {
 	err := s.db.Read(ctx, "get document", func(ctx context.Context, c sqldb.Conn) error {
 		err := c.QueryRowContext(ctx, `SELECT canonical FROM documents WHERE hash = $1`, hash).Scan(&text)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fault.New(fault.NotFound, fault.VersionNotFound, "the store has no document with hash %q", hash)
+			return apperror.New(apperror.NotFound, apperror.VersionNotFound, "the store has no document with hash %q", hash)
 		}
 		return err
 	})

@@ -46,7 +46,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0
 		if b.Filter == nil {
 			err = s.name(ctx, c, &r, ids)
 		} else {
-			err = s.takeDown(ctx, c, &r, page)
+			err = s.selectPage(ctx, c, &r, page)
 		}
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func storable(b batch.Batch, ids []string) error {
 	return sqlrow.Storable("reason", b.Reason)
 }
 
-// name adds the runs that were named.
+// name adds the runs that were selected by ID.
 func (s *Store) name(ctx context.Context, c sqldb.Conn, r *row, ids []string) error {
 	number := int64(0)
 	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "batch_items", "batch, number, run_id, status, begun, new_run_id, error", "", ids,
@@ -88,11 +88,11 @@ func (s *Store) name(ctx context.Context, c sqldb.Conn, r *row, ids []string) er
 		return err
 	}
 	r.Total = number
-	return s.keep(ctx, c, r)
+	return s.saveSelection(ctx, c, r)
 }
 
-// takeDown adds the next page of the runs that the filter selects. What is less than a page is the last one.
-func (s *Store) takeDown(ctx context.Context, c sqldb.Conn, r *row, page int) error {
+// selectPage adds the next page of the runs that the filter selects. A page that is not full is the last one.
+func (s *Store) selectPage(ctx context.Context, c sqldb.Conn, r *row, page int) error {
 	f := r.Filter.Runs(r.Project, r.CreatedAt)
 	f.Limit = page
 	if r.last != "" {
@@ -113,18 +113,18 @@ FROM (`+query+`) AS s`, w.Args...)
 	r.Total += added
 	r.selected = added < int64(page)
 	if r.selected {
-		return s.keep(ctx, c, r)
+		return s.saveSelection(ctx, c, r)
 	}
 	err = c.QueryRowContext(ctx, `SELECT r.created_at, r.id FROM batch_items i JOIN runs r ON r.id = i.run_id WHERE i.batch = $1 AND i.number = $2`,
 		r.ID, r.Total).Scan(sqlrow.TimeInto(&r.at), &r.last)
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, c, r)
+	return s.saveSelection(ctx, c, r)
 }
 
-// keep writes what was taken down. A batch of no runs has ended.
-func (s *Store) keep(ctx context.Context, c sqldb.Conn, r *row) error {
+// saveSelection writes the selected runs. A batch of no runs has ended.
+func (s *Store) saveSelection(ctx context.Context, c sqldb.Conn, r *row) error {
 	if r.selected && r.Pending() == 0 {
 		r.EndedAt = r.CreatedAt
 	}
@@ -145,7 +145,7 @@ func (s *Store) SelectMore(ctx context.Context, id string, page int) (more bool,
 			return err
 		}
 		if r.open() && !r.selected {
-			if err := s.takeDown(ctx, c, &r, page); err != nil {
+			if err := s.selectPage(ctx, c, &r, page); err != nil {
 				return err
 			}
 		}

@@ -1,44 +1,45 @@
-// Package batches keeps batches and the runs that they mean, in the store's database. It implements [batch.Store] and
-// [vault.BatchStore], whose comments are the contract; package store opens it:
+// Package batches stores batches and their selected runs in the store's database. It implements [batch.Store] and
+// [sealed.BatchStore], whose comments define the behaviour; package store opens it:
 //
 //	s, err := store.Open(ctx, …)
 //	b, created, err := s.Batches().StartBatch(ctx, b, ids, entry)
 //
-// The counts of a batch are columns of its row, written in the transactions that change its items: reading them costs nothing
-// however many runs are meant. Whoever changes items holds that row, so that a pause is before a claim or after it.
+// The counts of a batch are columns of its row, written in the transactions that change its items, so that reading them
+// is cheap however many runs the batch has. Each change of items locks that row, so that a pause is ordered before or
+// after a claim.
 //
-// Which runs a filter selects is for package store to say, which hands the query over. Times are the callers'.
+// Package store supplies the query for the runs that a filter selects. Times are the callers'.
 package batches
 
 import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Runs is the query for the runs that a filter selects, in its order, with these columns.
+// Runs builds the query for the runs that a filter selects, in its order, with these columns.
 type Runs func(f run.Filter, columns string) (query string, args []any)
 
-// Store keeps batches. It is safe for concurrent use, also by several processes on one Postgres.
+// Store stores batches. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct {
 	db   *sqldb.DB
 	runs Runs
 }
 
 var (
-	_ batch.Store      = (*Store)(nil)
-	_ vault.BatchStore = (*Store)(nil)
+	_ batch.Store       = (*Store)(nil)
+	_ sealed.BatchStore = (*Store)(nil)
 )
 
-// New returns a store on an open database, whose schema is for package store to bring up.
+// New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB, runs Runs) *Store { return &Store{db: db, runs: runs} }
 
 // Exclusive implements [batch.WorkRows].
@@ -49,12 +50,12 @@ func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Cont
 const selectBatch = `SELECT id, project, action, reason, rate, version, total, succeeded, refused, failed, waiting, actor_kind, actor_name,
 request_id, fingerprint, created_at, ended_at, filter, paused, selected, selected_at, selected_run FROM batches`
 
-// row is a batch as it is kept.
+// row is a batch as it is stored.
 type row struct {
 	batch.Batch
 
 	paused, selected bool
-	// at and last are the run up to which the filter's runs are taken down.
+	// at and last are the creation time and ID of the last run that was selected from the filter.
 	at   time.Time
 	last string
 }
@@ -76,15 +77,15 @@ func scanBatch(from sqlrow.Scanner) (r row, err error) {
 	return r, err
 }
 
-// open tells whether items may be worked.
+// open reports whether items may be processed.
 func (r row) open() bool { return r.EndedAt.IsZero() && !r.paused }
 
-// lock reads a batch of any project and holds it until the transaction ends.
+// lock reads a batch of any project and locks it until the transaction ends.
 func (s *Store) lock(ctx context.Context, c sqldb.Conn, id string) (row, error) {
 	return sqlrow.One(ctx, c, selectBatch+` WHERE id = $1`+s.db.Dialect().LockRows, []any{id}, scanBatch, func() error { return noBatch(id) })
 }
 
-// find is lock for one of a project.
+// find is lock for a batch of one project.
 func (s *Store) find(ctx context.Context, c sqldb.Conn, project, id, lock string) (row, error) {
 	return sqlrow.One(ctx, c, selectBatch+` WHERE id = $1 AND project = $2`+lock, []any{id, project}, scanBatch, func() error {
 		if err := ledger.NeedProject(ctx, c, project); err != nil {
@@ -95,7 +96,7 @@ func (s *Store) find(ctx context.Context, c sqldb.Conn, project, id, lock string
 }
 
 func noBatch(id string) error {
-	return fault.New(fault.NotFound, fault.BatchNotFound, "batch %q does not exist: `signalbox batch list` shows those that do", id)
+	return apperror.New(apperror.NotFound, apperror.BatchNotFound, "batch %q does not exist: `signalbox batch list` shows those that do", id)
 }
 
 // GetBatch implements [batch.Store].
@@ -108,7 +109,7 @@ func (s *Store) GetBatch(ctx context.Context, project, id string) (batch.Batch, 
 	return r.Batch, err
 }
 
-// ListBatches implements [batch.Store]. IDs grow with time.
+// ListBatches implements [batch.Store]. IDs increase with time.
 func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Batch, error) {
 	var w sqlrow.Where
 	w.Is("project", "=", f.Project)
@@ -123,10 +124,10 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 		}
 		return err
 	})
-	return bare(list), err
+	return batchesOf(list), err
 }
 
-func bare(rows []row) []batch.Batch {
+func batchesOf(rows []row) []batch.Batch {
 	list := make([]batch.Batch, len(rows))
 	for i, r := range rows {
 		list[i] = r.Batch
@@ -165,7 +166,7 @@ func (s *Store) PauseBatch(ctx context.Context, project, id string, paused bool,
 			return err
 		}
 		if !r.EndedAt.IsZero() {
-			return fault.New(fault.Refused, fault.BatchEnded, "batch %q has ended; there is nothing to pause or to go on with", id)
+			return apperror.New(apperror.Refused, apperror.BatchEnded, "batch %q has ended; there is nothing to pause or resume", id)
 		}
 		if _, err := c.ExecContext(ctx, `UPDATE batches SET paused = $2, waiting = '' WHERE id = $1`, id, paused); err != nil {
 			return err
@@ -185,7 +186,7 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 		if r, err = s.find(ctx, c, project, id, s.db.Dialect().LockRows); err != nil {
 			return err
 		}
-		// Items of a batch that has ended may have been deleted by its retention: those that are left count.
+		// Retention may have deleted items of a batch that has ended: only the remaining ones count.
 		res, err := c.ExecContext(ctx, `UPDATE batch_items SET status = 'pending', ended_at = NULL, error = ''
 WHERE batch = $1 AND status = 'failed'`, id)
 		if err != nil {
@@ -196,7 +197,7 @@ WHERE batch = $1 AND status = 'failed'`, id)
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Refused, fault.BatchNothingFailed, "no item of batch %q has failed; there is nothing to do again", id)
+			return apperror.New(apperror.Refused, apperror.BatchNothingFailed, "no item of batch %q has failed; there is nothing to retry", id)
 		}
 		if _, err := c.ExecContext(ctx, `UPDATE batches SET failed = failed - $2, ended_at = NULL WHERE id = $1`, id, n); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -17,7 +17,7 @@ func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, er
 		list, err = sqlrow.Collect(ctx, c, selectBatch+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
 		return err
 	})
-	return bare(list), err
+	return batchesOf(list), err
 }
 
 // ClaimItems implements [batch.WorkRows].
@@ -43,9 +43,22 @@ func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit in
 	return list, active && err == nil, err
 }
 
-// SettleItems implements [vault.BatchStore].
-func (s *Store) SettleItems(ctx context.Context, id string, settled []vault.Sealed[batch.Item], at time.Time) error {
-	items := vault.Values(settled)
+// Untaken implements [batch.WorkRows].
+func (s *Store) Untaken(ctx context.Context, runIDs []string) (n int64, err error) {
+	err = s.db.Read(ctx, "count runs that no worker has taken", func(ctx context.Context, c sqldb.Conn) error {
+		n = 0
+		return sqlrow.In(ctx, s.db.Dialect(), runIDs, nil, func(ctx context.Context, marks string, args []any) error {
+			some, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE status = 'queued' AND queued_reason IN ('starting', 'worker') AND id IN `+marks, args...)
+			n += some
+			return err
+		})
+	})
+	return n, err
+}
+
+// SettleItems implements [sealed.BatchStore].
+func (s *Store) SettleItems(ctx context.Context, id string, settled []sealed.Sealed[batch.Item], at time.Time) error {
+	items := sealed.Values(settled)
 	return s.db.Write(ctx, "settle items of a batch", func(ctx context.Context, c sqldb.Conn) error {
 		r, err := s.lock(ctx, c, id)
 		if err != nil {
@@ -84,7 +97,7 @@ func itemColumns() []sqlrow.Column {
 	}
 }
 
-// pending are those of the items that nobody has settled. Whoever settles holds the batch, so they stay so.
+// pending returns the items without a result. The caller has locked the batch, so they stay pending.
 func (s *Store) pending(ctx context.Context, c sqldb.Conn, id string, items []batch.Item) ([]batch.Item, error) {
 	still := map[int64]bool{}
 	for part := range sqlrow.Chunks(items) {
@@ -130,8 +143,8 @@ func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone i
 	return gone, err
 }
 
-// NoteWaiting implements [vault.BatchStore].
-func (s *Store) NoteWaiting(ctx context.Context, id string, why vault.Sealed[string]) error {
+// NoteWaiting implements [sealed.BatchStore].
+func (s *Store) NoteWaiting(ctx context.Context, id string, why sealed.Sealed[string]) error {
 	return s.db.Exec(ctx, "note why a batch waits", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `UPDATE batches SET waiting = $2 WHERE id = $1 AND ended_at IS NULL AND NOT paused AND waiting <> $2`, id, sqlrow.Mended(why.Value()))
 		return err

@@ -6,17 +6,16 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/store/events/intake"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// RecordOwner implements [vault.EventStore].
-func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, given vault.Sealed[event.Event], e audit.Entry) error {
+// RecordOwner implements [sealed.EventStore].
+func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, given sealed.Sealed[event.Event], e audit.Entry) error {
 	tell := given.Value()
-	if err := intake.Storable([]event.Event{tell}); err != nil {
+	if err := Storable([]event.Event{tell}); err != nil {
 		return err
 	}
 	return s.db.Write(ctx, "record owner", func(ctx context.Context, c sqldb.Conn) error {

@@ -1,4 +1,5 @@
-// Package fresh gives tests databases whose schema is there already: to bring one up takes half a second under the race detector.
+// Package fresh provides tests with databases that have the schema already: to migrate one takes half a second under
+// the race detector.
 package fresh
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
-// SQLite returns the path of a database of the newest schema, for t alone. It is a copy of one that the first test of the program has
-// made beside the program, where `go test` removes it.
+// SQLite returns the path of a database of the newest schema, for t alone. It is a copy of one that the first test of
+// the program created next to the test binary, where `go test` removes it.
 func SQLite(t testing.TB) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -27,7 +28,7 @@ func SQLite(t testing.TB) string {
 	require.NoError(t, lock.Lock())
 	defer func() { require.NoError(t, lock.Unlock()) }()
 	if _, err := os.Stat(template); errors.Is(err, fs.ErrNotExist) {
-		bring(t, template+".new")
+		createTemplate(t, template+".new")
 		require.NoError(t, os.Rename(template+".new", template))
 	}
 	content, err := os.ReadFile(template)
@@ -37,8 +38,8 @@ func SQLite(t testing.TB) string {
 	return path
 }
 
-// bring makes a database.
-func bring(t testing.TB, path string) {
+// createTemplate creates a database with the schema.
+func createTemplate(t testing.TB, path string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: path, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)

@@ -1,19 +1,19 @@
-// Package ledger is what every change in the store does beside its own rows: it makes sure of its project, and adds the audit
-// entry that tells of it, in the same transaction.
+// Package ledger contains the parts that every change in the store shares: it checks the project, and adds the audit
+// entry of the change in the same transaction.
 //
-// Reading the audit log is for package store.
+// Package store reads the audit log.
 package ledger
 
 import (
 	"context"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Add writes e in the transaction of the change that it tells of.
+// Add writes e in the transaction of the change that it describes.
 func Add(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 	if err := sqlrow.Storable("reason", e.Reason); err != nil {
 		return err
@@ -24,7 +24,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 	return err
 }
 
-// AddOnce is [Add], unless there is an entry of the same action, subject and moment: for who may have written it before and did not hear so.
+// AddOnce is [Add], unless there is an entry with the same action, subject and time: a caller may repeat it after a
+// lost response.
 func AddOnce(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 	there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM audit WHERE project = $1 AND subject = $2 AND action = $3 AND at = $4 LIMIT 1`,
 		e.Project, e.Subject, e.Action, e.Time.UnixMicro())
@@ -34,7 +35,7 @@ func AddOnce(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 	return Add(ctx, c, e)
 }
 
-// NeedProject returns [NoProject] unless the project is there. An empty name means all projects.
+// NeedProject returns [NoProject] unless the project exists. An empty name means all projects.
 func NeedProject(ctx context.Context, c sqldb.Conn, name string) error {
 	if name == "" {
 		return nil
@@ -46,5 +47,5 @@ func NeedProject(ctx context.Context, c sqldb.Conn, name string) error {
 	return err
 }
 
-// NoProject is the fault of a project that does not exist.
-func NoProject(name string) error { return fault.NoProject(name) }
+// NoProject returns the error for a project that does not exist.
+func NoProject(name string) error { return apperror.NoProject(name) }

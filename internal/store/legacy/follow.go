@@ -6,28 +6,28 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/cutover"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
 const (
-	// turnPages is how many pages of the round one pass reads.
+	// turnPages is the number of pages of all runs that one pass reads.
 	turnPages = 10
-	// lateCommit is how long a row of the source may take from the time that it tells of itself until others see it. What takes longer is
-	// found by the round.
+	// lateCommit is the maximum time between the time in a row of the source and its commit. A row that takes longer is
+	// found when all runs are read.
 	lateCommit = 2 * time.Minute
 )
 
-// Follower copies what old processes still write into a source.
+// Follower copies the changes that old processes still write to a source.
 //
-// Each pass reads the runs whose times are behind a mark: created_at, and updated_at where the source has it. The mark is the newest
-// value of some minutes ago, as transactions may take their time. Beside them it reads the next few thousand of all runs in the order of
-// their IDs, round and round: that finds what no time tells of. How far both have come is kept beside the runs.
+// Each pass reads the runs that changed after a mark: by created_at, and by updated_at if the source has it. The mark
+// is the newest value of some minutes ago, because transactions may commit late. Each pass also reads the next few
+// thousand of all runs in the order of their IDs, and starts again after the last: that finds changes without a new
+// time. The progress of both is stored with the runs.
 type Follower struct {
 	target *sqldb.DB
 	o      Options
-	// made are the projects that are known to be there.
+	// made are the projects that are known to exist.
 	made map[string]bool
 }
 
@@ -36,15 +36,15 @@ func NewFollower(target *sqldb.DB, o Options) *Follower {
 	return &Follower{target: target, o: o, made: map[string]bool{}}
 }
 
-// Pass implements [cutover.Source].
-func (f *Follower) Pass(ctx context.Context) (p cutover.Pass, err error) {
+// Pass implements [migrate.Source].
+func (f *Follower) Pass(ctx context.Context) (p migrate.Pass, err error) {
 	ran, err := f.target.Exclusive(ctx, lockName, func(ctx context.Context) (err error) {
-		src, err := source.Open(ctx, f.o.Driver, f.o.DSN)
+		src, err := Open(ctx, f.o.Driver, f.o.DSN)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, src.Close()) }()
-		l := look{f: f, odd: map[string]bool{}, importer: &importer{
+		l := pass{f: f, odd: map[string]bool{}, importer: &importer{
 			src: src, target: f.target, o: f.o, translator: translator{src: src, project: f.o.Project, namespace: f.o.Namespace},
 		}}
 		err = l.run(ctx)
@@ -57,16 +57,16 @@ func (f *Follower) Pass(ctx context.Context) (p cutover.Pass, err error) {
 	return p, err
 }
 
-// look is one pass.
-type look struct {
+// pass is the state of one pass.
+type pass struct {
 	f        *Follower
 	importer *importer
-	pass     cutover.Pass
-	// odd are the runs that were left out.
+	pass     migrate.Pass
+	// odd are the runs that were skipped.
 	odd map[string]bool
 }
 
-func (l *look) run(ctx context.Context) error {
+func (l *pass) run(ctx context.Context) error {
 	at, err := l.f.progress(ctx, l.importer.src.Name)
 	if err != nil {
 		return err
@@ -77,20 +77,20 @@ func (l *look) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		at.turn(newest, now)
+		at.advanceMarks(newest, now)
 	}
 	if begun {
-		if err := l.news(ctx, at.marks); err != nil {
+		if err := l.copyNews(ctx, at.marks); err != nil {
 			return err
 		}
 	}
-	err = l.walk(ctx, &at)
+	err = l.copyNextPages(ctx, &at)
 	l.pass.First = at.rounds == 0
 	return err
 }
 
-// news copies what the marks tell of.
-func (l *look) news(ctx context.Context, marks source.Values) error {
+// copyNews copies the runs that changed after the marks.
+func (l *pass) copyNews(ctx context.Context, marks Values) error {
 	if len(marks) == 0 {
 		return nil
 	}
@@ -106,8 +106,8 @@ func (l *look) news(ctx context.Context, marks source.Values) error {
 	}
 }
 
-// walk goes on with the round.
-func (l *look) walk(ctx context.Context, at *progress) error {
+// copyNextPages copies the next pages of all runs.
+func (l *pass) copyNextPages(ctx context.Context, at *progress) error {
 	for range turnPages {
 		rows, err := l.importer.src.Page(ctx, at.walked, pageRuns)
 		if err != nil {
@@ -130,14 +130,14 @@ func (l *look) walk(ctx context.Context, at *progress) error {
 	return nil
 }
 
-// copy copies those of the rows that can be imported, and makes their projects.
-func (l *look) copy(ctx context.Context, rows []source.Record) error {
-	fit := make([]source.Record, 0, len(rows))
+// copy copies the rows that can be imported, and creates their projects.
+func (l *pass) copy(ctx context.Context, rows []Record) error {
+	fit := make([]Record, 0, len(rows))
 	var missing []string
 	for _, r := range rows {
 		project := l.importer.translator.projectOf(r)
-		if why := unfit(r, project); why != "" {
-			if id := source.Text(r["id"]); !l.odd[id] {
+		if why := rejectReason(r, project); why != "" {
+			if id := Text(r["id"]); !l.odd[id] {
 				l.odd[id] = true
 				l.pass.LeaveOut(why)
 			}
@@ -159,11 +159,11 @@ func (l *look) copy(ctx context.Context, rows []source.Record) error {
 	return l.importer.copy(ctx, fit)
 }
 
-// unfit is why a row cannot be imported; empty where it can.
-func unfit(r source.Record, project string) string {
-	id := source.Text(r["id"])
-	if _, known := statusOf(source.Text(r["status"])); !known {
-		return fmt.Sprintf("the run %q has the status %q, which is none of those that can be imported", id, source.Text(r["status"]))
+// rejectReason returns the reason why a row cannot be imported; empty if it can.
+func rejectReason(r Record, project string) string {
+	id := Text(r["id"])
+	if _, known := statusOf(Text(r["status"])); !known {
+		return fmt.Sprintf("the run %q has the status %q, which is none of those that can be imported", id, Text(r["status"]))
 	}
 	if !projectName.MatchString(project) {
 		return fmt.Sprintf("the run %q is of %q, which is not a project's name; set migration.project", id, project)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/cutover"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -20,15 +20,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// pass makes a pass at a time, with a follower of its own: what it knows is kept beside the runs.
-func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) cutover.Pass {
+// pass runs a pass at a time, with a new follower: its progress is stored with the runs.
+func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) migrate.Pass {
 	t.Helper()
 	p, err := to.FollowLegacy(o.options(at)).Pass(t.Context())
 	require.NoError(t, err)
 	return p
 }
 
-// add adds a run that is open on an engine that is gone, with an open step and an open wait.
+// add adds a run that is open on an engine that no longer exists, with an open step and an open wait.
 func (o old) add(t *testing.T, id string, at time.Time) {
 	t.Helper()
 	stamp := at.Format("2006-01-02 15:04:05-07:00")
@@ -37,11 +37,11 @@ func (o old) add(t *testing.T, id string, at time.Time) {
 	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_run_waits VALUES ('%[1]s', '%[1]s', 'event', 'OPEN', '%[2]s', NULL)`, id, stamp))
 }
 
-func TestWhatIsAddedLaterIsSettled(t *testing.T) {
+func TestRunsAddedLaterAreSettled(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		require.Equal(t, cutover.Pass{New: 12, Settled: 4}, from.pass(t, to, importedAt))
+		require.Equal(t, migrate.Pass{New: 12, Settled: 4}, from.pass(t, to, importedAt))
 		for _, engine := range []string{"null", "db", "temporal"} {
 			for _, status := range []string{"running", "waiting", "completed", "failed"} {
 				requireImported(t, to, engine, status)
@@ -52,7 +52,7 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 
 		from.add(t, "late", later)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('late-temporal', 'shop', 'order', 'temporal', 'RUNNING', '2026-05-01 08:01:00+00:00')`)
-		require.Equal(t, cutover.Pass{New: 2, Settled: 1}, from.pass(t, to, later))
+		require.Equal(t, migrate.Pass{New: 2, Settled: 1}, from.pass(t, to, later))
 		late, err := to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, []any{run.Canceled, later, "Engine gone"}, []any{late.Status, late.EndedAt, late.Error.Title})
@@ -66,9 +66,9 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, run.Running, alive.Status, "Temporal's are left as they are")
 
-		// It ends after all, where it was.
+		// It ends after all, on its engine.
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED', completed_at = '2026-05-01 08:02:00+00:00' WHERE id = 'late'`)
-		require.Equal(t, cutover.Pass{Changed: 1}, from.pass(t, to, later.Add(time.Minute)))
+		require.Equal(t, migrate.Pass{Changed: 1}, from.pass(t, to, later.Add(time.Minute)))
 		late, err = to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, run.Completed, late.Status)
@@ -78,7 +78,7 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 		require.Len(t, entries, 3, "one for each time that something was written")
 		require.JSONEq(t, `{"runs": 2, "settled": 1}`, string(entries[1].Detail))
 
-		// What is not to be kept does not come back.
+		// A deleted run is not imported again.
 		page, err := to.DeletePage(t.Context(), retention.Runs, retention.Cut{Project: "shop", Before: importedAt.Add(-time.Hour), Settled: importedAt}, "", 100)
 		require.NoError(t, err)
 		require.EqualValues(t, 6, page.Deleted["runs"], "those that ended long ago")
@@ -89,14 +89,14 @@ func TestWhatIsAddedLaterIsSettled(t *testing.T) {
 	})
 }
 
-// TestMoreThanOnePassReads has more runs than one pass reads, and followers that come and go.
-// TestTimesTellOfWhatIsNew has the round stand behind what is added.
-func TestTimesTellOfWhatIsNew(t *testing.T) {
+// TestMoreThanOnePassReads has more runs than one pass reads, and several followers one after the other.
+// TestNewRunsAreFoundByTime adds runs that the scan of all runs has passed.
+func TestNewRunsAreFoundByTime(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `ALTER TABLE workflow_runs ADD COLUMN updated_at TIMESTAMPTZ`)
 		from.add(t, "a", importedAt)
-		require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, importedAt))
+		require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, importedAt))
 		here := connect(t, from.driver, from.into)
 		later := importedAt
 		for n := range 3 { // the marks move on
@@ -104,10 +104,10 @@ func TestTimesTellOfWhatIsNew(t *testing.T) {
 			id := fmt.Sprintf("b%d", n)
 			from.add(t, id, later)
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, later))
+			require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, later))
 			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`, later.Format("2006-01-02 15:04:05-07:00")))
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, cutover.Pass{Changed: 1, Settled: 1}, from.pass(t, to, later), "updated_at tells of what has changed")
+			require.Equal(t, migrate.Pass{Changed: 1, Settled: 1}, from.pass(t, to, later), "updated_at shows the change")
 		}
 	})
 }
@@ -120,20 +120,20 @@ func TestMoreThanOnePassReads(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT printf('%08d', value), 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
 		from.exec(t, `UPDATE workflow_runs SET created_at = '2026-03-01 12:00:01+00:00' WHERE id = '00005200'`)
 		at := importedAt
-		require.Equal(t, cutover.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
+		require.Equal(t, migrate.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
 		from.add(t, "00000000", at)
-		require.Equal(t, cutover.Pass{New: 201, Settled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
+		require.Equal(t, migrate.Pass{New: 201, Settled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
 
-		// The round is at its beginning: of its end the times tell.
+		// The scan is at its beginning: runs at its end are found by their times.
 		at = at.Add(5 * time.Minute)
 		from.add(t, "b", at)
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = '00005150'`)
-		require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
-		require.Equal(t, cutover.Pass{Changed: 1}, from.pass(t, to, at), "what no time tells of is found in turn")
+		require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
+		require.Equal(t, migrate.Pass{Changed: 1}, from.pass(t, to, at), "a change without a new time is found by the scan")
 		for n := range 4 { // the marks move on
 			at = at.Add(3 * time.Minute)
 			from.add(t, fmt.Sprintf("c%d", n), at)
-			require.Equal(t, cutover.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
+			require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestTwoFollowers(t *testing.T) {
 		from.fill(t)
 		followers := []*legacy.Follower{to.FollowLegacy(from.options(importedAt)), to.FollowLegacy(from.options(importedAt))}
 		const passes = 4
-		results := make(chan cutover.Pass, 2*passes)
+		results := make(chan migrate.Pass, 2*passes)
 		var group sync.WaitGroup
 		for _, f := range followers {
 			group.Go(func() {
@@ -157,14 +157,14 @@ func TestTwoFollowers(t *testing.T) {
 		}
 		group.Wait()
 		close(results)
-		var all cutover.Pass
+		var all migrate.Pass
 		count := 0
 		for p := range results {
 			count++
 			all.New, all.Changed, all.Settled = all.New+p.New, all.Changed+p.Changed, all.Settled+p.Settled
 		}
 		require.Equal(t, 2*passes, count, "none failed")
-		require.Equal(t, cutover.Pass{New: 12, Settled: 4}, all, "each run once")
+		require.Equal(t, migrate.Pass{New: 12, Settled: 4}, all, "each run once")
 		list, err := to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, list, 12)
@@ -174,14 +174,14 @@ func TestTwoFollowers(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeImportedIsLeftOut(t *testing.T) {
+func TestInvalidRunsAreSkipped(t *testing.T) {
 	t.Parallel()
 	onSQLite(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.add(t, "good", importedAt)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('odd', 'shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('where', 'My Shop', 'order', 'FAILED', '2026-05-01 08:30:00+00:00')`)
 		p := from.pass(t, to, importedAt)
-		require.Equal(t, cutover.Pass{New: 1, Settled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
+		require.Equal(t, migrate.Pass{New: 1, Settled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
 		from.exec(t, `UPDATE workflow_runs SET status = 'FAILED'`)
 		o := from.options(importedAt)
 		o.Project = "default"
@@ -191,7 +191,7 @@ func TestWhatCannotBeImportedIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestASourceThatIsAway(t *testing.T) {
+func TestSourceUnavailable(t *testing.T) {
 	t.Parallel()
 	to := target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db"))
 	path := filepath.Join(t.TempDir(), "later.db")
@@ -202,7 +202,7 @@ func TestASourceThatIsAway(t *testing.T) {
 	from.add(t, "a", importedAt)
 	p, err := f.Pass(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, cutover.Pass{New: 1, Settled: 1}, p)
+	require.Equal(t, migrate.Pass{New: 1, Settled: 1}, p)
 	from.exec(t, `ALTER TABLE workflow_runs DROP COLUMN engine`)
 	_, err = f.Pass(t.Context())
 	require.ErrorContains(t, err, "has no column engine")

@@ -1,13 +1,15 @@
-// Package legacy copies the runs of an older engine's database into ours: `signalbox migrate import`.
+// Package legacy copies the runs of an older engine's database into this one: `signalbox migrate import`.
 //
 //	report, err := legacy.Import(ctx, db, legacy.Options{Driver: driver, DSN: dsn, Now: time.Now, Progress: os.Stderr})
 //
-// The source is only read. Its runs are read in pages by their IDs, and each page is written in one transaction of a few statements, so
-// that memory does not grow with the number of runs. A run that is there already, and has not changed in the source, is left as it is: an
-// import that was interrupted, or is repeated, goes on with what is new or has changed.
+// The source is only read. Its runs are read in pages by ID, and each page is written in one transaction of a few
+// statements, so that memory use does not grow with the number of runs. A run that was imported before and has not
+// changed in the source is not written again: an import that was interrupted, or is repeated, continues with new and
+// changed runs.
 //
-// Runs of an engine that is gone, which were open, are settled: canceled, with an error that says so, their waits resolved and their steps
-// closed. Runs that have ended, and all of Temporal's, are copied as they are; docs/migration.md has the columns.
+// Open runs of an engine that no longer exists are settled: canceled, with an error that states the reason, their waits
+// resolved and their steps closed. Runs that have ended, and all runs on Temporal, are copied unchanged;
+// docs/migration.md lists the columns.
 package legacy
 
 import (
@@ -21,59 +23,59 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
 const (
-	// pageRuns is how many runs are read and written at a time.
+	// pageRuns is the number of runs that are read and written at a time.
 	pageRuns = 500
-	// lockName keeps two imports apart.
+	// lockName excludes concurrent imports.
 	lockName = "legacy import"
-	// progressEvery is how often progress is told.
+	// progressEvery is the interval of progress lines.
 	progressEvery = 2 * time.Second
-	// mostTaken is how many IDs are named that belong to other runs.
+	// mostTaken is the maximum number of listed IDs that belong to other runs.
 	mostTaken = 5
 )
 
-// projectName is what a project may be called.
+// projectName is the pattern of project names.
 var projectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Options say what to import.
+// Options configure an import.
 type Options struct {
 	// Driver and DSN are the source's.
 	Driver sqldb.Driver
 	DSN    string
-	// Project takes all runs; empty: each run goes to the project it was in, which is made where it is missing.
+	// Project receives all runs; empty: each run keeps its project, which is created if it does not exist.
 	Project string
-	// Namespace is put before the names of workflows that have none.
+	// Namespace is prepended to the names of workflows without one.
 	Namespace string
-	// DryRun only tells what would be done.
+	// DryRun only reports what an import would do.
 	DryRun bool
 	Now    func() time.Time
-	// Progress gets lines for people.
+	// Progress receives lines of text for the operator.
 	Progress io.Writer
 }
 
-// Report is what was done, or would be.
+// Report is the result of an import or a dry run.
 type Report struct {
 	Runs, New, Changed, Unchanged int64
-	// Settled are the runs that were open on an engine that is gone, of the new and changed ones; Waits their open waits.
+	// Settled are the new and changed runs that were open on an engine that no longer exists; Waits are their open
+	// waits.
 	Settled, Waits int64
 	Steps          int64
-	// Taken are runs whose ID belongs to a run that was not imported; they were left out.
+	// Taken are runs with the ID of a run that was not imported; they were skipped.
 	Taken    int64
 	TakenIDs []string
-	// Removed are runs that were imported and then deleted because they are not to be kept.
+	// Removed are imported runs that retention has deleted since.
 	Removed  int64
-	Projects []string // that were made
+	Projects []string // that were created
 	Took     time.Duration
 }
 
-// Import copies what is new or has changed.
+// Import copies new and changed runs.
 func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err error) {
 	begun := o.Now()
-	src, err := source.Open(ctx, o.Driver, o.DSN)
+	src, err := Open(ctx, o.Driver, o.DSN)
 	if err != nil {
 		return r, err
 	}
@@ -90,14 +92,14 @@ func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err err
 		return i.copyAll(ctx)
 	})
 	if err == nil && !ran {
-		err = errors.New("another import is running on this database, or a server just looks at what migration.from names; try again in a moment")
+		err = errors.New("another import is running on this database, or a server is reading migration.from at this moment; try again in a moment")
 	}
 	i.report.Took = o.Now().Sub(begun)
 	return i.report, err
 }
 
 type importer struct {
-	src        *source.Source
+	src        *Source
 	target     *sqldb.DB
 	o          Options
 	translator translator
@@ -106,7 +108,7 @@ type importer struct {
 	told       time.Time
 }
 
-// survey looks at what there is before anything is written: statuses that mean nothing, and projects that cannot be made.
+// survey checks the source before anything is written: unknown statuses, and projects that cannot be created.
 func (i *importer) survey(ctx context.Context) ([]string, error) {
 	byStatus, err := i.src.Counts(ctx, "status")
 	if err != nil {
@@ -122,7 +124,7 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	}
 	projects := []string{i.o.Project}
 	if i.o.Project == "" {
-		byProject, err := i.src.Counts(ctx, i.src.Column(source.Runs, "project|tenant|tenant_id"))
+		byProject, err := i.src.Counts(ctx, i.src.Column(Runs, "project|tenant|tenant_id"))
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +165,7 @@ func (i *importer) copyAll(ctx context.Context) error {
 }
 
 // copy copies a page of rows.
-func (i *importer) copy(ctx context.Context, rows []source.Record) error {
+func (i *importer) copy(ctx context.Context, rows []Record) error {
 	page, there, err := i.read(ctx, rows)
 	if err != nil {
 		return err
@@ -175,18 +177,18 @@ func (i *importer) copy(ctx context.Context, rows []source.Record) error {
 	return nil
 }
 
-// read makes runs of a page of rows and what belongs to them, and finds what is here of them.
-func (i *importer) read(ctx context.Context, rows []source.Record) ([]imported, map[string]standing, error) {
+// read converts a page of rows with their steps and waits to runs, and finds the existing rows for them.
+func (i *importer) read(ctx context.Context, rows []Record) ([]imported, map[string]existingRow, error) {
 	ids, names := make([]any, len(rows)), make([]string, len(rows))
 	for n, r := range rows {
-		ids[n], names[n] = r["id"], source.Text(r["id"])
+		ids[n], names[n] = r["id"], Text(r["id"])
 	}
-	there, err := i.standings(ctx, names)
+	there, err := i.existingRows(ctx, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	var parts [3]map[string][]source.Record
-	for n, table := range []string{source.Steps, source.Waits, source.Snapshots} {
+	var parts [3]map[string][]Record
+	for n, table := range []string{Steps, Waits, Snapshots} {
 		if parts[n], err = i.src.Of(ctx, table, ids); err != nil {
 			return nil, nil, err
 		}
@@ -195,7 +197,7 @@ func (i *importer) read(ctx context.Context, rows []source.Record) ([]imported, 
 	page := make([]imported, len(rows))
 	for n, r := range rows {
 		id := names[n]
-		// What was settled before ended then, whatever has changed in it since.
+		// A run that was settled before keeps that end time, whatever has changed in it since.
 		page[n], err = i.translator.translate(legacyRun{row: r, steps: parts[0][id], waits: parts[1][id], snapshots: parts[2][id]},
 			firstTime(there[id].settled, now))
 		if err != nil {

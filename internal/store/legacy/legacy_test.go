@@ -28,11 +28,11 @@ type old struct {
 	*sql.DB
 	driver sqldb.Driver
 	dsn    string
-	// into is where its runs go.
+	// into is the project of its runs.
 	into string
 }
 
-// tables are docs/migration.md's.
+// tables are those of docs/migration.md.
 const tables = `
 CREATE TABLE workflow_runs (id TEXT PRIMARY KEY, project TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT, engine TEXT, status TEXT NOT NULL,
   input JSON, output JSON, error TEXT, created_at TIMESTAMPTZ NOT NULL, started_at TIMESTAMPTZ, completed_at TIMESTAMPTZ, note TEXT);
@@ -72,7 +72,7 @@ func open(t *testing.T, driver sqldb.Driver, dsn string) old {
 	return o
 }
 
-// connect opens any database behind the back of who else uses it.
+// connect opens any database with a connection of its own.
 func connect(t *testing.T, driver sqldb.Driver, dsn string) old {
 	t.Helper()
 	name := map[sqldb.Driver]string{sqldb.SQLite: "sqlite", sqldb.Postgres: "pgx"}[driver]
@@ -104,7 +104,8 @@ func (o old) options(at time.Time) legacy.Options {
 	return legacy.Options{Driver: o.driver, DSN: o.dsn, Namespace: "legacy", Now: func() time.Time { return at }}
 }
 
-// fill makes a run of each engine in each state, each with an open and a closed step, an open and a resolved wait, and a snapshot.
+// fill creates a run of each engine in each state, each with an open and a closed step, an open and a resolved wait,
+// and a snapshot.
 func (o old) fill(t *testing.T) {
 	t.Helper()
 	for _, engine := range []string{"NULL", "'db'", "'temporal'"} {
@@ -130,7 +131,7 @@ func (o old) fill(t *testing.T) {
 	}
 }
 
-// kept is the shape of Run.Legacy.
+// kept is the structure of Run.Legacy.
 type kept struct {
 	Row   map[string]any
 	Waits []struct {
@@ -158,7 +159,7 @@ func TestEveryEngineInEveryState(t *testing.T) {
 		require.Len(t, list, 12)
 		open, err := to.OpenRuns(t.Context(), "", 50)
 		require.NoError(t, err)
-		require.Empty(t, open, "nobody compares them with Temporal")
+		require.Empty(t, open, "they are not compared with Temporal")
 		entries, err := to.ListAudit(t.Context(), audit.Filter{Project: "shop", Action: audit.RunImport, Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
@@ -224,7 +225,7 @@ func requireImported(t *testing.T, to *storetest.Plain, engine, status string) {
 	require.Nil(t, original.Waits[1].ResolvedAt)
 }
 
-func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
+func TestUsualSecretsAreHidden(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, input, output, error, created_at, note) VALUES ('a', 'shop', 'order', 'db', 'FAILED',
@@ -250,7 +251,7 @@ func TestWhatIsUsuallySecretIsHidden(t *testing.T) {
 	})
 }
 
-// everything is all rows that an import writes, as text.
+// everything returns all rows that an import writes, as text.
 func everything(t *testing.T, to *storetest.Plain) string {
 	t.Helper()
 	list, err := to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 500})
@@ -268,7 +269,7 @@ func everything(t *testing.T, to *storetest.Plain) string {
 	return all.String()
 }
 
-func TestAgain(t *testing.T) {
+func TestRepeatedImport(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
@@ -282,7 +283,7 @@ func TestAgain(t *testing.T) {
 		require.Equal(t, legacy.Report{Runs: 12, Unchanged: 12}, report)
 		require.Equal(t, before, everything(t, to), "a second run changes nothing")
 
-		// An old process goes on: a new run, one that ends after all, one that only moves.
+		// An old process continues: a new run, one that ends, one that only changes.
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('late', 'shop', 'order', 'RUNNING', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED', output = '7', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'db-waiting'`)
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = 'db-running'`)
@@ -318,7 +319,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeImported(t *testing.T) {
+func TestInvalidSources(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('a', 'My Shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
@@ -347,7 +348,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 	})
 }
 
-func TestAnIDThatIsTaken(t *testing.T) {
+func TestIDOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
@@ -368,7 +369,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	})
 }
 
-// TestManyRuns imports more runs than a page holds. The tests of the command do so with a million, and watch its memory.
+// TestManyRuns imports more runs than a page holds. The tests of the command import a million, and measure its memory.
 func TestManyRuns(t *testing.T) {
 	t.Parallel()
 	const runs = 2_000

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -14,19 +13,19 @@ import (
 // progress is how far a source has been followed.
 type progress struct {
 	known bool
-	// marks are the values up to which all was read, by column; later take their place when they are old enough.
-	marks, later source.Values
+	// marks are the values up to which all runs were read, by column; later replace them once they are old enough.
+	marks, later Values
 	notedAt      time.Time
-	// walked is the ID at which the round stands, nil at its beginning.
+	// walked is the ID of the last run of the current scan, nil at its beginning.
 	walked any
 	rounds int64
 }
 
-// turn notes the newest values there are. What was noted before is old enough to go by.
-func (p *progress) turn(newest map[string]any, now time.Time) {
+// advanceMarks records the newest values. The values recorded before replace the marks once they are old enough.
+func (p *progress) advanceMarks(newest map[string]any, now time.Time) {
 	p.marks, p.later, p.notedAt = p.later, newest, now
 	if !p.known {
-		p.marks, p.known = newest, true // whatever is older is read by the first round
+		p.marks, p.known = newest, true // older runs are read by the first scan of all runs
 	}
 }
 
@@ -35,7 +34,7 @@ func (f *Follower) progress(ctx context.Context, name string) (p progress, err e
 	err = f.target.Read(ctx, "read how far a legacy database was followed", func(ctx context.Context, c sqldb.Conn) error {
 		list, err := sqlrow.Collect(ctx, c, `SELECT marks, later, noted_at, walked, rounds FROM legacy_sources WHERE name = $1`, []any{name},
 			func(row sqlrow.Scanner) (p progress, err error) {
-				var walked source.Key
+				var walked Key
 				err = row.Scan(sqlrow.JSONInto(&p.marks), sqlrow.JSONInto(&p.later), sqlrow.TimeInto(&p.notedAt), sqlrow.JSONInto(&walked), &p.rounds)
 				p.walked, p.known = walked.Value, true
 				return p, err
@@ -58,7 +57,7 @@ func (f *Follower) keep(ctx context.Context, name string, p progress) error {
 		}
 		args = append(args, string(text))
 	}
-	walked, err := json.Marshal(source.Key{Value: p.walked})
+	walked, err := json.Marshal(Key{Value: p.walked})
 	if err != nil {
 		return fmt.Errorf("keep how far the legacy database %s was followed: %w", name, err)
 	}

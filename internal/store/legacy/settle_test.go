@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func TestWhatIsSetBackHereIsSettled(t *testing.T) {
+func TestRunsReopenedInOurTablesAreSettled(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
@@ -22,7 +22,7 @@ func TestWhatIsSetBackHereIsSettled(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, open, 2, "Temporal's alone")
 
-		// An old process writes into our tables.
+		// An old process writes to our tables.
 		here := connect(t, from.driver, from.into)
 		here.exec(t, `UPDATE runs SET status = 'running', ended_at = NULL, error = NULL WHERE id IN ('db-running', 'null-completed')`)
 		here.exec(t, `UPDATE runs SET status = 'waiting', waiting_kind = 'event', ended_at = NULL WHERE id = 'null-waiting'`)

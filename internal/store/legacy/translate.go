@@ -12,17 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/cutover"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// temporalEngine is the engine whose runs are left as they are.
-const temporalEngine = cutover.Temporal
+// temporalEngine is the engine of the runs that are copied unchanged.
+const temporalEngine = run.LegacyTemporal
 
-// statuses are ours for each of theirs.
+// statuses maps the statuses of the source to ours.
 func statuses() map[string]run.Status {
 	return map[string]run.Status{
 		"PENDING": run.Running, "QUEUED": run.Running, "CREATED": run.Running, "SCHEDULED": run.Running, "RUNNING": run.Running, "IN_PROGRESS": run.Running,
@@ -38,50 +36,50 @@ func statusOf(text string) (run.Status, bool) {
 	return status, ok
 }
 
-// legacyRun is all that the source has of one run.
+// legacyRun is one run of the source, with its steps, waits and snapshots.
 type legacyRun struct {
-	row                     source.Record
-	steps, waits, snapshots []source.Record
+	row                     Record
+	steps, waits, snapshots []Record
 }
 
-// imported is a run as it is written here.
+// imported is a run in the form in which it is written here.
 type imported struct {
 	run.Run
 	engine      string
 	fingerprint string
-	// open tells of a run whose engine is gone while it was open: it is settled.
+	// open reports that the run was open on an engine that no longer exists: it is settled.
 	open     bool
 	settled  time.Time
 	original json.RawMessage
 	steps    []run.Step
-	waits    int // that were settled
+	waits    int // number of settled waits
 }
 
-// translator makes runs of rows.
+// translator converts rows to runs.
 type translator struct {
-	src       *source.Source
-	project   string // where all go; empty: where they were
-	namespace string // of workflows whose names have none
+	src       *Source
+	project   string // project of all runs; empty: they keep theirs
+	namespace string // of workflows without a namespace
 }
 
-func (t translator) field(table string, r source.Record, names string) any {
+func (t translator) field(table string, r Record, names string) any {
 	return r[t.src.Column(table, names)]
 }
 
-// translate makes a run of what the source has. What was settled before is given the same time again.
+// translate converts a run of the source. A run that was settled before keeps the same end time.
 func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
-	id := source.Text(from.row["id"])
-	at := func(names string) any { return t.field(source.Runs, from.row, names) }
-	status, known := statusOf(source.Text(from.row["status"]))
+	id := Text(from.row["id"])
+	at := func(names string) any { return t.field(Runs, from.row, names) }
+	status, known := statusOf(Text(from.row["status"]))
 	if !known || id == "" {
-		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, source.Text(from.row["status"]))
+		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, Text(from.row["status"]))
 	}
-	out := imported{engine: strings.ToLower(source.Text(from.row["engine"])), settled: now}
+	out := imported{engine: strings.ToLower(Text(from.row["engine"])), settled: now}
 	out.fingerprint = fingerprint(from)
 	out.open = !status.Terminal() && out.engine != temporalEngine
 	out.Run = run.Run{
-		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(source.Text(at("workflow|workflow_name"))), Version: sqlrow.Mended(source.Text(at("version|workflow_version"))),
-		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(source.Text(at("actor|created_by"))),
+		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(Text(at("workflow|workflow_name"))), Version: sqlrow.Mended(Text(at("version|workflow_version"))),
+		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(Text(at("actor|created_by"))),
 		CreatedAt: timeOf(from.row["created_at"]), StartedAt: timeOf(from.row["started_at"]),
 		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: problemOf(from.row["error"]),
 	}
@@ -98,9 +96,9 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 	if out.open {
 		was := status
 		out.Status, out.EndedAt = run.Canceled, now
-		out.Error = cutover.EngineGone(out.engine, was)
+		out.Error = run.EngineGone(out.engine, was)
 	} else if status.Terminal() && status != run.Completed && out.Error == nil {
-		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine told no reason", status), Instance: "/"}
+		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
 	}
 	out.StatusAt = firstTime(out.EndedAt, out.StartedAt, out.CreatedAt)
 	for _, s := range out.steps {
@@ -121,12 +119,12 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 	return out, nil
 }
 
-// redact puts marks where secrets usually stand: what their definition called sensitive is not known. The source keeps what was there.
-// failures are what its problems were made of.
+// redact replaces the values in which secrets are usually stored by placeholders, because the sensitive values of its
+// definition are not known. The source keeps the values. failures are the source of its problems.
 func (r *imported) redact(failures []json.RawMessage) {
 	var (
-		policy redact.Policy
-		taint  redact.Taint
+		policy  redact.Policy
+		secrets redact.SecretSet
 	)
 	values := []*json.RawMessage{&r.Input, &r.Output, &r.original}
 	problems := []*run.Problem{r.Error}
@@ -139,34 +137,34 @@ func (r *imported) redact(failures []json.RawMessage) {
 		hidden = append(hidden, &failures[i])
 	}
 	for _, v := range hidden {
-		_, found := policy.Value(redact.Place{}, *v, nil)
-		taint.Add(found...)
+		_, found := policy.Value(redact.Location{}, *v, nil)
+		secrets.Add(found...)
 		r.Redacted = r.Redacted || len(found) > 0
 	}
 	if !r.Redacted {
 		return
 	}
 	for _, v := range values {
-		*v, _ = policy.Value(redact.Place{}, *v, &taint)
+		*v, _ = policy.Value(redact.Location{}, *v, &secrets)
 	}
 	for _, p := range problems {
 		if p != nil {
-			if json.Valid([]byte(p.Detail)) { // of an error without a message it is all of it
-				shown, _ := policy.Value(redact.Place{}, json.RawMessage(p.Detail), &taint)
+			if json.Valid([]byte(p.Detail)) { // an error without a message is shown in full
+				shown, _ := policy.Value(redact.Location{}, json.RawMessage(p.Detail), &secrets)
 				p.Detail = string(shown)
 			}
 			for _, text := range []*string{&p.Type, &p.Title, &p.Detail, &p.Instance} {
-				*text, _ = taint.Text(*text)
+				*text, _ = secrets.Text(*text)
 			}
 		}
 	}
 }
 
-func (t translator) projectOf(r source.Record) string {
+func (t translator) projectOf(r Record) string {
 	if t.project != "" {
 		return t.project
 	}
-	return source.Text(t.field(source.Runs, r, "project|tenant|tenant_id"))
+	return Text(t.field(Runs, r, "project|tenant|tenant_id"))
 }
 
 func (t translator) workflowOf(name string) string {
@@ -176,28 +174,28 @@ func (t translator) workflowOf(name string) string {
 	return t.namespace + "/" + name
 }
 
-// errorType is that of problems that came with imported runs.
+// errorType is the type of problems of imported runs.
 const errorType = "https://signalbox.dev/errors/legacy"
 
-// stepsOf puts the steps into the order in which they began. Those of a run that is settled end with it.
-func (t translator) stepsOf(rows []source.Record, settle bool, now time.Time) []run.Step {
-	began := func(r source.Record) time.Time { return firstTime(timeOf(r["started_at"]), timeOf(r["created_at"])) }
+// stepsOf returns the steps in the order in which they began. Open steps of a settled run end with it.
+func (t translator) stepsOf(rows []Record, settle bool, now time.Time) []run.Step {
+	began := func(r Record) time.Time { return firstTime(timeOf(r["started_at"]), timeOf(r["created_at"])) }
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b source.Record) int {
-		return cmp.Or(began(a).Compare(began(b)), strings.Compare(source.Text(a["id"]), source.Text(b["id"])))
+	slices.SortStableFunc(rows, func(a, b Record) int {
+		return cmp.Or(began(a).Compare(began(b)), strings.Compare(Text(a["id"]), Text(b["id"])))
 	})
 	out := make([]run.Step, len(rows))
 	for i, r := range rows {
-		name := sqlrow.Mended(source.Text(t.field(source.Steps, r, "name|task|step_name")))
+		name := sqlrow.Mended(Text(t.field(Steps, r, "name|task|step_name")))
 		s := run.Step{
-			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(source.Text(r["kind"])), Status: stepStatus(source.Text(r["status"])),
-			StartedAt: began(r), EndedAt: timeOf(t.field(source.Steps, r, "completed_at|finished_at|ended_at")),
+			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(Text(r["kind"])), Status: stepStatus(Text(r["status"])),
+			StartedAt: began(r), EndedAt: timeOf(t.field(Steps, r, "completed_at|finished_at|ended_at")),
 			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: problemOf(r["error"]), Sequence: 1,
 		}
 		if settle && (s.Status == "running" || s.Status == "waiting") {
 			s.Status, s.EndedAt = "canceled", now
 		}
-		if n, err := strconv.Atoi(source.Text(r["attempt"])); err == nil && n > 0 {
+		if n, err := strconv.Atoi(Text(r["attempt"])); err == nil && n > 0 {
 			attempt := run.Attempt{Number: n, StartedAt: s.StartedAt, Error: s.Error}
 			if !s.EndedAt.IsZero() {
 				ended := s.EndedAt
@@ -210,7 +208,7 @@ func (t translator) stepsOf(rows []source.Record, settle bool, now time.Time) []
 	return out
 }
 
-// stepStatus is ours for a status of a step. One that is not known is shown as it is.
+// stepStatus maps a status of a step to ours. An unknown status is shown as it is.
 func stepStatus(text string) string {
 	if strings.EqualFold(text, "SKIPPED") {
 		return "skipped"
@@ -225,52 +223,53 @@ func stepStatus(text string) string {
 	return string(status)
 }
 
-// waitingKind is what an open run waits for: ours, where the kind of its first open wait is known.
-func waitingKind(waits []source.Record) string {
+// waitingKind returns what an open run waits for, if the kind of its first open wait is known.
+func waitingKind(waits []Record) string {
 	for _, w := range waits {
-		if !source.OpenWait(w) {
+		if !OpenWait(w) {
 			continue
 		}
-		if kind := strings.ToLower(source.Text(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
+		if kind := strings.ToLower(Text(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
 			return kind
 		}
 	}
 	return run.WaitingEvent
 }
 
-// originalOf is what is kept of the source: all of it, with the waits of a settled run resolved.
+// originalOf returns the stored form of the source's data: all of it, with the waits of a settled run resolved.
 func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, int, error) {
 	settled := 0
-	waits := make([]source.Record, len(from.waits))
+	waits := make([]Record, len(from.waits))
 	for i, w := range from.waits {
 		waits[i] = w
-		if settle && source.OpenWait(w) {
+		if settle && OpenWait(w) {
 			settled++
 			waits[i] = maps.Clone(w)
 			waits[i]["status"], waits[i]["resolved_at"] = "canceled", now.UTC().Format(time.RFC3339Nano)
 		}
 	}
 	row := readable(from.row)
-	delete(row, "input") // they are the run's own
+	delete(row, "input") // they are stored with the run
 	delete(row, "output")
 	original, err := json.Marshal(map[string]any{"row": row, "waits": allReadable(waits), "snapshots": allReadable(from.snapshots)})
 	if err != nil {
-		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", source.Text(from.row["id"]), err)
+		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", Text(from.row["id"]), err)
 	}
 	return json.RawMessage(sqlrow.Mended(string(original))), settled, nil
 }
 
-func allReadable(list []source.Record) []source.Record {
-	out := make([]source.Record, len(list))
+func allReadable(list []Record) []Record {
+	out := make([]Record, len(list))
 	for i, r := range list {
 		out[i] = readable(r)
 	}
 	return out
 }
 
-// readable is a row in which text that is a JSON object or array stands as that: databases without a type for JSON keep it so.
-func readable(r source.Record) source.Record {
-	out := make(source.Record, len(r))
+// readable returns a row in which text that contains a JSON object or array is that value: databases without a JSON
+// type store it as text.
+func readable(r Record) Record {
+	out := make(Record, len(r))
 	for name, v := range r {
 		out[name] = v
 		if text, ok := v.(string); ok && text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
@@ -280,11 +279,11 @@ func readable(r source.Record) source.Record {
 	return out
 }
 
-// fingerprint tells whether the source has changed.
+// fingerprint changes whenever the source's data of a run changes.
 func fingerprint(from legacyRun) string {
 	all, err := json.Marshal([]any{from.row, from.steps, from.waits, from.snapshots})
 	if err != nil {
-		return "" // what has no JSON form cannot be kept either, and is reported there
+		return "" // data without a JSON form cannot be stored either, and originalOf reports it
 	}
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:])

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy/source"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// rawOf is a column that holds JSON. Text that is none becomes a JSON string; NULL and JSON's null are none.
+// rawOf returns a column that holds JSON. Other text becomes a JSON string; NULL and JSON's null become nil.
 func rawOf(v any) json.RawMessage {
-	text := sqlrow.Mended(source.Text(v))
+	text := sqlrow.Mended(Text(v))
 	switch {
 	case text == "" || text == "null":
 		return nil
@@ -26,7 +25,8 @@ func rawOf(v any) json.RawMessage {
 	return quoted
 }
 
-// timeOf is a column that holds a time: one of the database, a text, or a number of seconds, milliseconds or microseconds.
+// timeOf returns a column that holds a time: one of the database, a text, or a number of seconds, milliseconds or
+// microseconds.
 func timeOf(v any) time.Time {
 	switch v := v.(type) {
 	case time.Time:
@@ -48,7 +48,7 @@ func timeOf(v any) time.Time {
 	return time.Time{}
 }
 
-// epoch tells the units of a moment by its size: each is out of the range of the one before from 1973 to 5138.
+// epoch infers the unit of a time from its size: for times from 1973 to 5138 the ranges of the units do not overlap.
 func epoch(n int64) time.Time {
 	const seconds, millis = int64(1e11), int64(1e14)
 	switch {
@@ -62,7 +62,7 @@ func epoch(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// problemOf is a column that tells of an error: Problem Details, an object with a message, or a text.
+// problemOf returns a column that holds an error: Problem Details, an object with a message, or a text.
 func problemOf(v any) *run.Problem {
 	raw := rawOf(v)
 	if raw == nil {

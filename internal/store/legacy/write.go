@@ -22,17 +22,17 @@ attempts, input, output`
 	legacyColumns = `run_id, engine, fingerprint, settled_at, original`
 )
 
-// standing is what is here already under a run's ID.
-type standing struct {
+// existingRow is the existing row for a run's ID.
+type existingRow struct {
 	sequence    int64
 	imported    bool
 	fingerprint string
 	settled     time.Time
-	// removed tells that it was here, and was deleted because it is not to be kept.
+	// removed reports that it was imported, and deleted by retention.
 	removed bool
 }
 
-// makeProjects makes the projects that are missing.
+// makeProjects creates the projects that do not exist.
 func (i *importer) makeProjects(ctx context.Context, names []string) error {
 	for _, name := range names {
 		err := i.target.Write(ctx, "make project", func(ctx context.Context, c sqldb.Conn) error {
@@ -58,12 +58,12 @@ func (i *importer) makeProjects(ctx context.Context, names []string) error {
 	return nil
 }
 
-// write writes a page in one transaction: of its runs, those that are new or have changed.
-func (i *importer) write(ctx context.Context, page []imported, there map[string]standing) error {
+// write writes the new and changed runs of a page in one transaction.
+func (i *importer) write(ctx context.Context, page []imported, there map[string]existingRow) error {
 	var counted Report
 	err := i.target.Write(ctx, "import runs", func(ctx context.Context, c sqldb.Conn) error {
 		counted = Report{}
-		list, changed := sift(page, there, &counted)
+		list, changed := selectChanged(page, there, &counted)
 		if i.o.DryRun || len(list) == 0 {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (i *importer) write(ctx context.Context, page []imported, there map[string]
 		if err := i.insert(ctx, c, list); err != nil {
 			return err
 		}
-		return i.account(ctx, c, list)
+		return i.writeAudit(ctx, c, list)
 	})
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (i *importer) write(ctx context.Context, page []imported, there map[string]
 	return nil
 }
 
-// sift takes the runs that are to be written, and the IDs of those that are here in an older form.
-func sift(page []imported, there map[string]standing, counted *Report) (list []imported, changed []string) {
+// selectChanged returns the runs to write, and the IDs of those of them that replace an older form.
+func selectChanged(page []imported, there map[string]existingRow, counted *Report) (list []imported, changed []string) {
 	for _, r := range page {
 		before, here := there[r.ID]
 		switch {
@@ -119,12 +119,12 @@ func sift(page []imported, there map[string]standing, counted *Report) (list []i
 	return list, changed
 }
 
-// standings finds what is here already of runs.
-func (i *importer) standings(ctx context.Context, ids []string) (map[string]standing, error) {
-	out := make(map[string]standing, len(ids))
+// existingRows reads the existing rows for runs.
+func (i *importer) existingRows(ctx context.Context, ids []string) (map[string]existingRow, error) {
+	out := make(map[string]existingRow, len(ids))
 	type found struct {
 		id string
-		standing
+		existingRow
 	}
 	err := i.target.Read(ctx, "find imported runs", func(ctx context.Context, c sqldb.Conn) error {
 		return sqlrow.In(ctx, i.target.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
@@ -136,11 +136,11 @@ FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id WHERE r.id IN `+marks, arg
 				return err
 			}
 			for _, f := range list {
-				out[f.id] = f.standing
+				out[f.id] = f.existingRow
 			}
 			removed, err := sqlrow.Collect(ctx, c, `SELECT run_id FROM legacy_removed WHERE run_id IN `+marks, args, sqlrow.ScanText)
 			for _, id := range removed {
-				out[id] = standing{removed: true}
+				out[id] = existingRow{removed: true}
 			}
 			return err
 		})
@@ -219,8 +219,8 @@ func stepValues(s ownedStep) ([]any, error) {
 
 func problemText(p *run.Problem) (any, error) { return sqlrow.AsJSON(p, p == nil) }
 
-// account writes what was imported into the audit log: one entry for each project of a page.
-func (i *importer) account(ctx context.Context, c sqldb.Conn, list []imported) error {
+// writeAudit writes one audit entry for each project of a page.
+func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported) error {
 	type counts struct {
 		Runs    int `json:"runs"`
 		Settled int `json:"settled"`

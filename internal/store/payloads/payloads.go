@@ -1,13 +1,13 @@
-// Package payloads keeps the large payloads to which Temporal's histories refer.
+// Package payloads stores the large payloads that Temporal's histories refer to.
 //
 //	err := store.Put(ctx, runID, digest, value)
 //	value, found, err := store.Get(ctx, runID, digest)
 //
-// Each value belongs to the run in whose history the reference stands, and is named by its digest there: putting it again changes
-// nothing. It is kept for as long as its run has a row: [Store.DeleteOrphans] deletes values whose run has none, once they are old
-// enough, as the row of a run may be written after its first value.
+// Each value belongs to the run with the history that refers to it, and is identified there by its digest: putting it again
+// changes nothing. It is kept as long as its run has a row. [Store.DeleteOrphans] deletes values of runs without a row,
+// once they are old enough, because the row of a run may be written after its first value.
 //
-// The package neither seals nor compares digests; that is for the caller.
+// The package neither seals values nor compares digests; its callers do.
 package payloads
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// MaxBytes is the largest value: a value of a run at its limit of 16 MiB with the request around it, or a state that is carried over to
-// the next execution in base64, both sealed.
+// MaxBytes is the maximum size of a value: a value of a run at its limit of 16 MiB with its request, or a state that is
+// carried over to the next execution in base64, both sealed.
 const MaxBytes = 24 << 20
 
-// Store keeps payloads. It is safe for concurrent use.
+// Store stores payloads. It is safe for concurrent use.
 type Store struct{ db *sqldb.DB }
 
 // New returns a store over a database.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
-// Put keeps a value of a run. A value over [MaxBytes] is refused.
+// Put stores a value of a run. A value over [MaxBytes] is refused.
 func (s *Store) Put(ctx context.Context, runID, digest string, value []byte) error {
 	if len(value) > MaxBytes {
 		return fmt.Errorf("keep a payload of run %q: it has %d bytes, more than the limit of %d", runID, len(value), MaxBytes)
@@ -56,17 +56,18 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 	return value, found, err
 }
 
-// Writable returns an error while the database takes no values: it is away, read-only or locked. It writes nothing.
+// Writable returns an error while the database does not accept values: it is unavailable, read-only or locked. It
+// writes nothing.
 func (s *Store) Writable(ctx context.Context) error {
 	return s.db.Exec(ctx, "ask whether payloads can be kept", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `DELETE FROM payloads WHERE run_id = ''`) // no run has this ID, and it takes the lock of a write
+		_, err := c.ExecContext(ctx, `DELETE FROM payloads WHERE run_id = ''`) // no run has this ID, and the statement takes a write lock
 		return err
 	})
 }
 
-// DeleteOrphans looks at the payloads of the next limit runs behind an ID, and deletes those of runs that have no row and a payload
-// older than age. It returns how many it deleted, and the ID to go on behind: empty when there are no more. Each transaction
-// deletes a few values only, as they may be large.
+// DeleteOrphans checks the payloads of the next limit runs after an ID, and deletes those of runs that have no row and
+// a payload older than age. It returns how many it deleted, and the ID to continue after: empty when there are no more.
+// Each transaction deletes only a few values, as they may be large.
 func (s *Store) DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (deleted int64, next string, err error) {
 	var orphans []string
 	err = s.db.Read(ctx, "find payloads without a run", func(ctx context.Context, c sqldb.Conn) error {

@@ -13,33 +13,36 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// The texts are those of the indexes.
+// The texts equal the conditions of the indexes.
 const (
-	// hasPlace are the runs that have a place, but for children. Imported ones have none: nobody here executes them.
-	hasPlace = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent' AND trigger_kind <> 'import'`
-	// childHasPlace are the children that have one of their own: those that nobody awaits, which have a number for that.
-	childHasPlace = `trigger_kind = 'parent' AND status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND admission IS NOT NULL`
-	// countPlaces counts the places that are taken in project $1, by an index for each part.
-	countPlaces = `SELECT (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + hasPlace + `) + (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + childHasPlace + `)`
-	// waitsForPlace are those that wait for one.
-	waitsForPlace = `queued_reason = 'admission'`
-	// waitsForSteps are those that wait for steps.
+	// usesSlot selects the runs that use a slot, except children. Imported runs use none: this platform does not
+	// execute them.
+	usesSlot = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent' AND trigger_kind <> 'import'`
+	// childUsesSlot selects the children that use a slot of their own: those that are not awaited. Their admission
+	// number marks them.
+	childUsesSlot = `trigger_kind = 'parent' AND status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND admission IS NOT NULL`
+	// countSlots counts the slots that are used in project $1, by an index for each part.
+	countSlots = `SELECT (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + usesSlot + `) + (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + childUsesSlot + `)`
+	// waitsForSlot selects the runs that wait for a slot.
+	waitsForSlot = `queued_reason = 'admission'`
+	// waitsForSteps selects those that wait for steps.
 	waitsForSteps = `waiting_kind = 'quota'`
-	// Unlimited is the condition under which a run of project $2 is inserted without a place: there is no limit, and nobody waits who
-	// was there before.
+	// Unlimited is the condition under which a run of project $2 is inserted without a check for a slot: there is no
+	// limit, and no earlier run waits.
 	Unlimited = `NOT EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND concurrent_runs > 0) ` +
-		`AND NOT EXISTS (SELECT 1 FROM runs WHERE project = $2 AND ` + waitsForPlace + `)`
-	// Metered tells, of a run of project $2, whether it asks for its steps.
+		`AND NOT EXISTS (SELECT 1 FROM runs WHERE project = $2 AND ` + waitsForSlot + `)`
+	// Metered reports whether a run of project $2 must request its steps.
 	Metered = `EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND steps > 0)`
 )
 
-// Exempt tells whether a run that is inserted needs no place of its own: it has that of its parent, which waits for it, or it is
-// executed already.
+// Exempt reports whether a run that is inserted needs no slot of its own: it uses that of its parent, which awaits it,
+// or it is executed already.
 func Exempt(r run.Run) bool {
 	return r.Parent.Awaited || r.Status != run.Queued || r.QueuedReason == run.QueuedWorker
 }
 
-// Number is what a run that is inserted with a place has for a number: none, but where it tells that a child has a place of its own.
+// Number returns the admission number of a run that is inserted with a slot: NULL, except for a child with a slot of
+// its own.
 func Number(r run.Run) any {
 	if r.Trigger == run.TriggerParent && !Exempt(r) {
 		return 0
@@ -47,9 +50,10 @@ func Number(r run.Run) any {
 	return nil
 }
 
-// Accept decides whether a run of the project gets a place, in the transaction that then inserts it: others wait until that ends.
-// Where it does not, number is its place in the order of acceptance. limited is false in a project that never had a limit.
-func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, place bool, number int64, err error) {
+// Accept decides whether a run of the project gets a slot, in the transaction that then inserts it: other calls wait
+// until it ends. If the run does not get one, number is its number in the order of acceptance. limited is false in a
+// project that never had a limit.
+func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, slot bool, number int64, err error) {
 	var limit int64
 	err = c.QueryRowContext(ctx, `UPDATE quotas SET accepted = accepted + 1 WHERE project = $1 RETURNING concurrent_runs, accepted`, project).
 		Scan(&limit, &number)
@@ -59,25 +63,25 @@ func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, place b
 	if err != nil {
 		return false, false, 0, err
 	}
-	queue, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForPlace+` LIMIT 1`, project)
+	queue, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForSlot+` LIMIT 1`, project)
 	if err != nil || queue || limit == 0 {
 		return true, !queue, number, err
 	}
-	placed, err := sqlrow.Count(ctx, c, countPlaces, project)
+	placed, err := sqlrow.Count(ctx, c, countSlots, project)
 	return true, placed < limit, number, err
 }
 
-// Position is a run's place in its project's queue, from 1.
+// Position returns a run's position in its project's queue, from 1.
 func Position(ctx context.Context, c sqldb.Conn, project, id string) (int64, error) {
-	return sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForPlace+
+	return sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSlot+
 		` AND admission <= (SELECT admission FROM runs WHERE id = $2)`, project, id)
 }
 
 // Admit implements [run.AdmissionStore].
 func (s *Store) Admit(ctx context.Context, project string, most int, at time.Time) (ids []string, err error) {
 	queue := false
-	err = s.db.Read(ctx, "look for runs that wait for a place", func(ctx context.Context, c sqldb.Conn) (err error) {
-		queue, err = sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForPlace+` LIMIT 1`, project)
+	err = s.db.Read(ctx, "find runs that wait for a slot", func(ctx context.Context, c sqldb.Conn) (err error) {
+		queue, err = sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForSlot+` LIMIT 1`, project)
 		return err
 	})
 	if err != nil || !queue {
@@ -91,7 +95,7 @@ func (s *Store) Admit(ctx context.Context, project string, most int, at time.Tim
 		}
 		free := int64(most)
 		if q.ConcurrentRuns > 0 {
-			placed, err := sqlrow.Count(ctx, c, countPlaces, project)
+			placed, err := sqlrow.Count(ctx, c, countSlots, project)
 			if err != nil {
 				return err
 			}
@@ -109,14 +113,14 @@ func (s *Store) Admit(ctx context.Context, project string, most int, at time.Tim
 	return ids, nil
 }
 
-// admit gives places to the first of the queue. One that is canceled in this very moment is passed over.
+// admit gives slots to the first runs of the queue. A run that is canceled concurrently is skipped.
 func admit(ctx context.Context, c sqldb.Conn, project string, free int, at time.Time) ([]string, error) {
 	type admitted struct {
 		id     string
 		number int64
 	}
 	list, err := sqlrow.Collect(ctx, c, `UPDATE runs SET queued_reason = $2, status_at = $3, sequence = sequence + 1
-WHERE `+waitsForPlace+` AND id IN (SELECT id FROM runs WHERE project = $1 AND `+waitsForPlace+` ORDER BY admission`+sqlrow.Limit(free)+`)
+WHERE `+waitsForSlot+` AND id IN (SELECT id FROM runs WHERE project = $1 AND `+waitsForSlot+` ORDER BY admission`+sqlrow.Limit(free)+`)
 RETURNING id, admission`, []any{project, run.QueuedStarting, sqlrow.Micros(at)}, func(row sqlrow.Scanner) (a admitted, err error) {
 		return a, row.Scan(&a.id, &a.number)
 	})
@@ -144,7 +148,7 @@ WHERE id = $1 AND status = $4 AND queued_reason = $5 AND admission IS NOT NULL A
 
 // AdmissionQueues implements [run.AdmissionStore].
 func (s *Store) AdmissionQueues(ctx context.Context) (map[string]int64, error) {
-	return s.perProject(ctx, "count runs that wait for a place", waitsForPlace)
+	return s.perProject(ctx, "count runs that wait for a slot", waitsForSlot)
 }
 
 // perProject counts the runs of each project that has any.

@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// period is what was granted in a project since it began. Times are the database's, which all processes share.
+// period is a period of a project's quota with the steps granted in it. Times are the database's, which all processes
+// share.
 type period struct {
 	quota.Period
 
@@ -19,10 +20,10 @@ type period struct {
 	now   time.Time
 }
 
-// next is when the next one begins.
+// next returns the beginning of the next period.
 func (p period) next() time.Time { return p.begun.Add(p.quota.Period) }
 
-// scanPeriod reads quota, row and time, and turns the page when the time has come.
+// scanPeriod reads quota, row and time, and starts a new period if the last one is over.
 func scanPeriod(row sqlrow.Scanner) (p period, err error) {
 	var seconds int64
 	err = row.Scan(&p.quota.ConcurrentRuns, &p.quota.Steps, &seconds, sqlrow.TimeInto(&p.begun), &p.Granted, &p.Extra, sqlrow.TimeInto(&p.now))
@@ -36,19 +37,19 @@ func scanPeriod(row sqlrow.Scanner) (p period, err error) {
 	return p, nil
 }
 
-// began is when the period that now lies in has begun.
+// began returns the beginning of the period that contains now.
 func began(now time.Time, length time.Duration) time.Time {
 	return now.Add(-time.Duration(now.UnixMicro()%length.Microseconds()) * time.Microsecond)
 }
 
-// periodOf reads a project's period; it has no quota of steps where that is zero.
+// periodOf reads a project's period; there is no quota of steps if its length is zero.
 func (s *Store) periodOf(ctx context.Context, c sqldb.Conn, project string) (period, error) {
 	return sqlrow.One(ctx, c, `SELECT q.concurrent_runs, q.steps, q.period_seconds, COALESCE(p.begun_at, 0), COALESCE(p.granted, 0), COALESCE(p.extra, 0), `+
 		s.db.Dialect().Now+` FROM quotas q LEFT JOIN quota_periods p ON p.project = q.project WHERE q.project = $1`, []any{project}, scanPeriod,
 		func() error { return nil })
 }
 
-// lockPeriod keeps others from granting steps of the project until the transaction ends, and reads its period.
+// lockPeriod locks the grants of steps of the project until the transaction ends, and reads its period.
 func (s *Store) lockPeriod(ctx context.Context, c sqldb.Conn, project string) (period, error) {
 	if _, err := c.ExecContext(ctx, `INSERT INTO quota_periods (project, begun_at, granted, extra) VALUES ($1, 0, 0, 0)
 ON CONFLICT (project) DO UPDATE SET project = excluded.project`, project); err != nil {
@@ -94,8 +95,8 @@ resumed_in = NULL`, r.RunID, r.Project, sqlrow.Micros(p.begun), a.Taken, a.Enter
 	return g, err
 }
 
-// accountOf reads what a run was granted in the period that began at begun: nothing in a new one, and what it had not heard of in an
-// earlier one is void.
+// accountOf reads the steps that a run was granted in the period that began at begun. In a new period it starts with
+// none, and a grant of an earlier period with a lost response is void.
 func accountOf(ctx context.Context, c sqldb.Conn, id string, begun time.Time) (quota.Account, error) {
 	return sqlrow.One(ctx, c, `SELECT begun_at, taken, entered, total, resumed_in FROM quota_grants WHERE run_id = $1`, []any{id},
 		func(row sqlrow.Scanner) (a quota.Account, err error) {
@@ -168,13 +169,13 @@ WHERE r.id IS NULL OR r.status NOT IN ('queued', 'running', 'waiting')`+sqlrow.L
 	return len(list), nil
 }
 
-// account is a run that has ended, and how many steps it has entered in all.
+// account is a run that has ended, with the number of all steps it has entered.
 type account struct {
 	run, project string
 	entered      int64
 }
 
-// returnSteps gives back what a run has not entered of this period's steps, once.
+// returnSteps returns the steps of this period that a run was granted and has not entered, once.
 func (s *Store) returnSteps(ctx context.Context, a account) error {
 	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error {
 		p, err := s.lockPeriod(ctx, c, a.project)
@@ -197,7 +198,8 @@ func (s *Store) returnSteps(ctx context.Context, a account) error {
 	})
 }
 
-// carry takes what is granted of a period along into the one of another length: a change of that grants nothing twice.
+// carry moves the steps granted in a period to a period of another length, so that a change of the length grants
+// nothing twice.
 func (s *Store) carry(ctx context.Context, c sqldb.Conn, project string, before period, q quota.Quota) error {
 	if before.quota.Steps == 0 || q.Steps == 0 || before.quota.Period == q.Period {
 		return nil
@@ -206,7 +208,7 @@ func (s *Store) carry(ctx context.Context, c sqldb.Conn, project string, before 
 	return writePeriod(ctx, c, project, before)
 }
 
-// Usage is how much of its project's steps is used, for a run that waits for some.
+// Usage returns how much of its project's steps is used, for a run that waits for some.
 func (s *Store) Usage(ctx context.Context, c sqldb.Conn, project string) (*run.QuotaUsage, error) {
 	p, err := s.periodOf(ctx, c, project)
 	if err != nil || p.quota.Steps == 0 {

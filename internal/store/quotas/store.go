@@ -1,12 +1,12 @@
-// Package quotas keeps what projects may use, and gives it out: the places of runs in order of acceptance, and the steps of a
-// period in blocks.
+// Package quotas stores the quotas of projects and enforces them: it gives slots to runs in order of acceptance, and
+// grants the steps of a period in blocks.
 //
-//	s := quotas.New(db, told)
+//	s := quotas.New(db)
 //	q, err := s.SetQuota(ctx, "shop", quota, entry)
-//	ids, err := s.Admit(ctx, "shop", 10, at)          // the runs that got a place
+//	ids, err := s.Admit(ctx, "shop", 10, at)          // the runs that got a slot
 //
-// Who is given what is decided in the database, under the lock of the project's row: by as many processes as there are. Whether a run
-// has a place is what its own row says and nothing else, so no crash leaves a place taken. [Accept] is for package store, whose
+// Grants are decided in the database, under the lock of the project's row, by any number of processes. Only its own row
+// determines whether a run uses a slot, so a crash leaves no slot in use. [Accept] is for package store, whose
 // transaction writes that row.
 package quotas
 
@@ -21,12 +21,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Store keeps quotas. It is safe for concurrent use, also by several processes on one Postgres.
+// Store stores quotas. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct{ db *sqldb.DB }
 
 var _ quota.Store = (*Store)(nil)
 
-// New returns a store on an open database, whose schema is for package store to bring up.
+// New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
 // GetQuota implements [quota.Store].
@@ -64,7 +64,7 @@ ON CONFLICT (project) DO UPDATE SET concurrent_runs = excluded.concurrent_runs, 
 	return u, err
 }
 
-// usage reads a project's quota and what is used of it.
+// usage reads a project's quota and its use.
 func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quota.Usage, err error) {
 	p, err := s.periodOf(ctx, c, project)
 	if err != nil {
@@ -79,17 +79,17 @@ func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quot
 			return u, err
 		}
 	}
-	if u.Admitted, err = sqlrow.Count(ctx, c, countPlaces, project); err != nil {
+	if u.Admitted, err = sqlrow.Count(ctx, c, countSlots, project); err != nil {
 		return u, err
 	}
-	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForPlace, project); err != nil {
+	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSlot, project); err != nil {
 		return u, err
 	}
 	u.Waiting, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSteps, project)
 	return u, err
 }
 
-// quotaOf reads a project's quota, with its row locked where lock says so; zero where it has none.
+// quotaOf reads a project's quota; lock is the suffix that locks its row, or empty. The quota is zero if there is none.
 func quotaOf(ctx context.Context, c sqldb.Conn, project, lock string) (quota.Quota, error) {
 	return sqlrow.One(ctx, c, `SELECT concurrent_runs, steps, period_seconds FROM quotas WHERE project = $1`+lock, []any{project},
 		scanQuota, func() error { return nil })
@@ -111,7 +111,7 @@ func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Cont
 func (s *Store) HeldUp(ctx context.Context) (held []quota.Held, err error) {
 	err = s.db.Read(ctx, "count runs that quotas hold up", func(ctx context.Context, c sqldb.Conn) (err error) {
 		held, err = sqlrow.Collect(ctx, c, `SELECT q.project,
-(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForPlace+`),
+(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSlot+`),
 (SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSteps+`) FROM quotas q ORDER BY q.project`, nil,
 			func(row sqlrow.Scanner) (h quota.Held, err error) {
 				return h, row.Scan(&h.Project, &h.Queued, &h.Waiting)

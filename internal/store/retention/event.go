@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// events deletes events in the order of their positions. Whoever routes, claims, settles or delivers again waits meanwhile.
+// events deletes events in the order of their positions. Its locks make routing, claims, results and redeliveries wait.
 func (s *Store) events(ctx context.Context, p *page) error {
 	routed, err := p.first(ctx, `SELECT routed FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows, p.cut.Project)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) events(ctx context.Context, p *page) error {
 		return err
 	}
 	if len(positions) == p.limit {
-		p.next = &place{After: spot{At: positions[len(positions)-1]}}
+		p.next = &cursor{After: indexRow{At: positions[len(positions)-1]}}
 	}
 	needed, err := s.needed(ctx, p, positions[0], positions[len(positions)-1])
 	if err != nil {
@@ -45,14 +45,14 @@ func (s *Store) events(ctx context.Context, p *page) error {
 	return s.deleteEvents(ctx, p, gone)
 }
 
-// due is what is known of a delivery.
+// due is the state of a delivery.
 type due struct {
 	position int64
 	run      string
 	pending  bool
 }
 
-// needed are the events of a stretch that are kept.
+// needed returns the events of a range that must be kept.
 func (s *Store) needed(ctx context.Context, p *page, first, last int64) (map[int64]bool, error) {
 	var deliveries []due
 	for _, query := range []string{
@@ -94,7 +94,7 @@ WHERE x.project = $1 AND x.position BETWEEN $2 AND $3`,
 	return needed, err
 }
 
-// deleteEvents deletes events with their deliveries, and what is known of stretches in which no event is left.
+// deleteEvents deletes events with their deliveries, and the routings of ranges without events.
 func (s *Store) deleteEvents(ctx context.Context, p *page, gone []int64) error {
 	for part := range sqlrow.Chunks(gone) {
 		args := []any{p.cut.Project}
@@ -111,7 +111,7 @@ func (s *Store) deleteEvents(ctx context.Context, p *page, gone []int64) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	// A stretch is found by the first that does not end before an event, so those before the first event are nobody's.
+	// The range of an event is the first one that does not end before it, so ranges before the first event have none.
 	_, err := p.remove(ctx, "routings", `DELETE FROM routings WHERE project = $1 AND last < COALESCE(
 (SELECT MIN(position) FROM events WHERE project = $1), (SELECT routed FROM dispatchers WHERE project = $1))`, p.cut.Project)
 	return err

@@ -8,9 +8,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// audit deletes entries in the order of their IDs, which is that of their times but for the clocks of several processes: it ends with
-// the first page of which nothing goes. Among the newest, those that tell of deletions do not count: each pass that made room for its own
-// entry would take away one of somebody's.
+// audit deletes entries in the order of their IDs, which is that of their times up to the clock differences of
+// processes: it ends with the first page from which nothing is deleted. The newest entries that a count limit keeps do
+// not include entries of deletions: otherwise each pass would delete an older entry to make room for its own.
 func (s *Store) audit(ctx context.Context, p *page) error {
 	end := int64(0)
 	if p.at.End != nil {
@@ -31,12 +31,12 @@ func (s *Store) audit(ctx context.Context, p *page) error {
 	n, err := p.remove(ctx, "audit", `DELETE FROM audit WHERE project = $1 AND id > $2 AND id <= $3 AND (at < $4 OR id <= $5)`,
 		p.cut.Project, p.at.After.At, last, p.before(), end)
 	if n > 0 && len(ids) == p.limit {
-		p.next = &place{After: spot{At: last}, End: &spot{At: end}}
+		p.next = &cursor{After: indexRow{At: last}, End: &indexRow{At: end}}
 	}
 	return err
 }
 
-// owners deletes from the history of owners, which is short: all at once.
+// owners deletes from the history of owners in one step, because it is short.
 func (s *Store) owners(ctx context.Context, p *page) error {
 	newest := `SELECT o.epoch FROM owner_changes o WHERE o.project = owner_changes.project AND o.task_queue = owner_changes.task_queue
 ORDER BY o.epoch DESC LIMIT 1`
@@ -45,7 +45,7 @@ ORDER BY o.epoch DESC LIMIT 1`
 		conditions = append(conditions, `epoch <= (`+newest+` OFFSET `+strconv.Itoa(p.cut.Keep)+`)`)
 	}
 	for _, condition := range conditions {
-		// Each uses all arguments, as both databases want it.
+		// Each condition uses all arguments, as both databases require.
 		if _, err := p.remove(ctx, "owner_changes", `DELETE FROM owner_changes WHERE project = $1 AND (`+condition+`) AND CAST($2 AS BIGINT) IS NOT NULL`,
 			p.cut.Project, p.before()); err != nil {
 			return err
@@ -54,10 +54,10 @@ ORDER BY o.epoch DESC LIMIT 1`
 	return nil
 }
 
-// itemsPerBatch is how many items go for one batch that a page may look at.
+// itemsPerBatch is the number of items that a page may read per batch.
 const itemsPerBatch = 10
 
-// batches deletes batches that have ended, after their items, of which there may be more than a page takes.
+// batches deletes batches that have ended, after their items, of which there may be more than fit in one page.
 func (s *Store) batches(ctx context.Context, p *page) error {
 	end := ""
 	if p.cut.Keep > 0 {
@@ -83,7 +83,7 @@ SELECT MAX(number) FROM (SELECT number FROM batch_items WHERE batch = $1 ORDER B
 			return err
 		}
 		if budget -= n; budget <= 0 {
-			p.next = &place{After: spot{ID: after}}
+			p.next = &cursor{After: indexRow{ID: after}}
 			return nil
 		}
 		if _, err := p.remove(ctx, "batches", `DELETE FROM batches WHERE id = $1`, id); err != nil {
@@ -92,7 +92,7 @@ SELECT MAX(number) FROM (SELECT number FROM batch_items WHERE batch = $1 ORDER B
 		after = id
 	}
 	if len(ids) == p.limit {
-		p.next = &place{After: spot{ID: after}}
+		p.next = &cursor{After: indexRow{ID: after}}
 	}
 	return nil
 }

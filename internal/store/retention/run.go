@@ -12,17 +12,17 @@ import (
 const (
 	openOnes = `('queued', 'running', 'waiting')`
 	ended    = `status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`
-	// endedAt is the index's own words: rows that other programs made need not have the time of their end.
+	// endedAt equals the expression of the index: rows that other programs wrote may have no end time.
 	endedAt = `COALESCE(ended_at, status_at, created_at)`
 )
 
-// OfRuns are the tables whose rows go with their run, by its run_id.
+// OfRuns lists the tables of rows that are deleted with their run, by run_id.
 func OfRuns() []string {
 	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals", "run_legacy", "step_summaries", "task_summaries",
 		"run_repairs"}
 }
 
-// runs deletes runs: first those that are too old, by their end, then those that are too many, by their creation.
+// runs deletes runs: first those over the age limit, by their end, then those over the count limit, by their creation.
 func (s *Store) runs(ctx context.Context, p *page) error {
 	if !p.at.ByCount && p.cut.Before.IsZero() {
 		p.at.ByCount = true
@@ -34,26 +34,26 @@ func (s *Store) runs(ctx context.Context, p *page) error {
 		if p.cut.Keep == 0 {
 			return nil
 		}
-		end, err := p.spots(ctx, `SELECT created_at, id FROM runs WHERE project = $1 ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET `+
+		end, err := p.indexRows(ctx, `SELECT created_at, id FROM runs WHERE project = $1 ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET `+
 			strconv.Itoa(p.cut.Keep), p.cut.Project)
 		if err != nil || len(end) == 0 {
 			return err
 		}
 		p.at.End = &end[0]
 	}
-	found, err := p.spots(ctx, `SELECT created_at, id FROM runs WHERE project = $1 AND (created_at, id) > ($2, $3) AND (created_at, id) <= ($4, $5)
+	found, err := p.indexRows(ctx, `SELECT created_at, id FROM runs WHERE project = $1 AND (created_at, id) > ($2, $3) AND (created_at, id) <= ($4, $5)
 ORDER BY created_at, id`+sqlrow.Limit(p.limit), p.cut.Project, p.at.After.At, p.at.After.ID, p.at.End.At, p.at.End.ID)
 	if err != nil {
 		return err
 	}
 	if len(found) == p.limit {
-		p.next = &place{ByCount: true, End: p.at.End, After: found[len(found)-1]}
+		p.next = &cursor{ByCount: true, End: p.at.End, After: found[len(found)-1]}
 	}
 	return s.deleteRuns(ctx, p, found)
 }
 
 func (s *Store) oldRuns(ctx context.Context, p *page) error {
-	found, err := p.spots(ctx, `SELECT `+endedAt+`, id FROM runs WHERE project = $1 AND `+ended+` AND `+endedAt+` < $2
+	found, err := p.indexRows(ctx, `SELECT `+endedAt+`, id FROM runs WHERE project = $1 AND `+ended+` AND `+endedAt+` < $2
 AND `+endedAt+` >= $3 AND (`+endedAt+` > $3 OR id > $4) ORDER BY `+endedAt+`, id`+sqlrow.Limit(p.limit),
 		p.cut.Project, p.before(), p.at.After.At, p.at.After.ID)
 	if err != nil {
@@ -61,22 +61,22 @@ AND `+endedAt+` >= $3 AND (`+endedAt+` > $3 OR id > $4) ORDER BY `+endedAt+`, id
 	}
 	switch {
 	case len(found) == p.limit:
-		p.next = &place{After: found[len(found)-1]}
+		p.next = &cursor{After: found[len(found)-1]}
 	case p.cut.Keep > 0:
-		p.next = &place{ByCount: true}
+		p.next = &cursor{ByCount: true}
 	}
 	return s.deleteRuns(ctx, p, found)
 }
 
-func (p *page) spots(ctx context.Context, query string, args ...any) ([]spot, error) {
-	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (v spot, err error) {
+func (p *page) indexRows(ctx context.Context, query string, args ...any) ([]indexRow, error) {
+	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (v indexRow, err error) {
 		err = row.Scan(&v.At, &v.ID)
 		return v, err
 	})
 }
 
-// deleteRuns deletes those of the runs that may go, with all that is theirs.
-func (s *Store) deleteRuns(ctx context.Context, p *page, found []spot) error {
+// deleteRuns deletes those of the runs that may be deleted, with all their rows.
+func (s *Store) deleteRuns(ctx context.Context, p *page, found []indexRow) error {
 	ids := make([]string, len(found))
 	for i, v := range found {
 		ids[i] = v.ID
@@ -99,9 +99,9 @@ func (s *Store) deleteRuns(ctx context.Context, p *page, found []spot) error {
 	})
 }
 
-// neededRuns are those of the runs that have an open parent or an open child, or to which something is still to be done.
+// neededRuns returns those of the runs that have an open parent, an open child, or a pending delivery or item.
 //
-// Each query looks rows up by keys: joined, a planner that takes the one table for small would read the other as a whole.
+// Each query looks rows up by key: with a join, a planner that estimates one table as small would scan the other.
 func (s *Store) neededRuns(ctx context.Context, p *page, ids []string) (map[string]bool, error) {
 	needed := map[string]bool{}
 	relatives := map[string][]string{}
@@ -142,7 +142,7 @@ func (s *Store) neededRuns(ctx context.Context, p *page, ids []string) (map[stri
 	return needed, err
 }
 
-// open are those of the runs that are.
+// open returns those of the runs that are open.
 func (s *Store) open(ctx context.Context, p *page, ids []string) (map[string]bool, error) {
 	still := map[string]bool{}
 	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
@@ -155,7 +155,7 @@ func (s *Store) open(ctx context.Context, p *page, ids []string) (map[string]boo
 	return still, err
 }
 
-// noteImported keeps the IDs of imported runs: their source still has them, and would give them back with the next import.
+// noteImported stores the IDs of imported runs: their source still has them, and the next import would copy them again.
 func (s *Store) noteImported(ctx context.Context, p *page, gone []string) error {
 	return sqlrow.In(ctx, s.db.Dialect(), gone, nil, func(ctx context.Context, marks string, args []any) error {
 		_, err := p.c.ExecContext(ctx, `INSERT INTO legacy_removed (run_id) SELECT run_id FROM run_legacy WHERE run_id IN `+marks+` ON CONFLICT DO NOTHING`, args...)

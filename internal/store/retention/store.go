@@ -1,18 +1,18 @@
-// Package retention deletes what is over, page by page, in the store's database. It is the part of package store that implements
-// [retention.Store]'s DeletePage:
+// Package retention deletes finished data, page by page, in the store's database. It is the part of package store that
+// implements [retention.Store]'s DeletePage:
 //
 //	page, err := retention.New(db).DeletePage(ctx, kind, cut, after, 500)
 //
-// Each page reads a stretch of an index and deletes of it what may go, in one transaction. What may not go is looked at in
-// the same statement, or while what could change it is locked:
+// Each page reads an index range and deletes the rows that may be deleted, in one transaction. Rows that must be kept
+// are checked in the same statement, or while the rows that could change the answer are locked:
 //
-//   - of runs, those that are open or have ended only just, that have an open parent or open children, to which a delivery or an
+//   - of runs, those that are open or have ended very recently, that have an open parent or open children, or for which a delivery or an
 //     item of a batch is pending;
-//   - of events, those that are not routed, that an open set of a trigger has, with a pending delivery or one to an open run;
+//   - of events, those that are not routed, that are in an open set of a trigger, or that have a pending delivery or one to an open run;
 //   - the newest owner of a dispatcher.
 //
-// Rows that belong to a run are in the tables that [OfRuns] lists. Deliveries go with their events, and items with their batches: they name runs
-// that may be gone.
+// [OfRuns] lists the tables of rows that belong to a run. Deliveries are deleted with their events, and items with their
+// batches: they may refer to deleted runs.
 package retention
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Store deletes. It is safe for concurrent use.
+// Store deletes finished data. It is safe for concurrent use.
 type Store struct{ db *sqldb.DB }
 
 // New returns a store on an open database.
@@ -34,7 +34,7 @@ func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
 // DeletePage implements [retention.Store].
 func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
-	at, err := placeOf(after)
+	at, err := parseCursor(after)
 	if err != nil {
 		return retention.Page{}, err
 	}
@@ -53,21 +53,21 @@ func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retenti
 	return retention.Page{Deleted: p.deleted, Next: next}, err
 }
 
-// place is where the next page begins.
-type place struct {
-	// ByCount tells that what goes for its age has gone, and End is the newest that goes for its number.
-	ByCount bool  `json:"byCount,omitempty"`
-	End     *spot `json:"end,omitempty"`
-	After   spot  `json:"after"`
+// cursor is the beginning of the next page.
+type cursor struct {
+	// ByCount reports that the deletion by age is complete; End is then the newest run that the count limit deletes.
+	ByCount bool      `json:"byCount,omitempty"`
+	End     *indexRow `json:"end,omitempty"`
+	After   indexRow  `json:"after"`
 }
 
-// spot is one row of an index.
-type spot struct {
+// indexRow is one row of an index.
+type indexRow struct {
 	At int64  `json:"at,omitempty"`
 	ID string `json:"id,omitempty"`
 }
 
-func placeOf(text string) (p place, err error) {
+func parseCursor(text string) (p cursor, err error) {
 	if text == "" {
 		return p, nil
 	}
@@ -77,7 +77,7 @@ func placeOf(text string) (p place, err error) {
 	return p, nil
 }
 
-func (p *place) String() (string, error) {
+func (p *cursor) String() (string, error) {
 	if p == nil {
 		return "", nil
 	}
@@ -89,14 +89,14 @@ func (p *place) String() (string, error) {
 type page struct {
 	c       sqldb.Conn
 	cut     retention.Cut
-	at      place
+	at      cursor
 	limit   int
 	deleted map[string]int64
-	// next is nil when there is no more.
-	next *place
+	// next is nil if there are no more pages.
+	next *cursor
 }
 
-// before is the time before which things go for their age, in microseconds: earlier than any where none go.
+// before returns the age limit as a time in microseconds: earlier than any row if there is none.
 func (p *page) before() int64 {
 	if p.cut.Before.IsZero() {
 		return time.Time{}.UnixMicro()
@@ -104,7 +104,7 @@ func (p *page) before() int64 {
 	return p.cut.Before.UnixMicro()
 }
 
-// remove runs a statement that deletes, and counts what it deleted.
+// remove runs a DELETE statement, and counts the deleted rows.
 func (p *page) remove(ctx context.Context, what, query string, args ...any) (int64, error) {
 	res, err := p.c.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -117,13 +117,10 @@ func (p *page) remove(ctx context.Context, what, query string, args ...any) (int
 
 // numbers reads one column of numbers.
 func (p *page) numbers(ctx context.Context, query string, args ...any) ([]int64, error) {
-	return sqlrow.Collect(ctx, p.c, query, args, func(row sqlrow.Scanner) (n int64, err error) {
-		err = row.Scan(&n)
-		return n, err
-	})
+	return sqlrow.Collect(ctx, p.c, query, args, sqlrow.ScanNumber)
 }
 
-// first is the number that a query for at most one has; 0 where it has none.
+// first returns the number of a query with at most one row; 0 if it has none.
 func (p *page) first(ctx context.Context, query string, args ...any) (int64, error) {
 	list, err := p.numbers(ctx, query, args...)
 	if err != nil || len(list) == 0 {

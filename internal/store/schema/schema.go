@@ -17,36 +17,36 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
 //go:embed migrations
 var files embed.FS
 
-// table is where goose notes what it has applied.
+// table is goose's table of applied migrations.
 const table = "signalbox_schema"
 
 const (
-	// lockID of the advisory lock in Postgres: any number that no one else uses in this database.
+	// lockID is the advisory lock in Postgres: any number that nothing else uses in this database.
 	lockID = 0x5167_6e61_6c62
-	// lockSeconds is how long to wait for another process's migration.
+	// lockSeconds is the maximum wait for another process's migration.
 	lockSeconds = 300
 	lockPoll    = 50 * time.Millisecond
 )
 
-// WrongSchema is the reason of the faults that refuse a database.
+// WrongSchema is the reason of the errors that refuse a database.
 const WrongSchema = "STORE_SCHEMA"
 
 // Migration is one step of the schema.
 type Migration struct {
 	Version int64
 	Name    string
-	// AppliedAt is zero for one that is still to come.
+	// AppliedAt is zero for a migration that is not applied yet.
 	AppliedAt time.Time
 }
 
-// Migrator knows the migrations of this binary and one database.
+// Migrator applies the migrations of this binary to one database.
 type Migrator struct {
 	db         *sqldb.DB
 	fsys       fs.FS
@@ -75,10 +75,10 @@ func New(db *sqldb.DB) (*Migrator, error) {
 	return m, nil
 }
 
-// Latest is the version of the schema that this binary was made for.
+// Latest returns the version of the schema that this binary requires.
 func (m *Migrator) Latest() int64 { return m.migrations[len(m.migrations)-1].Version }
 
-// Up applies what is missing and returns it. A schema that is newer than this binary allows is refused.
+// Up applies the missing migrations and returns them. A schema that is newer than this binary supports is refused.
 func (m *Migrator) Up(ctx context.Context) ([]Migration, error) { return m.UpTo(ctx, m.Latest()) }
 
 // UpTo is Up to a version that is not the latest one.
@@ -91,7 +91,7 @@ func (m *Migrator) UpTo(ctx context.Context, version int64) ([]Migration, error)
 		return nil, err
 	}
 	if state.version >= version {
-		// Most starts: nothing to do, so no lock to wait for.
+		// Most starts: there is nothing to do, so do not wait for the lock.
 		return nil, nil
 	}
 	unlock, err := m.lockFile(ctx)
@@ -115,7 +115,7 @@ func (m *Migrator) UpTo(ctx context.Context, version int64) ([]Migration, error)
 	return applied, nil
 }
 
-// cause takes goose's wrapping off, which repeats each path and lists what has worked.
+// cause removes goose's wrapping, which repeats each path and lists the successful migrations.
 func cause(err error) error {
 	var partial *goose.PartialError
 	if errors.As(err, &partial) && partial.Failed != nil && partial.Err != nil {
@@ -142,7 +142,7 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 	return p, nil
 }
 
-// lockFile keeps other processes' migrations out where the database has no lock that outlives a transaction.
+// lockFile excludes other processes' migrations in a database without a lock that outlives a transaction.
 func (m *Migrator) lockFile(ctx context.Context) (func(), error) {
 	if m.db.File() == "" {
 		return func() {}, nil
@@ -153,11 +153,11 @@ func (m *Migrator) lockFile(ctx context.Context) (func(), error) {
 	if _, err := l.TryLockContext(ctx, lockPoll); err != nil {
 		return nil, fmt.Errorf("migrate store: lock %q, which another process may hold: %w", l.Path(), err)
 	}
-	// Closing the file ends the lock whatever else it says.
+	// Closing the file releases the lock even if this returns an error.
 	return func() { _ = l.Unlock() }, nil
 }
 
-// Status lists this binary's migrations and whether the database has them.
+// Status lists this binary's migrations and whether they are applied.
 func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 	s, err := m.state(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 	return list, nil
 }
 
-// Check tells whether this binary can work on the database's schema as it is.
+// Check returns an error if this binary cannot work on the database's current schema.
 func (m *Migrator) Check(ctx context.Context) error {
 	s, err := m.state(ctx)
 	if err != nil {
@@ -181,9 +181,9 @@ func (m *Migrator) Check(ctx context.Context) error {
 		if s.version == 0 {
 			have = "has no schema yet"
 		}
-		return fault.New(fault.Refused, WrongSchema,
+		return apperror.New(apperror.Refused, WrongSchema,
 			"store %s %s and this binary needs %d: run `signalbox migrate up`, or set store.auto_migrate",
-			m.db.Place(), have, m.Latest())
+			m.db.Location(), have, m.Latest())
 	}
 	return m.refuseNewer(s)
 }
@@ -192,17 +192,17 @@ func (m *Migrator) refuseNewer(s state) error {
 	if s.version <= m.Latest() || (s.oldest > 0 && s.oldest <= m.Latest()) {
 		return nil
 	}
-	return fault.New(fault.Refused, WrongSchema,
-		"store %s has schema %d and this binary knows up to %d: it was migrated by a newer release, "+
+	return apperror.New(apperror.Refused, WrongSchema,
+		"store %s has schema %d and this binary supports up to %d: it was migrated by a newer release, "+
 			"use that one (or restore the backup from before the migration)",
-		m.db.Place(), s.version, m.Latest())
+		m.db.Location(), s.version, m.Latest())
 }
 
-// state is what the database says of its schema.
+// state is the database's record of its schema.
 type state struct {
-	// version is 0 when there is no schema.
+	// version is 0 if there is no schema.
 	version int64
-	// oldest is what the newest migration allows; 0 when it does not say.
+	// oldest is the compatibility that the newest migration declares; 0 if it declares none.
 	oldest  int64
 	applied map[int64]time.Time
 }

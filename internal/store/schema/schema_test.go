@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is for busy machines: migrations are about what becomes of a schema, not about how soon.
+// patience is the timeout of calls on busy machines: the tests check schemas, not times.
 const patience = time.Minute
 
 // onBoth runs a test on an empty database of each kind.
@@ -63,8 +63,8 @@ func text(t *testing.T, db *sqldb.DB, query string) (v string) {
 	return v
 }
 
-// fixture is data of one schema version, and what must be found of it at every later one. Data of earlier versions are
-// there too.
+// fixture is data of one schema version, and the expected data at every later one, which also has the data of earlier
+// versions.
 type fixture struct {
 	insert []string
 	want   map[string]string
@@ -112,7 +112,7 @@ func fixtures() map[int64]fixture {
 			},
 			want: map[string]string{
 				`SELECT reason FROM audit WHERE subject = 'r1'`: "because",
-				// What later migrations make of runs that were there.
+				// The results of later migrations for existing runs.
 				`SELECT CASE WHEN status = 'running' AND sequence = 2 THEN 'as it was' END FROM runs WHERE id = 'r1'`: "as it was",
 			},
 		},
@@ -308,10 +308,14 @@ func fixtures() map[int64]fixture {
 			},
 			want: map[string]string{`SELECT problem FROM run_repairs WHERE run_id = 'r1'`: "no key", `SELECT written_at FROM runs WHERE id = 'r1'`: "7"},
 		},
+		28: {
+			insert: []string{`UPDATE steps SET wait_details = '{"deadlineBy":"/timeout"}' WHERE run_id = 'r1'`},
+			want:   map[string]string{`SELECT wait_details FROM steps WHERE run_id = 'r1'`: `{"deadlineBy":"/timeout"}`},
+		},
 	}
 }
 
-// TestUpgrade goes from each earlier schema, with data in it, to the newest.
+// TestUpgrade migrates from each earlier schema, with data in it, to the newest.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
@@ -330,7 +334,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// versions lists the migrations that this binary knows.
+// versions lists the migrations of this binary.
 func versions(t *testing.T, m *schema.Migrator) (all []int64) {
 	t.Helper()
 	list, err := m.Status(t.Context())
@@ -395,7 +399,7 @@ func TestCheckRefusesOlder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
 		db, m := open(t, o)
-		requireRefused(t, m.Check(t.Context()), db.Place(), "no schema yet", "signalbox migrate up")
+		requireRefused(t, m.Check(t.Context()), db.Location(), "no schema yet", "signalbox migrate up")
 		_, err := m.UpTo(t.Context(), 2)
 		require.NoError(t, err)
 		requireRefused(t, m.Check(t.Context()), "schema 2", fmt.Sprint(m.Latest()), "signalbox migrate up", "auto_migrate")
@@ -405,7 +409,7 @@ func TestCheckRefusesOlder(t *testing.T) {
 	})
 }
 
-// TestNewer has a database that a later release has migrated: whether this one may use it is for that one to say.
+// TestNewer has a database that a later release has migrated: that release declares whether this one may use it.
 func TestNewer(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
@@ -415,7 +419,7 @@ func TestNewer(t *testing.T) {
 		exec(t, db, `INSERT INTO signalbox_schema (version_id, is_applied) VALUES (99, TRUE)`)
 		refused := func() {
 			t.Helper()
-			requireRefused(t, m.Check(t.Context()), db.Place(), "schema 99", fmt.Sprintf("up to %d", m.Latest()), "newer release")
+			requireRefused(t, m.Check(t.Context()), db.Location(), "schema 99", fmt.Sprintf("up to %d", m.Latest()), "newer release")
 			_, err := m.Up(t.Context())
 			requireRefused(t, err, "schema 99")
 		}
@@ -432,9 +436,9 @@ func TestNewer(t *testing.T) {
 
 func requireRefused(t *testing.T, err error, parts ...string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
-	require.Equal(t, fault.Refused, f.Class)
+	require.Equal(t, apperror.Refused, f.Class)
 	require.Equal(t, schema.WrongSchema, f.Reason)
 	for _, part := range parts {
 		require.Contains(t, f.Message, part)
@@ -465,7 +469,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-func TestFailedMigrationKeepsNothingHalf(t *testing.T) {
+func TestFailedMigrationIsRolledBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
 		db, m := open(t, o)
@@ -482,7 +486,7 @@ func TestFailedMigrationKeepsNothingHalf(t *testing.T) {
 				return err
 			}))
 		}
-		// Mended, it goes on from there.
+		// After a correction, it continues from there.
 		exec(t, db, `DROP TABLE steps`)
 		applied, err := m.Up(t.Context())
 		require.NoError(t, err)

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Driver names a kind of database.
+// Driver is a kind of database.
 type Driver string
 
-// The databases that there are.
+// The supported databases.
 const (
 	SQLite   Driver = "sqlite"
 	Postgres Driver = "postgres"
@@ -22,13 +22,13 @@ const (
 
 const (
 	defaultCallTimeout = 5 * time.Second
-	// listShare is the part of the connections, one in so many, that may read lists at a time.
+	// listShare is the part of the connections, one in listShare, that may read lists at the same time.
 	listShare   = 2
 	openTimeout = 5 * time.Second
 	maxAttempts = 6
 )
 
-// Options say which database to open.
+// Options configure a database.
 type Options struct {
 	// Driver is [SQLite] or [Postgres].
 	Driver Driver
@@ -37,7 +37,7 @@ type Options struct {
 	DSN string
 	// MaxConns limits Postgres' connections and SQLite's readers; 0 means 16 and 4.
 	MaxConns int
-	// CallTimeout limits each call, waiting for a connection included; 0 means 5 s.
+	// CallTimeout limits each call, including the wait for a connection; 0 means 5 s.
 	CallTimeout time.Duration
 }
 
@@ -48,24 +48,24 @@ type Conn interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Work is what is done with a connection. It may run more than once, so it starts from nothing each time.
+// Work uses a connection. It may run more than once, so it must not keep state between runs.
 type Work func(ctx context.Context, c Conn) error
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	dialect Dialect
-	write   *sql.DB
-	read    *sql.DB
-	timeout time.Duration
-	place   place
+	dialect  Dialect
+	write    *sql.DB
+	read     *sql.DB
+	timeout  time.Duration
+	location location
 	// lists holds a token for each [DB.ReadList] in progress.
 	lists chan struct{}
-	// dial makes a connection of its own beside the pools, to hold locks with; nil where keys do.
+	// dial opens a connection outside the pools, to hold locks with; nil if keys hold them.
 	dial func(context.Context) (*pgx.Conn, error)
 	keys keys
 }
 
-// Open connects. A database that does not answer is an error within 5 s, or within the time of a call when that is longer.
+// Open connects. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{timeout: o.CallTimeout}
 	if d.timeout <= 0 {
@@ -86,14 +86,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.lists = make(chan struct{}, max(1, d.read.Stats().MaxOpenConnections/listShare))
 	ctx, cancel := context.WithTimeout(ctx, max(openTimeout, d.timeout))
 	defer cancel()
-	if err := d.firstContact(ctx); err != nil {
+	if err := d.checkConnections(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// firstContact makes one connection of each pool, so that a wrong address, password or file shows now.
-func (d *DB) firstContact(ctx context.Context) error {
+// checkConnections opens one connection of each pool, so that a wrong address, password or file is reported at once.
+func (d *DB) checkConnections(ctx context.Context) error {
 	pools := []*sql.DB{d.write}
 	if d.read != d.write {
 		pools = append(pools, d.read)
@@ -106,31 +106,31 @@ func (d *DB) firstContact(ctx context.Context) error {
 	return nil
 }
 
-// Close closes all connections, waiting for the calls that use them.
+// Close closes all connections after the calls that use them have ended.
 func (d *DB) Close() error {
 	err := d.write.Close()
 	if d.read != d.write {
 		err = errors.Join(err, d.read.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("close store %s: %w", d.place, err)
+		return fmt.Errorf("close store %s: %w", d.location, err)
 	}
 	return nil
 }
 
-// Dialect returns what differs between the databases' SQL.
+// Dialect returns the differences between the databases' SQL.
 func (d *DB) Dialect() Dialect { return d.dialect }
 
-// Place names the database for people: the file, or host and database; never a password.
-func (d *DB) Place() string { return d.place.String() }
+// Location returns the location of the database for messages: the file, or host and database; never a password.
+func (d *DB) Location() string { return d.location.String() }
 
-// File is the path of SQLite's file; empty for Postgres.
-func (d *DB) File() string { return d.place.file }
+// File returns the path of SQLite's file; empty for Postgres.
+func (d *DB) File() string { return d.location.file }
 
 // Writer returns the pool that writes, for tools that need a [sql.DB].
 func (d *DB) Writer() *sql.DB { return d.write }
 
-// Ping tells whether the database answers.
+// Ping returns an error if the database does not answer.
 func (d *DB) Ping(ctx context.Context) error {
 	return d.call(ctx, "ping", func(ctx context.Context) error {
 		var one int
@@ -138,14 +138,14 @@ func (d *DB) Ping(ctx context.Context) error {
 	})
 }
 
-// Read runs queries, each seeing what was committed when it started. doing names the work in errors.
+// Read runs queries; each reads the data that was committed when it started. doing describes the work in errors.
 func (d *DB) Read(ctx context.Context, doing string, w Work) error {
 	return d.call(ctx, doing, func(ctx context.Context) error { return w(ctx, d.read) })
 }
 
-// ReadList is Read for queries that return many rows or large ones. At most half of the connections do that at a time, so that those who
-// export or watch keep no connection from those who start runs. Waiting for a turn does not count as time of the call: a
-// caller that waits is slowed down, until its context ends, and does not fail.
+// ReadList is Read for queries that return many rows or large ones. They may use at most half of the connections at a
+// time, so that exports and watches leave connections for starts of runs. The wait for a connection is not part of the
+// call's timeout: a caller that waits is slowed down, until its context ends, and does not fail.
 func (d *DB) ReadList(ctx context.Context, doing string, w Work) error {
 	select {
 	case d.lists <- struct{}{}:
@@ -159,15 +159,15 @@ func (d *DB) ReadList(ctx context.Context, doing string, w Work) error {
 // Exec runs one statement that writes, as its own transaction.
 func (d *DB) Exec(ctx context.Context, doing string, w Work) error {
 	return d.call(ctx, doing, func(ctx context.Context) error {
-		return d.again(ctx, func() error { return w(ctx, d.write) })
+		return d.retry(ctx, func() error { return w(ctx, d.write) })
 	})
 }
 
-// Write runs w in a transaction, again from the start when the database gave it up to let another one through. Nothing
-// is kept unless w returns nil.
+// Write runs w in a transaction, and again from the start if the database aborted it in favour of another one. Nothing
+// is committed unless w returns nil.
 func (d *DB) Write(ctx context.Context, doing string, w Work) error {
 	return d.call(ctx, doing, func(ctx context.Context) error {
-		return d.again(ctx, func() error { return d.transact(ctx, w) })
+		return d.retry(ctx, func() error { return d.transact(ctx, w) })
 	})
 }
 
@@ -177,27 +177,28 @@ func (d *DB) transact(ctx context.Context, w Work) error {
 		return err
 	}
 	if err := w(ctx, tx); err != nil {
-		// The first error says what is wrong; a transaction that cannot be rolled back ends with its connection.
+		// The first error is the cause; a transaction that cannot be rolled back ends with its connection.
 		_ = tx.Rollback()
 		return err
 	}
 	return tx.Commit()
 }
 
-// again repeats f while the database asks for that, with growing random pauses so that two rivals part.
-func (d *DB) again(ctx context.Context, f func() error) error {
+// retry repeats f while the database requests that, with increasing random delays so that two conflicting transactions
+// separate.
+func (d *DB) retry(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if err == nil || attempt == maxAttempts || !retryable(err) {
 			return err
 		}
-		//nolint:gosec // The pause needs no secrecy.
-		pause := time.NewTimer(time.Duration(rand.Int64N(int64(5*time.Millisecond)<<attempt) + 1))
+		//nolint:gosec // The delay needs no secure randomness.
+		delay := time.NewTimer(time.Duration(rand.Int64N(int64(5*time.Millisecond)<<attempt) + 1))
 		select {
 		case <-ctx.Done():
-			pause.Stop()
+			delay.Stop()
 			return err
-		case <-pause.C:
+		case <-delay.C:
 		}
 	}
 }

@@ -2,21 +2,23 @@ package sqldb
 
 import "strconv"
 
-// Dialect is what differs between the databases' SQL. Whatever is not here is the same text for both.
+// Dialect is the differences between the databases' SQL. All other text is the same for both.
 type Dialect struct {
 	// Driver is the kind of database.
 	Driver Driver
-	// LockRows ends a SELECT whose rows the transaction is going to change. SQLite has one writer at a time, and needs
-	// no such thing.
+	// LockRows ends a SELECT of rows that the transaction is going to change. SQLite has one writer at a time, and does
+	// not need it.
 	LockRows string
-	// ShareRows ends a SELECT of rows that must stay as they are until the transaction ends; others may do the same at once.
+	// ShareRows ends a SELECT of rows that must not change until the transaction ends; other transactions may do the
+	// same concurrently.
 	ShareRows string
-	// Mark is the n-th placeholder, from 1, of a statement that uses each once and in order. SQLite takes "$1" for a
-	// name, which it looks up in a list: with the thousands of a bulk statement that is most of the work.
+	// Mark returns the n-th placeholder, from 1, of a statement that uses each once and in order. SQLite treats "$1" as
+	// a name, which it looks up in a list: with the thousands of placeholders of a bulk statement that is most of the
+	// work.
 	Mark func(n int) string
 	// TableExists takes a table's name as $1 and counts the tables of that name.
 	TableExists string
-	// Now is the database's own time in microseconds, which is one for all processes whatever their clocks say.
+	// Now is the database's own time in microseconds, the same for all processes whatever their clocks are.
 	Now string
 }
 

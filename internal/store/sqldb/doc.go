@@ -1,14 +1,14 @@
-// Package sqldb is one handle on two kinds of database: SQLite in a file, and Postgres. It hides what differs between
-// them (pools, locks, deadlines, error codes), so that the store has one SQL text for both.
+// Package sqldb is a common interface to two databases: SQLite in a file, and Postgres. It hides their differences
+// (pools, locks, deadlines, error codes), so that the store has one SQL text for both.
 //
-// [Open] connects, or says in one error why it cannot. Work runs through [DB.Read], [DB.Exec] and [DB.Write]: each has a
-// deadline, so a database that has gone away or hangs is an error and never a hang; [DB.Write] is a transaction that is
-// tried again when the database gave it up in favour of another one.
+// [Open] connects, or returns an error that states why it cannot. Work runs through [DB.Read], [DB.Exec] and
+// [DB.Write]. Each has a deadline, so that a database that is unavailable or hangs causes an error and never a hang;
+// [DB.Write] is a transaction that is retried if the database aborted it in favour of another one.
 //
-// [DB.Exclusive] is for work that one process at a time does, such as looking after what others left behind.
+// [DB.Exclusive] is for work that only one process may do at a time, such as periodic clean-up.
 //
-// Placeholders are $1, $2 … in both. Errors that come out are either a [fault.Fault] (the database is away, full or
-// read-only: what and where is in the message), the end of the caller's context, or internal.
+// Placeholders are $1, $2 … in both. Returned errors are a [apperror.Error] (the database is unavailable, full or
+// read-only: the message has the location and the cause), the end of the caller's context, or internal errors.
 //
-// It knows no table, and makes none.
+// It contains no tables.
 package sqldb

@@ -9,20 +9,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 const (
-	// lockCheckEvery is how often the connection that holds a lock is proven to live; one that was closed shows at once.
+	// lockCheckEvery is the interval of checks of the connection that holds a lock; a closed connection is detected at
+	// once.
 	lockCheckEvery = 2 * time.Second
-	// lockCheckTimeout is how long that proof may take.
+	// lockCheckTimeout is the timeout of such a check.
 	lockCheckTimeout = 3 * time.Second
 )
 
-// errLockLost is why the context of exclusive work ended before its time.
+// errLockLost is the reason why the context of exclusive work ended early.
 var errLockLost = errors.New("the connection that held the lock was lost")
 
-// keys are the locks that this process holds where the database belongs to one process.
+// keys are the locks of this process, for a database that belongs to one process.
 type keys struct {
 	mu   sync.Mutex
 	held map[string]struct{}
@@ -41,25 +42,25 @@ func (k *keys) take(name string) bool {
 	return true
 }
 
-func (k *keys) give(name string) {
+func (k *keys) release(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.held, name)
 }
 
-// Exclusive runs work while nobody else who uses this database runs work of the same name. When somebody does, it returns false
-// at once. The context that work gets ends when the lock is lost, which is when another one may begin; no deadline of the
-// store's is on it.
+// Exclusive runs work while no other user of this database runs work of the same name. If one does, it returns false at
+// once. The context passed to work ends when the lock is lost, which is when another process may begin; the store's
+// timeouts do not apply to it.
 //
-// In Postgres it is a session's advisory lock on a connection of its own, so that it neither waits for the pool nor
-// keeps a connection from it, and a process that dies lets go of it. A SQLite file belongs to one process, where a set
-// of names does.
+// In Postgres it is a session-level advisory lock on a connection of its own, so that it neither waits for the pool nor
+// uses one of its connections, and the lock ends with the process. A SQLite file belongs to one process, which uses a
+// set of names.
 func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Context) error) (ran bool, err error) {
 	if d.dial == nil {
 		if !d.keys.take(name) {
 			return false, nil
 		}
-		defer d.keys.give(name)
+		defer d.keys.release(name)
 		return true, work(ctx)
 	}
 	var c *pgx.Conn
@@ -73,7 +74,7 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 	if c == nil {
 		return false, err
 	}
-	defer func() { d.letGo(ctx, c, name, taken) }()
+	defer func() { d.unlock(ctx, c, name, taken) }()
 	if err != nil || !taken {
 		return false, err
 	}
@@ -86,15 +87,16 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 	lose(nil)
 	watch.Wait()
 	if err != nil && lost {
-		return true, fault.New(fault.Unavailable, fault.StoreUnavailable, "%s: store %s: %s", name, d.place, errLockLost).
+		return true, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: store %s: %s", name, d.location, errLockLost).
 			WithCause(err).WithRetry(retryAfter)
 	}
 	return true, err
 }
 
-// Alone keeps other transactions that call it with the same name waiting until the transaction of c ends, so that what it
-// reads of others stays true. It is the first thing in a transaction. SQLite has one writer at a time anyway.
-func (d *DB) Alone(ctx context.Context, c Conn, name string) error {
+// Serialize makes other transactions that call it with the same name wait until the transaction of c ends, so that the
+// state that c reads does not change. It must be the first call in a transaction. SQLite has one writer at a time
+// anyway.
+func (d *DB) Serialize(ctx context.Context, c Conn, name string) error {
 	if d.dial == nil {
 		return nil
 	}
@@ -102,12 +104,12 @@ func (d *DB) Alone(ctx context.Context, c Conn, name string) error {
 	return err
 }
 
-// letGo ends the lock before the connection, whose end the server notices in its own time.
-func (d *DB) letGo(ctx context.Context, c *pgx.Conn, name string, taken bool) {
+// unlock releases the lock before the connection is closed, because the server may detect the close later.
+func (d *DB) unlock(ctx context.Context, c *pgx.Conn, name string, taken bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockCheckTimeout)
 	defer cancel()
 	if taken && !c.IsClosed() {
-		// The server lets go of it with the connection when this does not arrive.
+		// If this fails, the server releases the lock with the connection.
 		_, _ = c.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name))
 	}
 	_ = c.Close(ctx)
@@ -116,7 +118,7 @@ func (d *DB) letGo(ctx context.Context, c *pgx.Conn, name string, taken bool) {
 // watchLock calls lose when the connection that holds the lock ends, or no longer answers.
 func watchLock(ctx context.Context, c *pgx.Conn, lose context.CancelCauseFunc) {
 	for ctx.Err() == nil {
-		// Nobody notifies: this waits for the connection's end.
+		// There are no notifications: this waits for the end of the connection.
 		wait, cancel := context.WithTimeout(ctx, lockCheckEvery)
 		_, _ = c.WaitForNotification(wait)
 		cancel()
@@ -133,9 +135,9 @@ func watchLock(ctx context.Context, c *pgx.Conn, lose context.CancelCauseFunc) {
 	}
 }
 
-// lockKey is a name as the number that Postgres locks by.
+// lockKey converts a name to the number that identifies the lock in Postgres.
 func lockKey(name string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("signalbox " + name))
-	return int64(h.Sum64()) //nolint:gosec // any number will do
+	return int64(h.Sum64()) //nolint:gosec // any number is valid
 }

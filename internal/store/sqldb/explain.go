@@ -15,32 +15,32 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// retryAfter is what callers are told when the database is away: longer than a restart's first moments, short enough
-// that a person waits for it.
+// retryAfter is the delay that callers receive if the database is unavailable: longer than the first moments of a
+// restart, short enough that a user waits for it.
 const retryAfter = 2 * time.Second
 
-// place is where the database is.
-type place struct{ file, server string }
+// location is the location of the database.
+type location struct{ file, server string }
 
-func (p place) String() string {
+func (p location) String() string {
 	if p.file != "" {
 		return strconv.Quote(p.file)
 	}
 	return p.server
 }
 
-// retryable tells whether the database gave the transaction up for another one's sake.
+// retryable reports whether the database aborted the transaction in favour of another one.
 func retryable(err error) bool {
 	pe, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pe.Code == "40001" || pe.Code == "40P01")
 }
 
-// Explain turns what a driver said into what a caller can act on; caller is the context that the work was given.
+// Explain converts a driver's error to one that a caller can act on; caller is the context that was passed to the work.
 func (d *DB) Explain(caller context.Context, doing string, err error) error {
-	if _, ok := fault.From(err); ok {
+	if _, ok := apperror.From(err); ok {
 		return err
 	}
 	if end := caller.Err(); end != nil {
@@ -49,33 +49,33 @@ func (d *DB) Explain(caller context.Context, doing string, err error) error {
 		}
 		return fmt.Errorf("%s: %w", doing, end)
 	}
-	if bad, ok := badText(err); ok {
-		return fault.New(fault.Invalid, fault.InvalidArgument,
+	if bad, ok := invalidText(err); ok {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"%s: %s: remove the character, which databases cannot keep in text", doing, bad).WithCause(err)
 	}
-	if why := d.trouble(err); why != "" {
-		return fault.New(fault.Unavailable, fault.StoreUnavailable, "%s: store %s: %s", doing, d.place, why).
+	if why := d.databaseProblem(err); why != "" {
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: store %s: %s", doing, d.location, why).
 			WithCause(err).WithRetry(retryAfter)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// explainOpen is for the first contact, whose reader is the operator.
+// explainOpen explains the error of the first connection to the operator.
 func (d *DB) explainOpen(err error) error {
-	why := d.trouble(err)
+	why := d.databaseProblem(err)
 	var pe *pgconn.PgError
 	switch {
 	case errors.As(err, &pe):
 		why = openHint(pe)
-	case d.place.server != "":
-		// The driver's error names every address that it tried and what each said.
-		return fault.New(fault.Unavailable, fault.StoreUnavailable,
+	case d.location.server != "":
+		// The driver's error contains every address that it tried and the result of each.
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"open store: postgres at %s does not answer: check that it runs and that the dsn is right (%s)",
-			d.place, firstLine(err)).WithCause(err).WithRetry(retryAfter)
+			d.location, firstLine(err)).WithCause(err).WithRetry(retryAfter)
 	case why == "":
-		return fmt.Errorf("open store %s: %w", d.place, err)
+		return fmt.Errorf("open store %s: %w", d.location, err)
 	}
-	return fault.New(fault.Unavailable, fault.StoreUnavailable, "open store %s: %s", d.place, why).
+	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "open store %s: %s", d.location, why).
 		WithCause(err).WithRetry(retryAfter)
 }
 
@@ -91,17 +91,17 @@ func openHint(pe *pgconn.PgError) string {
 	return pe.Message
 }
 
-// trouble says what is wrong with the database as such; empty when the error is about the statement.
-func (d *DB) trouble(err error) string {
+// databaseProblem returns what is wrong with the database itself; empty if the error concerns the statement.
+func (d *DB) databaseProblem(err error) string {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
-		why := postgresTrouble(pe)
+		why := postgresProblem(pe)
 		if _, atTheDoor := errors.AsType[*pgconn.ConnectError](err); atTheDoor && why == "" {
-			return pe.Message // no statement was run that could be at fault
+			return pe.Message // no statement was run that could be the cause
 		}
 		return why
 	}
 	if se, ok := errors.AsType[*sqlite.Error](err); ok {
-		return sqliteTrouble(se.Code())
+		return sqliteProblem(se.Code())
 	}
 	var ne net.Error
 	var ce *pgconn.ConnectError
@@ -113,13 +113,13 @@ func (d *DB) trouble(err error) string {
 		pgconn.SafeToRetry(err):
 		return "does not answer"
 	case errors.Is(err, sql.ErrTxDone):
-		// The transaction was ended under the work: by the deadline or by a lost connection.
+		// The transaction was ended during the work: by the deadline or by a lost connection.
 		return "the transaction was cut off"
 	}
 	return ""
 }
 
-func postgresTrouble(pe *pgconn.PgError) string {
+func postgresProblem(pe *pgconn.PgError) string {
 	switch pe.Code {
 	case "53100":
 		return "its disk is full: free space where Postgres keeps its data (" + pe.Message + ")"
@@ -132,13 +132,13 @@ func postgresTrouble(pe *pgconn.PgError) string {
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {
 	case "08", "28", "3D", "53", "57", "58":
-		// Connection, password, database, resources, operator's intervention, its own system.
+		// The error classes: connection, password, database, resources, operator intervention, system error.
 		return pe.Message
 	}
 	return ""
 }
 
-func sqliteTrouble(code int) string {
+func sqliteProblem(code int) string {
 	switch code & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return "the disk is full: free space there; nothing was half-written"
@@ -158,8 +158,8 @@ func sqliteTrouble(code int) string {
 	return ""
 }
 
-// badText recognises text that Postgres cannot keep.
-func badText(err error) (string, bool) {
+// invalidText recognises text that Postgres cannot store.
+func invalidText(err error) (string, bool) {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && (pe.Code == "22021" || pe.Code == "22P05") {
 		return pe.Message, true
 	}

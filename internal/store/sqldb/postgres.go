@@ -19,16 +19,16 @@ const (
 	connMaxIdle        = 5 * time.Minute
 	connMaxLife        = time.Hour
 	statementCacheSize = 256
-	// leastIdle is the least time after which the server ends a transaction that waits for us.
-	leastIdle = 10 * time.Second
+	// minIdle is the minimum timeout after which the server ends an idle transaction.
+	minIdle = 10 * time.Second
 )
 
-// openPostgres makes one pool. Connections are renewed each hour, so that a failed-over or resized cluster is used as
-// it is now.
+// openPostgres opens one pool. Connections are renewed each hour, so that the pool follows a failover or a resize of
+// the cluster.
 func (d *DB) openPostgres(o Options) error {
 	cfg, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
-		// The driver's error leaves the password out.
+		// The driver's error omits the password.
 		return fmt.Errorf("open store: postgres dsn: %w", err)
 	}
 	if cfg.ConnectTimeout == 0 {
@@ -37,11 +37,11 @@ func (d *DB) openPostgres(o Options) error {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "signalbox"
 	}
-	// The migrations' own table has times without a zone.
+	// goose's own table has times without a zone.
 	cfg.RuntimeParams["timezone"] = "UTC"
 	cfg.StatementCacheCapacity = statementCacheSize
 	d.dialect = postgresDialect()
-	d.place = place{server: serverName(cfg)}
+	d.location = location{server: serverName(cfg)}
 	conns := o.MaxConns
 	if conns <= 0 {
 		conns = defaultConns
@@ -56,16 +56,16 @@ func (d *DB) openPostgres(o Options) error {
 	return nil
 }
 
-// endIdleTransactions has the server end transactions that wait for us for longer than any of ours may take: those of a process that
-// is frozen, which would keep the rows that it has locked from everybody else.
+// endIdleTransactions makes the server end transactions that are idle for longer than any of the store's may take:
+// those of a frozen process, which would otherwise keep their rows locked.
 func (d *DB) endIdleTransactions(ctx context.Context, c *pgx.Conn) error {
-	idle := max(2*d.timeout, leastIdle) //nolint:mnd // twice what a call may take
+	idle := max(2*d.timeout, minIdle) //nolint:mnd // twice the timeout of a call
 	_, err := c.Exec(ctx, fmt.Sprintf(`SET idle_in_transaction_session_timeout = %d`, idle.Milliseconds()))
 	return err
 }
 
-// dialForLock makes a connection that holds a lock. The server finds out within half a minute when this machine is gone,
-// which is how long the lock then outlives it.
+// dialForLock opens a connection that holds a lock. If this machine is lost, the server detects it within half a
+// minute, and holds the lock for that long.
 func dialForLock(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 	c, err := pgx.ConnectConfig(ctx, cfg.Copy())
 	if err != nil {

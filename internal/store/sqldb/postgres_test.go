@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func TestNobodyListens(t *testing.T) {
+func TestNoServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -26,8 +26,8 @@ func TestNobodyListens(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// TestNobodyAnswers connects to a server that takes connections and says nothing.
-func TestNobodyAnswers(t *testing.T) {
+// TestServerThatDoesNotAnswer connects to a server that accepts connections and sends nothing.
+func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestNobodyAnswers(t *testing.T) {
 	require.Less(t, time.Since(start), patience)
 }
 
-func TestPostgresSaysWhatIsWrong(t *testing.T) {
+func TestPostgresErrorsStateTheCause(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(storetest.Postgres(t))
 	require.NoError(t, err)
@@ -49,22 +49,23 @@ func TestPostgresSaysWhatIsWrong(t *testing.T) {
 	requireUnavailable(t, err, "signalbox_none", "create it first")
 }
 
-// TestTransactionsOfTheFrozenEnd: a process that stands still in a transaction keeps nobody out for longer than a call may take twice.
-func TestTransactionsOfTheFrozenEnd(t *testing.T) {
+// TestIdleTransactionsOfAFrozenProcessEnd: a process that is frozen in a transaction blocks others for no longer than
+// twice the timeout of a call.
+func TestIdleTransactionsOfAFrozenProcessEnd(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]string{time.Second: "10s", 20 * time.Second: "40s"} {
 		db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t), CallTimeout: timeout})
 		var idle string
-		require.NoError(t, db.Write(t.Context(), "look", func(ctx context.Context, c sqldb.Conn) error {
+		require.NoError(t, db.Write(t.Context(), "read", func(ctx context.Context, c sqldb.Conn) error {
 			return c.QueryRowContext(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&idle)
 		}))
 		require.Equal(t, want, idle)
 	}
 }
 
-// TestRivalsPart has two transactions lock two rows in opposite order: Postgres gives one of them up, and it is done
-// again.
-func TestRivalsPart(t *testing.T) {
+// TestDeadlocksAreRetried has two transactions lock two rows in opposite order: Postgres aborts one of them, and it is
+// retried.
+func TestDeadlocksAreRetried(t *testing.T) {
 	t.Parallel()
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t)})
 	require.NoError(t, exec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)"))
@@ -95,12 +96,12 @@ func TestRivalsPart(t *testing.T) {
 	require.Equal(t, 4, count(t, db, "SELECT CAST(SUM(n) AS BIGINT) FROM t"))
 }
 
-// TestAwayAndBack freezes and cuts the way to the database: calls fail in time, and work once it is back.
+// TestAwayAndBack freezes and cuts the connection to the database: calls fail in time, and work once it is restored.
 func TestAwayAndBack(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(storetest.Postgres(t))
 	require.NoError(t, err)
-	way := newWay(t, dsn.Host)
+	way := newProxy(t, dsn.Host)
 	dsn.Host = way.Addr()
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String()})
 	require.NoError(t, db.Ping(t.Context()))
@@ -111,18 +112,18 @@ func TestAwayAndBack(t *testing.T) {
 	requireUnavailable(t, hasty.Ping(t.Context()), "did not answer within 500ms")
 	requireUnavailable(t, exec(t, hasty, "SELECT 1"))
 	require.Less(t, time.Since(start), patience)
-	way.thaw()
+	way.unfreeze()
 	require.NoError(t, db.Ping(t.Context()))
 	require.Eventually(t, func() bool { return hasty.Ping(t.Context()) == nil }, patience, 10*time.Millisecond)
 
 	way.cut()
 	requireUnavailable(t, exec(t, db, "SELECT 1"), "does not answer")
-	way.mend()
+	way.restore()
 	require.NoError(t, exec(t, db, "SELECT 1"))
 }
 
-// way is a TCP proxy that can be frozen and cut.
-type way struct {
+// proxy is a TCP proxy that can be frozen and cut.
+type proxy struct {
 	listener net.Listener
 	target   string
 	wg       sync.WaitGroup
@@ -134,24 +135,24 @@ type way struct {
 	conns  []net.Conn
 }
 
-func newWay(t *testing.T, target string) *way {
+func newProxy(t *testing.T, target string) *proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	w := &way{listener: l, target: target}
+	w := &proxy{listener: l, target: target}
 	w.moving = sync.NewCond(&w.mu)
 	w.wg.Go(w.accept)
 	t.Cleanup(func() {
 		require.NoError(t, l.Close())
-		w.thaw()
+		w.unfreeze()
 		w.cut()
 		w.wg.Wait()
 	})
 	return w
 }
 
-func (w *way) Addr() string { return w.listener.Addr().String() }
+func (w *proxy) Addr() string { return w.listener.Addr().String() }
 
-func (w *way) accept() {
+func (w *proxy) accept() {
 	for {
 		near, err := w.listener.Accept()
 		if err != nil {
@@ -174,7 +175,7 @@ func (w *way) accept() {
 	}
 }
 
-func (w *way) pass(from, to net.Conn) {
+func (w *proxy) pass(from, to net.Conn) {
 	buffer := make([]byte, 32*1024)
 	for {
 		n, err := from.Read(buffer)
@@ -195,20 +196,20 @@ func (w *way) pass(from, to net.Conn) {
 	_, _ = from.Close(), to.Close()
 }
 
-func (w *way) freeze() {
+func (w *proxy) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frozen = true
 }
 
-func (w *way) thaw() {
+func (w *proxy) unfreeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frozen = false
 	w.moving.Broadcast()
 }
 
-func (w *way) cut() {
+func (w *proxy) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = true
@@ -218,19 +219,20 @@ func (w *way) cut() {
 	w.conns = nil
 }
 
-func (w *way) mend() {
+func (w *proxy) restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = false
 }
 
-// TestLockEndsWithItsConnection loses the connection that holds a lock: the work is told, and another one may begin.
+// TestLockEndsWithItsConnection loses the connection that holds a lock: the context of the work ends, and other work
+// may begin.
 func TestLockEndsWithItsConnection(t *testing.T) { //nolint:tparallel // the subtests share one way to the server
 	t.Parallel()
 	dsn, err := url.Parse(storetest.Postgres(t))
 	require.NoError(t, err)
 	other := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String()})
-	way := newWay(t, dsn.Host)
+	way := newProxy(t, dsn.Host)
 	dsn.Host = way.Addr()
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String(), MaxConns: 1})
 	kill := func(*testing.T) {
@@ -239,8 +241,8 @@ func TestLockEndsWithItsConnection(t *testing.T) { //nolint:tparallel // the sub
 	}
 	for name, lose := range map[string]func(t *testing.T){
 		"killed by the server": kill,
-		"cut":                  func(*testing.T) { way.cut(); way.mend() },
-		"frozen":               func(t *testing.T) { way.freeze(); t.Cleanup(way.thaw) },
+		"cut":                  func(*testing.T) { way.cut(); way.restore() },
+		"frozen":               func(t *testing.T) { way.freeze(); t.Cleanup(way.unfreeze) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -253,7 +255,7 @@ func TestLockEndsWithItsConnection(t *testing.T) { //nolint:tparallel // the sub
 			requireUnavailable(t, err, "queue", "was lost")
 			require.Less(t, time.Since(start), patience)
 		})
-		kill(t) // What is frozen holds on until the server finds out.
+		kill(t) // A frozen connection holds the lock until the server detects it.
 		require.Eventually(t, func() bool {
 			ran, err := other.Exclusive(t.Context(), "queue", func(context.Context) error { return nil })
 			return err == nil && ran
@@ -265,7 +267,7 @@ func TestLockWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(storetest.Postgres(t))
 	require.NoError(t, err)
-	way := newWay(t, dsn.Host)
+	way := newProxy(t, dsn.Host)
 	dsn.Host = way.Addr()
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn.String()})
 	way.cut()

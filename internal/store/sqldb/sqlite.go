@@ -15,11 +15,13 @@ import (
 
 const defaultReaders = 4
 
-// openSQLite makes two pools on the file: one connection that writes, because SQLite has one writer at a time and a
-// queue in Go is fair and can be left, where its busy handler is neither; and some that read beside it (WAL).
+// openSQLite opens two pools on the file: one connection that writes, because SQLite has one writer at a time and a
+// queue in Go is fair and can be cancelled, while SQLite's busy handler is neither; and several that read concurrently
+// (WAL).
 //
-// synchronous=NORMAL: with WAL a commit then survives the death of the process, and a power cut may take the last
-// commits but never corrupts the file. That is enough here: what a run did is in Temporal, from which rows are rebuilt.
+// synchronous=NORMAL: with WAL a commit then survives the death of the process. A power failure may lose the last
+// commits but never corrupts the file. That is enough here: the history of a run is in Temporal, from which rows are
+// rebuilt.
 func (d *DB) openSQLite(o Options) error {
 	path, extra, _ := strings.Cut(o.DSN, "?")
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
@@ -38,7 +40,7 @@ func (d *DB) openSQLite(o Options) error {
 		return err
 	}
 	d.dialect = sqliteDialect()
-	d.place = place{file: path}
+	d.location = location{file: path}
 	params.Add("_pragma", "busy_timeout(4000)")
 	params.Add("_pragma", "journal_mode(WAL)")
 	params.Add("_pragma", "synchronous(NORMAL)")
@@ -63,15 +65,15 @@ func sqlitePool(path string, params url.Values, conns int) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", path, err)
 	}
-	pool := sql.OpenDB(preparing{connector})
+	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(conns)
 	pool.SetMaxIdleConns(conns)
 	return pool, nil
 }
 
-// touchPrivate makes the file when it is missing, readable by its owner alone (it holds inputs and outputs), and finds
-// out whether it can be written: SQLite itself would say so later and with fewer words. The files that SQLite puts
-// beside it get the same mode.
+// touchPrivate creates the file if it does not exist, readable by its owner only (it contains inputs and outputs), and
+// checks whether it can be written: SQLite itself would report that later and with less detail. The files that SQLite
+// creates next to it get the same mode.
 func touchPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is for busy machines, where the limit of a call is not what a test is about.
+// patience is the timeout of calls on busy machines, in tests of other properties.
 const patience = time.Minute
 
 func open(t *testing.T, o sqldb.Options) *sqldb.DB {
@@ -55,10 +55,10 @@ func count(t *testing.T, db *sqldb.DB, query string) (n int) {
 
 func requireUnavailable(t *testing.T, err error, parts ...string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
-	require.Equal(t, fault.Unavailable, f.Class)
-	require.Equal(t, fault.StoreUnavailable, f.Reason)
+	require.Equal(t, apperror.Unavailable, f.Class)
+	require.Equal(t, apperror.StoreUnavailable, f.Reason)
 	require.Positive(t, f.RetryAfter)
 	require.Error(t, f.Cause)
 	for _, part := range parts {
@@ -66,7 +66,7 @@ func requireUnavailable(t *testing.T, err error, parts ...string) {
 	}
 }
 
-func TestOpenRefusesWhatItCannotUse(t *testing.T) {
+func TestOpenRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	noDatabase := filepath.Join(dir, "notes.txt")
@@ -101,7 +101,7 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 	}
 }
 
-func TestOpenNeedsTheRightToWrite(t *testing.T) {
+func TestOpenRequiresWriteAccess(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may write anywhere")
@@ -124,7 +124,7 @@ func TestFilesArePrivate(t *testing.T) {
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
 	}
 	require.Equal(t, path, db.File())
-	require.Contains(t, db.Place(), path)
+	require.Contains(t, db.Location(), path)
 }
 
 func TestPathsAreTakenAsTheyAre(t *testing.T) {
@@ -147,7 +147,7 @@ func TestReadersCannotWrite(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestFullDiskKeepsNothingHalf(t *testing.T) {
+func TestFullDiskRollsBack(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: path + "?_pragma=max_page_count(64)"})
@@ -170,12 +170,12 @@ func TestFullDiskKeepsNothingHalf(t *testing.T) {
 	requireUnavailable(t, err, "insert run", path, "disk is full", "free space")
 	require.Positive(t, written)
 	require.Equal(t, written, count(t, db, "SELECT COUNT(*) FROM t"))
-	// With room again, work goes on.
+	// With free space again, calls succeed.
 	require.NoError(t, exec(t, db, "DELETE FROM t"))
 	require.NoError(t, exec(t, db, "INSERT INTO t VALUES ('y')"))
 }
 
-func TestLockedFileIsNoHang(t *testing.T) {
+func TestLockedFileTimesOut(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: path})
@@ -184,13 +184,13 @@ func TestLockedFileIsNoHang(t *testing.T) {
 	require.NoError(t, exec(t, db, "CREATE TABLE t (x)"))
 	require.NoError(t, other.Write(t.Context(), "hold", func(context.Context, sqldb.Conn) error {
 		requireUnavailable(t, exec(t, hasty, "INSERT INTO t VALUES (1)"), path)
-		require.Zero(t, count(t, db, "SELECT COUNT(*) FROM t"), "reading goes on")
+		require.Zero(t, count(t, db, "SELECT COUNT(*) FROM t"), "reads still work")
 		return nil
 	}))
 	require.NoError(t, exec(t, db, "INSERT INTO t VALUES (1)"))
 }
 
-func TestWriteUndoesItsWork(t *testing.T) {
+func TestFailedWriteIsRolledBack(t *testing.T) {
 	t.Parallel()
 	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: file(t)})
 	require.NoError(t, exec(t, db, "CREATE TABLE t (x)"))
@@ -204,8 +204,8 @@ func TestWriteUndoesItsWork(t *testing.T) {
 	require.Zero(t, count(t, db, "SELECT COUNT(*) FROM t"))
 }
 
-// TestWhatDriversSay has errors that are hard to bring about for real.
-func TestWhatDriversSay(t *testing.T) {
+// TestDriverErrors has errors that are hard to cause in a test.
+func TestDriverErrors(t *testing.T) {
 	t.Parallel()
 	db := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: file(t)})
 	say := func(err error) (times int, answer error) {
@@ -229,17 +229,17 @@ func TestWhatDriversSay(t *testing.T) {
 	}
 	for _, code := range []string{"22021", "22P05"} {
 		_, err := say(&pgconn.PgError{Code: code, Message: "invalid byte"})
-		f, ok := fault.From(err)
+		f, ok := apperror.From(err)
 		require.True(t, ok)
-		require.Equal(t, fault.Invalid, f.Class)
+		require.Equal(t, apperror.Invalid, f.Class)
 	}
 	for _, internal := range []error{&pgconn.PgError{Code: "42P01"}, sql.ErrNoRows, &pgconn.PgError{}} {
 		_, err := say(internal)
 		require.ErrorIs(t, err, internal)
-		_, isFault := fault.From(err)
+		_, isFault := apperror.From(err)
 		require.False(t, isFault)
 	}
-	ours := fault.New(fault.NotFound, fault.RunNotFound, "no run")
+	ours := apperror.New(apperror.NotFound, apperror.RunNotFound, "no run")
 	_, err := say(ours)
 	require.Equal(t, error(ours), err)
 }
@@ -261,7 +261,7 @@ func TestListsLeaveConnectionsForOthers(t *testing.T) {
 		})
 	}
 	<-reading
-	<-reading // as many as may at a time
+	<-reading // as many as may read at the same time
 	for range 10 {
 		require.NoError(t, db.Read(t.Context(), "get", func(ctx context.Context, c sqldb.Conn) error {
 			var one int

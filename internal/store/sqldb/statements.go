@@ -8,17 +8,19 @@ import (
 )
 
 const (
-	// keptStatements is how many prepared statements a connection to SQLite keeps; the store has fewer texts than that in regular use.
+	// keptStatements is the number of prepared statements that a connection to SQLite caches; the store regularly uses
+	// fewer texts than that.
 	keptStatements = 256
-	// keptText is the length in bytes of the longest statement that is kept: bulk statements come in as many texts as there are numbers of rows.
+	// keptText is the maximum length in bytes of a cached statement: bulk statements have as many texts as there are
+	// numbers of rows.
 	keptText = 16 << 10
 )
 
-// preparing makes connections to SQLite that keep their prepared statements. To parse and plan a statement takes SQLite longer than to run
-// most of those that the store has.
-type preparing struct{ driver.Connector }
+// cachingConnector makes connections to SQLite that cache their prepared statements. To parse and plan a statement takes
+// SQLite longer than to run most of the store's statements.
+type cachingConnector struct{ driver.Connector }
 
-// session is what database/sql uses of a connection to SQLite.
+// session is the set of methods of a connection to SQLite that database/sql uses.
 type session interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -31,7 +33,7 @@ type session interface {
 }
 
 // Connect implements [driver.Connector].
-func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
+func (p cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := p.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -40,20 +42,21 @@ func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the driver of SQLite lacks a method that the store needs"), c.Close())
 	}
-	return &keeper{session: s, idle: map[string]*prepared{}}, nil
+	return &cachingConn{session: s, idle: map[string]*prepared{}}, nil
 }
 
-// keeper is a connection that keeps its prepared statements. As any [driver.Conn], it is used by one goroutine at a time.
-type keeper struct {
+// cachingConn is a connection with a cache of prepared statements. As any [driver.Conn], it is used by one goroutine at a
+// time.
+type cachingConn struct {
 	session
 
-	// idle are the statements that are not being run, by their text. One that is being run is not among them, so a query within
-	// the rows of the same query has a statement of its own.
+	// idle are the statements that are not in use, by their text. A statement in use is not among them, so that a query
+	// within the rows of the same query has a statement of its own.
 	idle map[string]*prepared
 	uses uint64
 }
 
-// statement is what a prepared statement of SQLite can do.
+// statement is the set of methods of a prepared statement of SQLite.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -63,12 +66,12 @@ type statement interface {
 type prepared struct {
 	statement
 
-	used uint64 // the keeper's count of uses at the last one
+	used uint64 // the connection's count of uses at its last use
 }
 
 // ExecContext implements [driver.ExecerContext].
-func (k *keeper) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if !worthKeeping(query) {
+func (k *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if !cacheable(query) {
 		return k.session.ExecContext(ctx, query, args)
 	}
 	p, err := k.take(ctx, query)
@@ -79,12 +82,12 @@ func (k *keeper) ExecContext(ctx context.Context, query string, args []driver.Na
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return result, k.giveBack(query, p)
+	return result, k.putBack(query, p)
 }
 
 // QueryContext implements [driver.QueryerContext].
-func (k *keeper) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if !worthKeeping(query) {
+func (k *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if !cacheable(query) {
 		return k.session.QueryContext(ctx, query, args)
 	}
 	p, err := k.take(ctx, query)
@@ -95,11 +98,11 @@ func (k *keeper) QueryContext(ctx context.Context, query string, args []driver.N
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return &keptRows{Rows: found, k: k, query: query, p: p}, nil
+	return &cachedRows{Rows: found, k: k, query: query, p: p}, nil
 }
 
 // Close implements [driver.Conn].
-func (k *keeper) Close() error {
+func (k *cachingConn) Close() error {
 	var err error
 	for _, p := range k.idle {
 		err = errors.Join(err, p.Close())
@@ -107,8 +110,8 @@ func (k *keeper) Close() error {
 	return errors.Join(err, k.session.Close())
 }
 
-// worthKeeping reports whether a statement is one of those that run again and again: no script, and none that changes the schema.
-func worthKeeping(query string) bool {
+// cacheable reports whether a statement may run repeatedly: it is not a script, and does not change the schema.
+func cacheable(query string) bool {
 	if len(query) > keptText {
 		return false
 	}
@@ -120,8 +123,8 @@ func worthKeeping(query string) bool {
 	return false
 }
 
-// take returns a statement that nothing else runs.
-func (k *keeper) take(ctx context.Context, query string) (*prepared, error) {
+// take returns a statement that is not in use.
+func (k *cachingConn) take(ctx context.Context, query string) (*prepared, error) {
 	if p := k.idle[query]; p != nil {
 		delete(k.idle, query)
 		return p, nil
@@ -137,8 +140,8 @@ func (k *keeper) take(ctx context.Context, query string) (*prepared, error) {
 	return &prepared{statement: s}, nil
 }
 
-// giveBack keeps a statement that ran to its end, in place of the one that was not used for longest where there are too many.
-func (k *keeper) giveBack(query string, p *prepared) error {
+// putBack caches a statement that ran to its end. If there are too many, it replaces the least recently used one.
+func (k *cachingConn) putBack(query string, p *prepared) error {
 	if k.idle[query] != nil { // it ran within the rows of the same query
 		return p.Close()
 	}
@@ -159,19 +162,19 @@ func (k *keeper) giveBack(query string, p *prepared) error {
 	return dropped.Close()
 }
 
-// keptRows are the rows of a statement that is kept when they are closed.
-type keptRows struct {
+// cachedRows are rows that return their statement to the cache when they are closed.
+type cachedRows struct {
 	driver.Rows
 
-	k     *keeper
+	k     *cachingConn
 	query string
 	p     *prepared
 }
 
 // Close implements [driver.Rows]. database/sql calls it once.
-func (r *keptRows) Close() error {
+func (r *cachedRows) Close() error {
 	if err := r.Rows.Close(); err != nil {
 		return errors.Join(err, r.p.Close())
 	}
-	return r.k.giveBack(r.query, r.p)
+	return r.k.putBack(r.query, r.p)
 }

@@ -36,7 +36,7 @@ func TestStatementWithinItsOwnRows(t *testing.T) {
 	t.Parallel()
 	db := counted(t, 20)
 	const query = `SELECT n FROM numbers WHERE n >= $1 ORDER BY n`
-	for range 2 { // with statements that are made, and with kept ones
+	for range 2 { // with new statements, and with cached ones
 		require.NoError(t, db.Write(t.Context(), "nest", func(ctx context.Context, c sqldb.Conn) error {
 			outer, err := c.QueryContext(ctx, query, 0)
 			if err != nil {
@@ -55,7 +55,7 @@ func TestStatementWithinItsOwnRows(t *testing.T) {
 	}
 }
 
-// TestStatementAfterTheSchemaHasChanged runs a kept statement whose table has changed meanwhile.
+// TestStatementAfterTheSchemaHasChanged runs a cached statement after a change of its table.
 func TestStatementAfterTheSchemaHasChanged(t *testing.T) {
 	t.Parallel()
 	db := counted(t, 3)
@@ -93,7 +93,7 @@ func TestStatementThatFailed(t *testing.T) {
 	require.Equal(t, 5, count(t, db, `SELECT COUNT(*) FROM numbers`))
 }
 
-// TestMoreStatementsThanAreKept runs more texts than a connection keeps, twice.
+// TestMoreStatementsThanAreKept runs more texts than a connection caches, twice.
 func TestMoreStatementsThanAreKept(t *testing.T) {
 	t.Parallel()
 	db := counted(t, 1)
@@ -104,8 +104,8 @@ func TestMoreStatementsThanAreKept(t *testing.T) {
 	}
 }
 
-// BenchmarkStatement reads one row by its key, as most statements of the store do: `go test ./internal/store/sqldb -bench Statement -run ^$`.
-// A text that differs each time is parsed each time.
+// BenchmarkStatement reads one row by its key, as most statements of the store do: `go test ./internal/store/sqldb
+// -bench Statement -run ^$`. A text that differs each time is parsed each time.
 func BenchmarkStatement(b *testing.B) {
 	db := counted(b, 1000)
 	read := func(b *testing.B, query string, n int) {

@@ -1,10 +1,10 @@
-// Package sqlrow carries values between Go and the columns of tables, and rows between Go and statements, in one way for all
-// tables of the store.
+// Package sqlrow converts values between Go and table columns, and rows between Go and statements, in the same way for
+// all tables of the store.
 //
-//   - Times are kept to the microsecond ([Micros], [TimeInto]), JSON as the text that was given ([Raw], [RawInto]) or made
-//     of a value ([AsJSON], [JSONInto]), text as what both databases can keep ([Storable] refuses, [Mended] repairs).
+//   - Times are stored to the microsecond ([Micros], [TimeInto]), JSON as the text that was given ([Raw], [RawInto]) or made
+//     of a value ([AsJSON], [JSONInto]), text as both databases can store it ([Storable] refuses, [Mended] repairs).
 //   - [Collect], [One], [Exists], [Count], [Affected] run a statement and scan what it gives; [Where] collects conditions.
-//   - [Chunks], [Tuples], [InsertMany], [UpdateMany] are for statements over many rows at once.
+//   - [Chunks], [Tuples], [InsertMany], [UpdateMany] build statements for many rows.
 //
-// It knows no table and begins no transaction; that is for those who use it on a [sqldb.Conn].
+// It contains no tables and begins no transaction; its callers use it on a [sqldb.Conn].
 package sqlrow

@@ -10,10 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// maxRows is how many rows one statement reads or writes at most.
+// maxRows is the maximum number of rows that one statement reads or writes.
 const maxRows = 128
 
-// Chunks cuts a list into parts whose lengths are powers of two: statements over many rows then have few different
+// Chunks splits a list into parts with lengths that are powers of two: statements for many rows then have few different
 // texts, and the databases' caches of prepared statements hold them all.
 func Chunks[T any](list []T) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
@@ -27,13 +27,13 @@ func Chunks[T any](list []T) iter.Seq[[]T] {
 	}
 }
 
-// Types of columns, for parameters whose type the text does not show.
+// The types of columns, for parameters with a type that does not follow from the text.
 const (
 	Text   = "TEXT"
 	Number = "BIGINT"
 )
 
-// Column of a table and its type.
+// Column is a column of a table and its type.
 type Column struct{ Name, Kind string }
 
 // Tuples returns rows of placeholders, "($1, $2), ($3, $4)", counted from before+1.
@@ -59,8 +59,8 @@ func tuple(b *strings.Builder, d sqldb.Dialect, before, columns int) {
 	b.WriteByte(')')
 }
 
-// InsertMany adds rows to a table; columns are their names with commas between, and rest is what follows the values. It
-// returns how many rows were added or changed.
+// InsertMany adds rows to a table; columns are their names separated by commas, and rest follows the values. It returns
+// how many rows were added or changed.
 func InsertMany[T any](
 	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, columns, rest string, list []T, values func(T) ([]any, error),
 ) (added int64, err error) {
@@ -87,8 +87,8 @@ func InsertMany[T any](
 	return added, nil
 }
 
-// updateText is a statement that updates so many rows, each with values of its own; the first columns are the keys. Only
-// the first row of the values has types: the others follow it.
+// updateText returns a statement that updates rows, each with its own values; the first columns are the keys. Only the
+// first row of the values has types: the others follow it.
 func updateText(d sqldb.Dialect, table string, keys int, columns []Column, rows int) string {
 	var names, sets, match, first []string
 	for i, c := range columns {
@@ -109,7 +109,7 @@ func updateText(d sqldb.Dialect, table string, keys int, columns []Column, rows 
 		") UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM v WHERE " + strings.Join(match, " AND ")
 }
 
-// UpdateMany writes the columns of many rows, which are found by the first of them, their keys.
+// UpdateMany writes the columns of many rows. The first columns are the keys.
 func UpdateMany[T any](
 	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, columns []Column, list []T, values func(T) ([]any, error),
 ) error {
@@ -129,8 +129,8 @@ func UpdateMany[T any](
 	return nil
 }
 
-// In runs a query or statement for each part of a list of texts: text returns it for the placeholders of one part, "($2, $3)",
-// which come behind those of the arguments that all share.
+// In runs a query or statement for each part of a list of texts: text returns the statement for the placeholders of one
+// part, "($2, $3)", which follow those of the shared arguments.
 func In(
 	ctx context.Context, d sqldb.Dialect, list []string, shared []any, run func(ctx context.Context, marks string, args []any) error,
 ) error {
@@ -146,5 +146,5 @@ func In(
 	return nil
 }
 
-// Distinct returns the texts in order, each once.
+// Distinct returns the texts sorted, without duplicates.
 func Distinct(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -42,12 +42,12 @@ func (w *Where) String() string {
 	return " WHERE " + strings.Join(w.Conditions, " AND ")
 }
 
-// Contains is a LIKE pattern for text that holds part, whose own wildcards mean themselves ("!" escapes).
+// Contains returns a LIKE pattern for text that contains part, with part's wildcards escaped by "!".
 func Contains(part string) string {
 	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(part) + "%"
 }
 
-// Limit ends a query. The number is part of the text, because planners choose better when they know it.
+// Limit ends a query. The number is part of the text, because planners choose better if it is constant.
 func Limit(n int) string { return " LIMIT " + strconv.Itoa(n) }
 
 // Scanner is a row, or the current one of many.
@@ -57,6 +57,12 @@ type Scanner interface{ Scan(dest ...any) error }
 func ScanText(row Scanner) (text string, err error) {
 	err = row.Scan(&text)
 	return text, err
+}
+
+// ScanNumber scans a row of one integer.
+func ScanNumber(row Scanner) (n int64, err error) {
+	err = row.Scan(&n)
+	return n, err
 }
 
 // Collect runs a query and scans each row.
@@ -78,7 +84,7 @@ func Collect[T any](
 	return list, rows.Err()
 }
 
-// One runs a query for one row; missing is the error when there is none.
+// One runs a query for one row; missing is the error if there is none.
 func One[T any](
 	ctx context.Context, c sqldb.Conn, query string, args []any, scan func(Scanner) (T, error), missing func() error,
 ) (T, error) {
@@ -89,7 +95,7 @@ func One[T any](
 	return v, err
 }
 
-// Affected runs a statement and tells whether it changed a row.
+// Affected runs a statement and reports whether it changed a row.
 func Affected(ctx context.Context, c sqldb.Conn, query string, args ...any) (bool, error) {
 	res, err := c.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -99,7 +105,7 @@ func Affected(ctx context.Context, c sqldb.Conn, query string, args ...any) (boo
 	return n > 0, err
 }
 
-// Exists tells whether a query has a row.
+// Exists reports whether a query has a row.
 func Exists(ctx context.Context, c sqldb.Conn, query string, args ...any) (bool, error) {
 	var found int
 	err := c.QueryRowContext(ctx, query, args...).Scan(&found)
@@ -109,7 +115,7 @@ func Exists(ctx context.Context, c sqldb.Conn, query string, args ...any) (bool,
 	return err == nil, err
 }
 
-// Count runs a query for one number.
+// Count runs a query that returns one number.
 func Count(ctx context.Context, c sqldb.Conn, query string, args ...any) (n int64, err error) {
 	err = c.QueryRowContext(ctx, query, args...).Scan(&n)
 	return n, err

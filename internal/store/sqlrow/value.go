@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Micros is how a time is kept; the zero time is NULL.
+// Micros returns the stored form of a time; the zero time is NULL.
 func Micros(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -19,7 +19,7 @@ func Micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// Kept is the time that comes back for t.
+// Kept returns t as it is read back from the database.
 func Kept(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -27,7 +27,7 @@ func Kept(t time.Time) time.Time {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-// TimeInto scans what [Micros] wrote.
+// TimeInto scans the result of [Micros].
 func TimeInto(to *time.Time) sql.Scanner { return timeInto{to} }
 
 type timeInto struct{ to *time.Time }
@@ -45,7 +45,7 @@ func (t timeInto) Scan(src any) error {
 	return nil
 }
 
-// Raw is how JSON is kept: as the text that was given; nil is NULL.
+// Raw returns the stored form of JSON: the text that was given; nil is NULL.
 func Raw(raw json.RawMessage) any {
 	if raw == nil {
 		return nil
@@ -53,7 +53,7 @@ func Raw(raw json.RawMessage) any {
 	return string(raw)
 }
 
-// RawInto scans what [Raw] wrote.
+// RawInto scans the result of [Raw].
 func RawInto(to *json.RawMessage) sql.Scanner { return rawInto{to} }
 
 type rawInto struct{ to *json.RawMessage }
@@ -69,7 +69,7 @@ func (r rawInto) Scan(src any) error {
 	return nil
 }
 
-// AsJSON keeps a value as JSON; an empty one is NULL.
+// AsJSON returns a value as JSON; an empty one is NULL.
 func AsJSON[T any](v T, empty bool) (any, error) {
 	if empty {
 		return nil, nil
@@ -81,7 +81,7 @@ func AsJSON[T any](v T, empty bool) (any, error) {
 	return string(b), nil
 }
 
-// JSONInto scans what [AsJSON] wrote; NULL is the zero value.
+// JSONInto scans the result of [AsJSON]; NULL is the zero value.
 func JSONInto[T any](to *T) sql.Scanner { return jsonInto[T]{to} }
 
 type jsonInto[T any] struct{ to *T }
@@ -110,21 +110,21 @@ func textOf(src any) (text string, ok bool, err error) {
 	}
 }
 
-// Storable refuses what Postgres cannot keep in text, so that both databases refuse the same.
+// Storable refuses text that Postgres cannot store, so that both databases refuse the same.
 func Storable(field, text string) error {
 	if at := strings.IndexByte(text, 0); at >= 0 {
-		return fault.New(fault.Invalid, fault.InvalidArgument,
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"%s holds a NUL character at byte %d: remove it", field, at).WithField(field, "holds a NUL character")
 	}
 	if !utf8.ValidString(text) {
-		return fault.New(fault.Invalid, fault.InvalidArgument,
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"%s is not valid UTF-8: save it in that encoding", field).WithField(field, "is not valid UTF-8")
 	}
 	return nil
 }
 
-// Mended makes any text storable. What Temporal has accepted must get its row: one odd character may not hold up the
-// projection of every run in the batch.
+// Mended makes any text storable. Data that Temporal has accepted must get its row: one invalid character must not
+// block the projection of every run in the batch.
 func Mended(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -64,7 +64,7 @@ func testAuditList(t *testing.T, open Opener) {
 	}
 }
 
-// testAuditWithItsChange makes the entry the part that fails: the change must then be gone too.
+// testAuditWithItsChange makes the audit entry fail: the change must then be rolled back, too.
 func testAuditWithItsChange(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	publish(t, s, version(hello, "1", "sha256:a", 1))
@@ -102,22 +102,22 @@ func testAuditWithItsChange(t *testing.T, open Opener) {
 		},
 	}
 	for name, call := range calls {
-		f, ok := fault.From(call())
+		f, ok := apperror.From(call())
 		require.True(t, ok, name)
-		require.Equal(t, fault.Invalid, f.Class, name)
+		require.Equal(t, apperror.Invalid, f.Class, name)
 	}
 	require.Equal(t, before, all())
 	_, err := s.GetProject(ctx, "new")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "new")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "new")
 	_, err = s.GetWorkflow(ctx, here, "new/new")
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, "new/new")
+	requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, "new/new")
 	w, err := s.GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "published"}, []string{w.LatestVersion, w.State})
 	_, err = s.Document(ctx, "sha256:new")
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "sha256:new")
+	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:new")
 	_, err = s.GetRun(ctx, here, "new")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "new")
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "new")
 	require.Equal(t, run.QueuedStarting, get(t, s, "unstarted").QueuedReason)
 	r := get(t, s, "open")
 	require.False(t, r.CancelRequested)
@@ -140,7 +140,7 @@ func testContext(t *testing.T, open Opener) {
 	_, err = s.ApplyUpdates(late, []run.Update{state("r1", 1, run.Running)})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = s.GetRun(t.Context(), here, "r1")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "r1")
-	// The connections are as good as before.
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "r1")
+	// The connections work as before.
 	insert(t, s, newRun("r1", 1))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 )
 
-// testAwaited follows runs that others wait for from their acceptance to the telling of their ends.
+// testAwaited follows awaited runs from their acceptance to the notification of their ends.
 func testAwaited(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	awaited := s.Awaited()
@@ -33,7 +33,7 @@ func testAwaited(t *testing.T, open Opener) {
 	require.Equal(t, "key of a", key)
 	_, there, err = awaited.Key(ctx, "d")
 	require.NoError(t, err)
-	require.False(t, there, "nobody waits for it")
+	require.False(t, there, "no run awaits it")
 
 	finish := func(id string, status run.Status) {
 		ended, err := s.FinishMissing(ctx, id, status, nil, at(9), entry(audit.RunCancel, here, id))
@@ -65,9 +65,9 @@ func testAwaited(t *testing.T, open Opener) {
 	require.Equal(t, []child.Link{ended}, due(), "it was asked to end")
 	finish("c", run.Canceled)
 	require.Equal(t, []child.Link{ended, {RunID: "c", Project: here, Parent: "p2", Ended: true, ParentEnded: true, CancelRequested: true}}, due())
-	require.NoError(t, awaited.Told(ctx, "b"))
-	require.NoError(t, awaited.Told(ctx, "b"))
-	require.NoError(t, awaited.Told(ctx, "c"))
+	require.NoError(t, awaited.MarkNotified(ctx, "b"))
+	require.NoError(t, awaited.MarkNotified(ctx, "b"))
+	require.NoError(t, awaited.MarkNotified(ctx, "c"))
 	require.Empty(t, due())
 
 	_, err = s.RemoveUnstarted(ctx, "a", entry(audit.RunStartRefused, here, "a"))

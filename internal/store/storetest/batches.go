@@ -7,18 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// working is the batch that is worked.
+// working is the ID of the batch that is processed.
 const working = "b1"
 
-// wholePage is more than any test selects.
+// wholePage is more than the number of runs that any test selects.
 const wholePage = 1000
 
 func newBatch(id string, n int) batch.Batch {
@@ -65,7 +65,7 @@ func claim(t testing.TB, s Store, after int64, limit int) []batch.Item {
 	return list
 }
 
-func settleItems(t testing.TB, s Store, n int, list ...batch.Item) {
+func writeItemResults(t testing.TB, s Store, n int, list ...batch.Item) {
 	t.Helper()
 	require.NoError(t, s.Batches().SettleItems(t.Context(), working, list, at(n)))
 }
@@ -91,12 +91,12 @@ func testBatches(t *testing.T, open Opener) {
 
 	first := claim(t, s, 0, 2)
 	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
-	require.True(t, claim(t, s, 0, 1)[0].Begun, "whoever comes next knows that somebody was at it")
+	require.True(t, claim(t, s, 0, 1)[0].Begun, "the next claim shows that it was claimed before")
 	require.Equal(t, "r2", claim(t, s, 2, 1)[0].RunID)
 	first[0].Status, first[0].NewRunID = batch.Succeeded, "new"
 	first[1].Status, first[1].Error = batch.Failed, "odd \x00 text"
-	settleItems(t, s, 5, first...)
-	settleItems(t, s, 6, first...)
+	writeItemResults(t, s, 5, first...)
+	writeItemResults(t, s, 6, first...)
 	got := getBatch(t, s, "b1")
 	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()}, "each counts once")
 	require.Equal(t, batch.Running, got.Status)
@@ -110,7 +110,7 @@ func testBatches(t *testing.T, open Opener) {
 	rest := claim(t, s, 0, 10)
 	require.Equal(t, []string{"r2", "r4"}, runsOf(rest))
 	rest[0].Status, rest[1].Status = batch.Refused, batch.Succeeded
-	settleItems(t, s, 7, rest...)
+	writeItemResults(t, s, 7, rest...)
 	got = getBatch(t, s, "b1")
 	require.Equal(t, batch.Completed, got.Status)
 	require.Equal(t, at(7), got.EndedAt)
@@ -119,9 +119,9 @@ func testBatches(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, active)
 	_, err = s.Batches().PauseBatch(ctx, here, "b1", true, entry(audit.BatchPause, here, "b1"))
-	requireFault(t, err, fault.Refused, fault.BatchEnded, "b1")
+	requireFault(t, err, apperror.Refused, apperror.BatchEnded, "b1")
 
-	// What failed is done again, and nothing else.
+	// Failed items are retried, and no others.
 	got, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
 	require.NoError(t, err)
 	require.Equal(t, batch.Running, got.Status)
@@ -129,22 +129,23 @@ func testBatches(t *testing.T, open Opener) {
 	retried := claim(t, s, 0, 10)
 	require.Equal(t, []batch.Item{{Number: 2, RunID: "r1", Status: batch.Pending, Begun: true}}, retried)
 	retried[0].Status = batch.Succeeded
-	settleItems(t, s, 8, retried...)
+	writeItemResults(t, s, 8, retried...)
 	require.Equal(t, at(8), getBatch(t, s, "b1").EndedAt)
 	_, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
-	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b1")
+	requireFault(t, err, apperror.Refused, apperror.BatchNothingFailed, "b1")
 	require.Len(t, audited(t, s, "b1"), 2)
 }
 
-// testBatchRetryOfWhatIsLeft retries batches of which retention has deleted some items: what is gone is never waited for.
-func testBatchRetryOfWhatIsLeft(t *testing.T, open Opener) {
+// testBatchRetryOfRemainingItems retries batches of which retention has deleted some items: the batch must not wait for
+// those.
+func testBatchRetryOfRemainingItems(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	const n = 12
 	var ids []string
 	for i := range n {
 		ids = append(ids, fmt.Sprint("r", i))
 	}
-	// Of the second one, only items that succeeded will be left.
+	// Of the second batch, only items that succeeded will be left.
 	for id, end := range map[string]struct{ ended, failed int }{working: {5, n}, "b2": {3, 10}} {
 		startBatch(t, s, newBatch(id, 1), wholePage, ids...)
 		list, _, err := s.Batches().ClaimItems(ctx, id, 0, n)
@@ -161,7 +162,7 @@ func testBatchRetryOfWhatIsLeft(t *testing.T, open Opener) {
 		require.Equal(t, map[string]int64{"batch_items": 10}, page.Deleted)
 	}
 	_, err := s.Batches().RetryBatch(ctx, here, "b2", entry(audit.BatchRetry, here, "b2"))
-	requireFault(t, err, fault.Refused, fault.BatchNothingFailed, "b2")
+	requireFault(t, err, apperror.Refused, apperror.BatchNothingFailed, "b2")
 	require.Equal(t, batch.Completed, getBatch(t, s, "b2").Status)
 
 	b, err := s.Batches().RetryBatch(ctx, here, working, entry(audit.BatchRetry, here, working))
@@ -172,7 +173,7 @@ func testBatchRetryOfWhatIsLeft(t *testing.T, open Opener) {
 	for i := range left {
 		left[i].Status = batch.Succeeded
 	}
-	settleItems(t, s, 8, left...)
+	writeItemResults(t, s, 8, left...)
 	require.Equal(t, batch.Completed, getBatch(t, s, working).Status, "it ends")
 }
 
@@ -205,7 +206,7 @@ func testBatchPause(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	held[0].Status = batch.Succeeded
-	settleItems(t, s, 3, held...)
+	writeItemResults(t, s, 3, held...)
 	require.EqualValues(t, 1, getBatch(t, s, "b1").Succeeded, "what was in flight counts")
 	require.Equal(t, batch.Running, pause(false).Status)
 	require.Equal(t, []string{"r2"}, runsOf(claim(t, s, 0, 10)))
@@ -248,7 +249,7 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, total)
 
-	// Page by page, nothing is done before all are taken down.
+	// With pages, no item is processed before all are selected.
 	b := startBatch(t, s, filtered("b1", queued), 8)
 	require.Equal(t, batch.Selecting, b.Status)
 	require.EqualValues(t, 8, b.Total)
@@ -275,12 +276,35 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)
 
-	// A page that was full may have been the last one.
+	// A full page may have been the last one.
 	require.Equal(t, batch.Selecting, startBatch(t, s, filtered("b5", queued), 20).Status)
 	more, err := s.Batches().SelectMore(ctx, "b5", 20)
 	require.NoError(t, err)
 	require.False(t, more)
 	require.EqualValues(t, 20, getBatch(t, s, "b5").Total)
+}
+
+// testBatchUntaken counts the runs that Temporal has for a worker, or is about to get.
+func testBatchUntaken(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	for i, reason := range []string{run.QueuedStarting, run.QueuedStarting, run.QueuedStarting, run.QueuedEngine, run.QueuedAdmission} {
+		r := newRun(fmt.Sprintf("r%d", i+1), i)
+		r.QueuedReason = reason
+		insert(t, s, r)
+	}
+	untaken := func(ids ...string) int64 {
+		n, err := s.Batches().Untaken(ctx, ids)
+		require.NoError(t, err)
+		return n
+	}
+	all := []string{"r1", "r2", "r3", "r4", "r5", "none"}
+	require.EqualValues(t, 3, untaken(all...), "what waits for Temporal or for admission is nothing that Temporal works on")
+	require.EqualValues(t, 1, untaken("r1"))
+	require.Zero(t, untaken())
+	require.NoError(t, s.MarkHandedOver(ctx, "r1", "execution-1", at(9)))
+	require.EqualValues(t, 3, untaken(all...))
+	apply(t, s, state("r1", 3, run.Running), state("r2", 3, run.Completed))
+	require.EqualValues(t, 1, untaken(all...))
 }
 
 func testBatchesNotFound(t *testing.T, open Opener) {
@@ -289,32 +313,32 @@ func testBatchesNotFound(t *testing.T, open Opener) {
 	startBatch(t, s, newBatch("b1", 1), wholePage, "r1")
 	e := entry(audit.BatchPause, here, "b1")
 	for _, project := range []string{"other", "no-such"} {
-		reason, subject := fault.BatchNotFound, "b1"
+		reason, subject := apperror.BatchNotFound, "b1"
 		if project == "no-such" {
-			reason, subject = fault.ProjectNotFound, project
+			reason, subject = apperror.ProjectNotFound, project
 		}
 		_, err := s.Batches().GetBatch(ctx, project, "b1")
-		requireFault(t, err, fault.NotFound, reason, subject)
+		requireFault(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().ListBatchItems(ctx, batch.ItemFilter{Project: project, Batch: "b1", Limit: 1})
-		requireFault(t, err, fault.NotFound, reason, subject)
+		requireFault(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().PauseBatch(ctx, project, "b1", true, e)
-		requireFault(t, err, fault.NotFound, reason, subject)
+		requireFault(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().RetryBatch(ctx, project, "b1", e)
-		requireFault(t, err, fault.NotFound, reason, subject)
+		requireFault(t, err, apperror.NotFound, reason, subject)
 	}
 	_, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: "no-such", Limit: 1})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "no-such")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
 	b := newBatch("b2", 1)
 	b.Project = "no-such"
 	_, _, err = s.Batches().StartBatch(ctx, b, []string{"r"}, wholePage, e)
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "no-such")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
 	_, _, err = s.Batches().ClaimItems(ctx, "b9", 0, 1)
-	requireFault(t, err, fault.NotFound, fault.BatchNotFound, "b9")
+	requireFault(t, err, apperror.NotFound, apperror.BatchNotFound, "b9")
 	require.Len(t, audited(t, s, "b1"), 1)
 }
 
-// testBatchesFromManySides has several workers at one batch, which only one should be: every item counts once all the same.
-func testBatchesFromManySides(t *testing.T, open Opener) {
+// testConcurrentBatchWorkers runs several workers on one batch, where only one is expected: every item still counts once.
+func testConcurrentBatchWorkers(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	var ids []string
 	for n := range 200 {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// longer stands in for the order of versions.
+// longer is a stub for the order of versions.
 func longer(a, b string) bool { return len(a) > len(b) || (len(a) == len(b) && a > b) }
 
 func draft(name, source string, n int) workflow.Draft {
@@ -51,10 +51,10 @@ func testProjects(t *testing.T, open Opener) {
 		require.Equal(t, p, got)
 	}
 	err = s.CreateProject(ctx, project.Project{Name: "a", CreatedAt: at(9)}, entry(audit.ProjectCreate, "a", "a"))
-	requireFault(t, err, fault.Exists, fault.ProjectExists, "a")
+	requireFault(t, err, apperror.Exists, apperror.ProjectExists, "a")
 	require.Len(t, audited(t, s, "a"), 1)
 	_, err = s.GetProject(ctx, "none")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	list, err = s.ListProjects(ctx, "a", 2)
 	require.NoError(t, err)
@@ -89,10 +89,10 @@ func testUpdateProject(t *testing.T, open Opener) {
 	require.Len(t, audited(t, s, "shop"), 5)
 
 	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)}, entry(audit.ProjectUpdate, "none", "none"))
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Empty(t, audited(t, s, "none"), "a refused update is not audited")
 	_, err = s.UpdateProject(ctx, "shop", project.Change{Description: new("a\x00b")}, entry(audit.ProjectUpdate, "shop", "shop"))
-	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 	other, err := s.GetProject(ctx, here)
 	require.NoError(t, err)
 	require.Zero(t, other.Settings, "the settings of other projects stay")
@@ -121,7 +121,7 @@ func testDrafts(t *testing.T, open Opener) {
 	elsewhere := first
 	elsewhere.Project = "none"
 	_, err = s.SaveDraft(ctx, elsewhere, entry(audit.WorkflowSaveDraft, "none", hello))
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 }
 
 func testPublish(t *testing.T, open Opener) {
@@ -157,10 +157,10 @@ func testPublish(t *testing.T, open Opener) {
 	require.Equal(t, v1, stored)
 	other := version(hello, "1", "sha256:other", 9)
 	_, made, err = s.Publish(ctx, other, longer, entry(audit.WorkflowPublish, here, hello))
-	requireFault(t, err, fault.Exists, fault.VersionTaken, "1")
+	requireFault(t, err, apperror.Exists, apperror.VersionTaken, "1")
 	require.False(t, made)
 	_, err = s.Document(ctx, other.Hash)
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, other.Hash)
+	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, other.Hash)
 	after, err := s.GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, w, after)
@@ -194,12 +194,12 @@ func testPublishAtOnce(t *testing.T, open Opener) {
 			count++
 		}
 		if errs[i] != nil {
-			require.True(t, fault.Is(errs[i], fault.VersionTaken), "%v", errs[i])
+			require.True(t, apperror.Is(errs[i], apperror.VersionTaken), "%v", errs[i])
 			taken++
 		}
 	}
 	require.Equal(t, 3, count, "each version is published by one of them")
-	require.Equal(t, 6, taken, "those with the other document are told")
+	require.Equal(t, 6, taken, "those with the other document receive the error")
 	require.Len(t, audited(t, stores[0], hello), 3)
 	w, err := stores[0].GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
@@ -253,7 +253,7 @@ func testListWorkflows(t *testing.T, open Opener) {
 		})
 	}
 	_, err = s.ListWorkflows(ctx, workflow.Filter{Project: "none", Limit: 10})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	found, err := s.FindByShortName(ctx, here, "hello", 10)
 	require.NoError(t, err)
@@ -268,7 +268,7 @@ func testListWorkflows(t *testing.T, open Opener) {
 
 func testListVersions(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	// Two at the same moment are in order of their version.
+	// Two with the same time are ordered by version.
 	for i, n := range []int{1, 2, 2, 3} {
 		publish(t, s, version(hello, fmt.Sprint(i), "sha256:same", n))
 	}
@@ -297,7 +297,7 @@ func testPause(t *testing.T, open Opener) {
 	pause := entry(audit.WorkflowPause, here, hello)
 	pause.Time = at(5)
 	_, err = s.SetPaused(ctx, here, hello, true, "why", pause)
-	requireFault(t, err, fault.Refused, fault.WorkflowNotPublished, hello)
+	requireFault(t, err, apperror.Refused, apperror.WorkflowNotPublished, hello)
 	publish(t, s, version(hello, "1", "sha256:a", 1))
 	before := len(audited(t, s, hello))
 
@@ -332,7 +332,7 @@ func testDeleteWorkflow(t *testing.T, open Opener) {
 
 	remove := entry(audit.WorkflowDelete, here, hello)
 	err = s.DeleteWorkflow(ctx, here, hello, remove)
-	requireFault(t, err, fault.Refused, fault.WorkflowHasOpenRuns, hello)
+	requireFault(t, err, apperror.Refused, apperror.WorkflowHasOpenRuns, hello)
 	require.ErrorContains(t, err, "1 open run")
 	_, err = s.GetDraft(ctx, here, hello)
 	require.NoError(t, err)
@@ -345,14 +345,14 @@ func testDeleteWorkflow(t *testing.T, open Opener) {
 		func() error { _, err := s.GetDraft(ctx, here, hello); return err },
 		func() error { _, err := s.GetVersion(ctx, here, hello, "1"); return err },
 	} {
-		requireFault(t, missing(), fault.NotFound, fault.WorkflowNotFound, hello)
+		requireFault(t, missing(), apperror.NotFound, apperror.WorkflowNotFound, hello)
 	}
 	document, err := s.Document(ctx, v.Hash)
 	require.NoError(t, err)
 	require.Equal(t, v.Canonical, document)
 	require.Equal(t, hello, get(t, s, "r1").Workflow)
 
-	// The name is free again, for another document of the same version too.
+	// The name is available again, for another document of the same version, too.
 	publish(t, s, version(hello, "1", "sha256:b", 9))
 }
 
@@ -366,8 +366,8 @@ func testDefinitionsNotFound(t *testing.T, open Opener) {
 		workflow        string
 		reason, subject string
 	}{
-		{"project", "none", hello, fault.ProjectNotFound, "none"},
-		{"workflow", here, "none/none", fault.WorkflowNotFound, "none/none"},
+		{"project", "none", hello, apperror.ProjectNotFound, "none"},
+		{"workflow", here, "none/none", apperror.WorkflowNotFound, "none/none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, call := range map[string]func() error{
@@ -379,15 +379,15 @@ func testDefinitionsNotFound(t *testing.T, open Opener) {
 				"delete":   func() error { return s.DeleteWorkflow(ctx, tt.project, tt.workflow, e) },
 			} {
 				t.Run(name, func(t *testing.T) {
-					requireFault(t, call(), fault.NotFound, tt.reason, tt.subject)
+					requireFault(t, call(), apperror.NotFound, tt.reason, tt.subject)
 				})
 			}
 		})
 	}
 	_, err := s.GetDraft(ctx, here, hello)
-	requireFault(t, err, fault.NotFound, fault.DraftNotFound, hello)
+	requireFault(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
 	_, err = s.GetVersion(ctx, here, hello, "9.9.9")
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "9.9.9")
+	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "9.9.9")
 	_, err = s.Document(ctx, "sha256:none")
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "sha256:none")
+	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:none")
 }

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 // visible is longer than any test.
@@ -64,7 +64,7 @@ func deliveryIDs(list []event.Delivery) []string {
 	return ids
 }
 
-func settle(t testing.TB, s Store, o inbox.Owner, settled ...inbox.Settled) {
+func writeResults(t testing.TB, s Store, o inbox.Owner, settled ...inbox.Settled) {
 	t.Helper()
 	require.NoError(t, s.Events().Settle(t.Context(), here, o, settled))
 }
@@ -87,7 +87,7 @@ func delivery(t testing.TB, s Store, position int64) event.Delivery {
 	return list[0]
 }
 
-// pending is how many deliveries wait; the events that are not routed yet are not among them.
+// pending returns the number of pending deliveries; events that are not routed yet are not counted.
 func pending(t testing.TB, s Store) int64 {
 	t.Helper()
 	list, err := s.Events().Progress(t.Context(), []inbox.Name{{Project: here, TaskQueue: "queue"}})
@@ -144,7 +144,7 @@ func testRouteEvents(t *testing.T, open Opener) {
 	require.Equal(t, d.CreatedAt, d.NextAt)
 	require.Empty(t, deliveries(t, s, 72))
 
-	// Whatever does not follow is refused, and changes nothing.
+	// A position that does not follow is refused, and nothing changes.
 	for _, position := range []int64{150, 152} {
 		err = s.Events().CommitRouting(ctx, here, o, []event.Routing{routing(position, event.Routed, startOf(position, "a/a"))})
 		require.ErrorContains(t, err, "does not follow")
@@ -153,7 +153,7 @@ func testRouteEvents(t *testing.T, open Opener) {
 	require.ErrorContains(t, err, "does not follow")
 	require.Equal(t, event.Pending, getEvent(t, s, 151).Status)
 	require.Equal(t, int64(3), pending(t, s))
-	// A delivery that is there already stays as it is.
+	// An existing delivery does not change.
 	route(t, s, o, routing(151, event.Routed, startOf(71, "a/a"), startOf(151, "a/a")))
 	require.Equal(t, int64(4), pending(t, s))
 	require.Equal(t, list, deliveries(t, s, 71))
@@ -179,7 +179,7 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	require.Equal(t, []string{"2 a/a", "6 all/of"}, deliveryIDs(deliveries(t, s, 2)), "what an event is part of")
 	require.Empty(t, due(t, s, o, 10), "claimed is claimed")
 
-	settle(t, s, o, settled("1 a/a", inbox.Done, 0), settled("2 a/a", inbox.Retry, 0), settled("3 a/a", inbox.Retry, time.Hour),
+	writeResults(t, s, o, settled("1 a/a", inbox.Done, 0), settled("2 a/a", inbox.Retry, 0), settled("3 a/a", inbox.Retry, time.Hour),
 		settled("5 a/a", inbox.Dead, 0), settled("none", inbox.Done, 0))
 	require.Equal(t, int64(3), pending(t, s))
 	for position, want := range map[int64][]any{
@@ -192,16 +192,16 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	again := due(t, s, o, 10)
 	require.Equal(t, []string{"2 a/a"}, deliveryIDs(again))
 	require.Equal(t, 2, again[0].Attempts)
-	settle(t, s, o, settled("2 a/a", inbox.Done, 0), settled("1 a/a", inbox.Dead, 0), settled("5 a/a", inbox.Retry, 0))
+	writeResults(t, s, o, settled("2 a/a", inbox.Done, 0), settled("1 a/a", inbox.Dead, 0), settled("5 a/a", inbox.Retry, 0))
 	require.Equal(t, event.DeliveryDone, delivery(t, s, 1).Status, "what is settled stays so")
 	require.Equal(t, event.DeliveryDead, delivery(t, s, 5).Status)
 	require.Equal(t, int64(2), pending(t, s))
 
-	// The next owner claims at once what this one has left, but what is to be tried later only then.
+	// The next owner claims at once what this owner has left, except deliveries that are to be retried later.
 	next := fence(t, s, "host-2")
 	require.Equal(t, []string{"6 all/of"}, deliveryIDs(due(t, s, next, 10)))
 
-	// So does the same owner when the claim is over.
+	// So does the same owner when the claim expires.
 	for _, brief := range []time.Duration{0, time.Microsecond} {
 		next = fence(t, s, "host-2")
 		list, err := s.Events().Due(t.Context(), here, next, 10, brief)
@@ -230,25 +230,25 @@ func testLanes(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 x", "2 x", "3 x", "4 x", "5 x", "6 a/a", "6 y"}, deliveryIDs(due(t, s, o, 10)), "a lane comes as a row")
 	route(t, s, o, routing(7, event.Routed, wakeOf(7, "x"), wakeOf(7, "y")))
 	require.Empty(t, due(t, s, o, 10), "a lane that is being worked on is left alone")
-	settle(t, s, o, settled("6 y", inbox.Done, 0), settled("1 x", inbox.Done, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("6 y", inbox.Done, 0), settled("1 x", inbox.Done, 0), settled("2 x", inbox.Retry, time.Hour))
 	require.Equal(t, []string{"7 y"}, deliveryIDs(due(t, s, o, 10)), "what is to be tried again holds its lane up, and no other")
 	require.True(t, delivery(t, s, 3).NextAt.IsZero())
 
-	// It goes on where it was held up, also with what its owner had claimed behind that.
+	// The lane continues where it stopped, including the deliveries behind that its owner had claimed.
 	changed, err := s.Events().Redeliver(t.Context(), here, 2, nil, at(1), entry(audit.EventRedeliver, here, "2"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"2 x"}, deliveryIDs(changed))
 	list := due(t, s, o, 10)
 	require.Equal(t, []string{"2 x", "3 x", "4 x", "5 x", "7 x"}, deliveryIDs(list))
 	require.Equal(t, []int{2, 1}, []int{list[0].Attempts, list[1].Attempts})
-	settle(t, s, o, settled("2 x", inbox.Dead, 0), settled("3 x", inbox.Done, 0))
+	writeResults(t, s, o, settled("2 x", inbox.Dead, 0), settled("3 x", inbox.Done, 0))
 	require.Empty(t, due(t, s, o, 10), "the rest of the row is still being made")
 	require.False(t, delivery(t, s, 4).NextAt.IsZero(), "until its claim is over")
-	settle(t, s, o, settled("4 x", inbox.Done, 0))
+	writeResults(t, s, o, settled("4 x", inbox.Done, 0))
 	require.Empty(t, due(t, s, o, 10), "those behind it are being made")
 	next := fence(t, s, "host-2")
 	require.Equal(t, []string{"5 x", "6 a/a", "7 x", "7 y"}, deliveryIDs(due(t, s, next, 10)))
-	settle(t, s, next, settled("5 x", inbox.Done, 0), settled("7 x", inbox.Done, 0))
+	writeResults(t, s, next, settled("5 x", inbox.Done, 0), settled("7 x", inbox.Done, 0))
 	require.Equal(t, int64(2), pending(t, s))
 }
 
@@ -258,7 +258,7 @@ func testRedeliver(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", 3)...)
 	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "dead/2"), startOf(1, "done/1"), startOf(1, "late/1"), startOf(1, "claimed/1")))
 	due(t, s, o, 10)
-	settle(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 dead/2", inbox.Dead, 0), settled("1 done/1", inbox.Done, 0), settled("1 late/1", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 dead/2", inbox.Dead, 0), settled("1 done/1", inbox.Done, 0), settled("1 late/1", inbox.Retry, time.Hour))
 	require.Equal(t, int64(2), pending(t, s))
 
 	redeliver := func(ids ...string) []event.Delivery {
@@ -269,7 +269,7 @@ func testRedeliver(t *testing.T, open Opener) {
 	require.Empty(t, redeliver("1 done/1", "1 claimed/1"))
 	require.Empty(t, audited(t, s, "event 1"), "nothing was done")
 	_, err := s.Events().Redeliver(ctx, here, 1, []string{"1 dead/1", "2 dead/1"}, at(7), entry(audit.EventRedeliver, here, "event 1"))
-	requireFault(t, err, fault.NotFound, fault.DeliveryNotFound, "2 dead/1")
+	requireFault(t, err, apperror.NotFound, apperror.DeliveryNotFound, "2 dead/1")
 	changed := redeliver("1 dead/1")
 	require.Equal(t, []string{"1 dead/1"}, deliveryIDs(changed))
 	d := changed[0]
@@ -285,13 +285,14 @@ func testRedeliver(t *testing.T, open Opener) {
 	require.Equal(t, int64(4), pending(t, s))
 	bad := entry("any", here, "any")
 	bad.Reason = "not storable: \x00"
-	settle(t, s, o, settled("1 dead/2", inbox.Dead, 0))
+	writeResults(t, s, o, settled("1 dead/2", inbox.Dead, 0))
 	_, err = s.Events().Redeliver(ctx, here, 1, nil, at(8), bad)
-	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 	require.Equal(t, int64(3), pending(t, s), "the change goes with its entry")
 }
 
-// What was given up is started with the version that is published by now. What is only late, or has started a run, keeps its own.
+// A dead start delivery starts the version that is published now. A delivery that is only late, or has started a run,
+// keeps its version.
 func testRedeliverNewerVersion(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	const spec = `{"mode":"any"}`
@@ -311,7 +312,7 @@ func testRedeliverNewerVersion(t *testing.T, open Opener) {
 		}
 	}
 	require.Len(t, before, 4)
-	settle(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 late/1", inbox.Retry, time.Hour), settled("1 begun/1", inbox.Dead, 0), settled("1 gone/1", inbox.Dead, 0))
+	writeResults(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 late/1", inbox.Retry, time.Hour), settled("1 begun/1", inbox.Dead, 0), settled("1 gone/1", inbox.Dead, 0))
 	_, err := s.Events().Redeliver(ctx, here, 1, nil, at(7), entry(audit.EventRedeliver, here, "event 1"))
 	require.NoError(t, err)
 	after := map[string]string{}
@@ -328,7 +329,7 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", 6)...)
 	route(t, s, o, routing(1, event.Routed, wakeOf(1, "x")), routing(2, event.Routed, wakeOf(2, "x")), routing(3, event.Routed, wakeOf(3, "x")))
 	due(t, s, o, 10)
-	settle(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Retry, time.Hour))
 	redeliver := func(position int64) []string {
 		list, err := s.Events().Redeliver(ctx, here, position, nil, at(7), entry(audit.EventRedeliver, here, "x"))
 		require.NoError(t, err)
@@ -338,50 +339,50 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 x"}, redeliver(1))
 	require.True(t, delivery(t, s, 2).NextAt.IsZero(), "the earlier one comes first again")
 	require.Equal(t, []string{"1 x", "2 x", "3 x"}, deliveryIDs(due(t, s, o, 10)))
-	settle(t, s, o, settled("1 x", inbox.Dead, 0))
-	require.Empty(t, redeliver(1), "later ones are being made, and the run ignores what comes behind them")
+	writeResults(t, s, o, settled("1 x", inbox.Dead, 0))
+	require.Empty(t, redeliver(1), "later ones are being delivered, and the run ignores earlier positions after them")
 	route(t, s, o, routing(4, event.Routed, wakeOf(4, "x")))
-	settle(t, s, o, settled("3 x", inbox.Retry, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("3 x", inbox.Retry, 0), settled("2 x", inbox.Retry, time.Hour))
 	require.Equal(t, []string{"1 x"}, redeliver(1), "none of them was made")
 	require.Equal(t, []string{"1 x", "2 x"}, deliveryIDs(due(t, s, o, 2)), "no more than was asked for")
-	settle(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Done, 0))
-	require.Empty(t, redeliver(1), "the run has gone on with a later one")
+	writeResults(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Done, 0))
+	require.Empty(t, redeliver(1), "the run has consumed a later one")
 	d := delivery(t, s, 1)
 	require.Equal(t, []any{event.DeliveryDead, true}, []any{d.Status, d.NextAt.IsZero()})
 	require.Equal(t, int64(2), pending(t, s))
 	require.Equal(t, []string{"3 x", "4 x"}, deliveryIDs(due(t, s, o, 10)))
-	// What is given back was no attempt, and nothing that the run has gone on with.
-	settle(t, s, o, settled("3 x", inbox.Dead, 0), settled("4 x", inbox.Released, 0))
+	// A released delivery was no attempt, and the run has not consumed it.
+	writeResults(t, s, o, settled("3 x", inbox.Dead, 0), settled("4 x", inbox.Released, 0))
 	require.Equal(t, []string{"3 x"}, redeliver(3))
 	list := due(t, s, o, 10)
 	require.Equal(t, []string{"3 x", "4 x"}, deliveryIDs(list))
 	require.Equal(t, []int{3, 1}, []int{list[0].Attempts, list[1].Attempts})
-	settle(t, s, o, settled("3 x", inbox.Done, 0), settled("4 x", inbox.Done, 0))
-	// Each listener of a run, and each run, goes on by itself.
+	writeResults(t, s, o, settled("3 x", inbox.Done, 0), settled("4 x", inbox.Done, 0))
+	// Each listener of a run, and each run, has a lane of its own.
 	other := wakeOf(5, "x")
 	other.Listener = "another of x"
 	route(t, s, o, routing(5, event.Routed, other, wakeOf(5, "y")), routing(6, event.Routed, wakeOf(6, "x"), startOf(6, "a/a")))
 	due(t, s, o, 10)
-	settle(t, s, o, settled("5 x", inbox.Dead, 0), settled("5 y", inbox.Dead, 0), settled("6 x", inbox.Done, 0), settled("6 a/a", inbox.Done, 0))
+	writeResults(t, s, o, settled("5 x", inbox.Dead, 0), settled("5 y", inbox.Dead, 0), settled("6 x", inbox.Done, 0), settled("6 a/a", inbox.Done, 0))
 	require.Equal(t, []string{"5 x", "5 y"}, redeliver(5))
 	due(t, s, o, 10)
-	settle(t, s, o, settled("5 x", inbox.Done, 0), settled("5 y", inbox.Done, 0))
+	writeResults(t, s, o, settled("5 x", inbox.Done, 0), settled("5 y", inbox.Done, 0))
 	require.Zero(t, pending(t, s))
 }
 
-// laneModel is what a test knows of the deliveries that it made.
+// laneModel is the test's model of its deliveries.
 type laneModel struct {
 	t     testing.TB
 	s     Store
 	owner inbox.Owner
-	// open are the deliveries that are neither done nor dead, flying those of them that are claimed, late those that are tried again
-	// in an hour; by ID.
+	// open are the deliveries that are neither done nor dead, by ID; flying those of them that are claimed, late those
+	// that are retried in an hour.
 	open         map[string]event.Delivery
 	flying, late map[string]bool
 	head         int64
 }
 
-// ahead are the open deliveries before d in its lane.
+// ahead returns the open deliveries before d in its lane.
 func (m *laneModel) ahead(d event.Delivery) (list []event.Delivery) {
 	for _, o := range m.open {
 		if o.RunID == d.RunID && o.Kind == event.Wake && o.Position < d.Position {
@@ -406,7 +407,7 @@ func (m *laneModel) route(runs []string) {
 	route(m.t, m.s, m.owner, r)
 }
 
-// due claims and checks what it gets.
+// due claims deliveries and checks them.
 func (m *laneModel) due(limit int) int {
 	list := due(m.t, m.s, m.owner, limit)
 	for i, d := range list {
@@ -427,9 +428,9 @@ func (m *laneModel) due(limit int) int {
 	return len(list)
 }
 
-func (m *laneModel) settle(id string, result inbox.Result, after time.Duration) {
+func (m *laneModel) finish(id string, result inbox.Result, after time.Duration) {
 	d := m.open[id]
-	settle(m.t, m.s, m.owner, settled(id, result, after))
+	writeResults(m.t, m.s, m.owner, settled(id, result, after))
 	delete(m.flying, id)
 	if result != inbox.Retry {
 		delete(m.open, id)
@@ -438,12 +439,13 @@ func (m *laneModel) settle(id string, result inbox.Result, after time.Duration) 
 	m.late[id] = after > 0
 	for _, o := range m.open {
 		if d.Kind == event.Wake && o.Kind == event.Wake && o.RunID == d.RunID && o.Position > d.Position {
-			delete(m.flying, o.ID) // given back with it
+			delete(m.flying, o.ID) // released with it
 		}
 	}
 }
 
-// testLanesInAnyOrder: whatever happens, a lane keeps its order, nothing is claimed twice, and everything is done in the end.
+// testLanesInAnyOrder applies random operations: a lane keeps its order, no delivery is claimed twice, and all are done
+// in the end.
 func testLanesInAnyOrder(t *testing.T, open Opener) {
 	s := open(t)
 	m := &laneModel{t: t, s: s, open: map[string]event.Delivery{}}
@@ -461,7 +463,7 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 			"settle": func(r *rapid.T) {
 				var ids []string
 				for id := range m.flying {
-					// What is made of a lane is made in its order.
+					// Deliveries of a lane are made in its order.
 					if !slices.ContainsFunc(m.ahead(m.open[id]), func(a event.Delivery) bool { return m.flying[a.ID] }) || m.open[id].Kind == event.Start {
 						ids = append(ids, id)
 					}
@@ -472,11 +474,11 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 				slices.Sort(ids)
 				id := rapid.SampledFrom(ids).Draw(r, "id")
 				result := rapid.SampledFrom([]inbox.Result{inbox.Done, inbox.Dead, inbox.Retry, inbox.Retry}).Draw(r, "result")
-				m.settle(id, result, rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(r, "after"))
+				m.finish(id, result, rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(r, "after"))
 			},
 			"": func(*rapid.T) { require.Equal(t, int64(len(m.open)), pending(t, s)) },
 		})
-		// In the end: nothing is late any more, and each claim is settled.
+		// At the end: no delivery is late any more, and each claim is settled.
 		for id := range m.late {
 			if d, open := m.open[id]; open {
 				_, err := s.Events().Redeliver(t.Context(), here, d.Position, []string{id}, at(1), entry(audit.EventRedeliver, here, id))
@@ -489,7 +491,7 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 		for len(m.open) > 0 {
 			require.Positive(t, m.due(100), "left: %v", m.open)
 			for id := range m.flying {
-				m.settle(id, inbox.Done, 0)
+				m.finish(id, inbox.Done, 0)
 			}
 		}
 		require.Zero(t, m.due(1))
@@ -526,7 +528,7 @@ func testPartials(t *testing.T, open Opener) {
 	give(t, s, newEvent("3"))
 	batch, err = s.Events().Unrouted(ctx, here, 10)
 	require.NoError(t, err)
-	require.Empty(t, batch.Partials, "nobody wants this type")
+	require.Empty(t, batch.Partials, "no trigger matches this type")
 	third := newEvent("4")
 	third.Type = "one"
 	give(t, s, third)
@@ -535,7 +537,7 @@ func testPartials(t *testing.T, open Opener) {
 	require.ElementsMatch(t, []event.Partial{partial(long, 1, 0), partial("other", 2, 1)}, batch.Partials)
 	require.Len(t, batch.Earlier, 2)
 
-	// A version with the same filters goes on with them, one with others begins anew.
+	// A version with the same filters keeps the open sets, one with other filters starts new ones.
 	publish(t, s, triggered("a/all", "22", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
 	batch, err = s.Events().Unrouted(ctx, here, 10)
 	require.NoError(t, err)

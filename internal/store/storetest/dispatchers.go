@@ -31,7 +31,7 @@ func testFence(t *testing.T, open Opener) {
 
 	give(t, s, newEvent("a"))
 	for name, o := range map[string]inbox.Owner{
-		"earlier": first, "same holder": second, "same epoch": {Epoch: 43, Holder: "host-1"}, "later": {Epoch: 44, Holder: "host-2"}, "nobody": {},
+		"earlier": first, "same holder": second, "same epoch": {Epoch: 43, Holder: "host-1"}, "later": {Epoch: 44, Holder: "host-2"}, "no owner": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := e.Due(ctx, here, o, 1, visible)
@@ -78,7 +78,7 @@ func testPark(t *testing.T, open Opener) {
 	park(true)
 	asleep()
 	name := inbox.Name{Project: here, TaskQueue: "queue"}
-	require.True(t, wakes("1"), "whoever accepts an event now must ring")
+	require.True(t, wakes("1"), "the publisher of an event must wake the dispatcher now")
 	require.True(t, wakes("1"), "a duplicate too: its first sender may have died before it rang")
 	require.True(t, wakes("2"))
 	asleep(name)
@@ -90,11 +90,11 @@ func testPark(t *testing.T, open Opener) {
 	park(false)
 	require.Len(t, due(t, s, o, 10), 1)
 	park(true)
-	// What is claimed or to be tried later is due in its time, and found then.
+	// Deliveries that are claimed or retried later become due in time, and are found then.
 	o = fence(t, s, "host-2")
 	asleep(name)
 	require.Len(t, due(t, s, o, 10), 1)
-	settle(t, s, o, settled("3 a/a", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("3 a/a", inbox.Retry, time.Hour))
 	asleep()
 	require.True(t, wakes("4"), "a new owner finds it as parked as it was")
 	asleep(name)
@@ -109,9 +109,10 @@ func testPark(t *testing.T, open Opener) {
 	require.Empty(t, list)
 }
 
-// testNoEventUnseen has publishers against a router that parks whenever it finds nothing, and goes on only when one of them is
-// told to wake it: were any told wrong, it would sleep beside an event for ever.
-func testNoEventUnseen(t *testing.T, open Opener) {
+// testNoEventIsMissed runs publishers against a router that parks whenever there are no events, and continues only when a
+// publisher receives the request to wake it: without that request it would stay parked for ever although there is an
+// event.
+func testNoEventIsMissed(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
 	const publishers, each = 4, 40
 	o := fence(t, stores[0], "host-1")
@@ -193,8 +194,8 @@ func testNoEventUnseen(t *testing.T, open Opener) {
 	require.Positive(t, parks)
 }
 
-// testOneOwnerAtATime has owners that take over from each other in the middle of their work: no event is routed twice, no
-// delivery is claimed by one after another one has been fenced in.
+// testOneOwnerAtATime has owners that replace each other during their work: no event is routed twice, and no delivery
+// is claimed by an owner after another one has been fenced in.
 func testOneOwnerAtATime(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	ctx := t.Context()
@@ -253,7 +254,7 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 		wg.Go(func() {
 			for range 20 {
 				err := work(&stores[i%2], fmt.Sprint("host-", i))
-				if err != nil && !errors.Is(err, inbox.ErrFenced) && !isOutrun(err) {
+				if err != nil && !errors.Is(err, inbox.ErrFenced) && !isOvertaken(err) {
 					errs <- err
 					return
 				}
@@ -282,8 +283,9 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 	}
 }
 
-// isOutrun tells whether somebody routed the events between reading and committing, before this owner was fenced in.
-func isOutrun(err error) bool { return err != nil && errContains(err, "does not follow") }
+// isOvertaken reports whether another owner routed the events between reading and committing, before this owner was fenced
+// in.
+func isOvertaken(err error) bool { return err != nil && errContains(err, "does not follow") }
 
 func testProgress(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
@@ -309,7 +311,7 @@ func testProgress(t *testing.T, open Opener) {
 	p := progress()
 	require.GreaterOrEqual(t, p.Lag, time.Duration(0))
 	p.Lag = 0
-	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p, "there is work, and nobody for it")
+	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p, "there is work, and no owner")
 	require.Empty(t, all(), "dispatchers that there never were have no name")
 
 	o := fence(t, s, "host-1")
@@ -330,7 +332,7 @@ func testProgress(t *testing.T, open Opener) {
 	p = progress()
 	require.Equal(t, []any{int64(2), false, time.Duration(0)}, []any{p.Pending, p.Due, p.Lag})
 	require.Eventually(t, func() bool { return progress().SinceProgress > 5*time.Millisecond }, 10*time.Second, time.Millisecond)
-	settle(t, s, o, settled("2 a/a", inbox.Done, 0), settled("2 b/b", inbox.Retry, time.Hour))
+	writeResults(t, s, o, settled("2 a/a", inbox.Done, 0), settled("2 b/b", inbox.Retry, time.Hour))
 	p = progress()
 	require.Equal(t, []any{int64(1), false}, []any{p.Pending, p.Due})
 	parked, err := e.Park(ctx, here, o)
@@ -338,7 +340,7 @@ func testProgress(t *testing.T, open Opener) {
 	require.True(t, parked)
 	require.True(t, progress().Parked)
 
-	// Many at once, in order, of which some are not there.
+	// Many at once, in order, some of which do not exist.
 	names := []inbox.Name{{Project: "none", TaskQueue: "q"}, {Project: here, TaskQueue: "another"}}
 	for i := range 300 {
 		n := inbox.Name{Project: fmt.Sprintf("p%03d", i), TaskQueue: "q"}
@@ -357,7 +359,7 @@ func testProgress(t *testing.T, open Opener) {
 	require.Len(t, all(), 301)
 }
 
-// testBacklogs reads what metrics and alerts show of projects, whether or not a process works for them.
+// testBacklogs reads the backlogs that metrics and alerts show, whether or not a process serves the project.
 func testBacklogs(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	e := s.Events()
@@ -379,7 +381,7 @@ func testBacklogs(t *testing.T, open Opener) {
 	require.Eventually(t, func() bool { b := read(0); return b.Pending == 2 && b.Lag > 0 && !b.Orphan }, 10*time.Second, time.Millisecond,
 		"events wait, and there was no dispatcher yet")
 	o := fence(t, s, "host-1")
-	require.True(t, read(0).Orphan, "its owner gives no sign of life, and work is due")
+	require.True(t, read(0).Orphan, "its owner has not written, and work is due")
 	require.False(t, read(time.Hour).Orphan, "the work is not due for that long")
 	const recent = 100 * time.Millisecond
 	require.Eventually(t, func() bool { return read(recent).Orphan }, 10*time.Second, time.Millisecond)
@@ -389,7 +391,7 @@ func testBacklogs(t *testing.T, open Opener) {
 	}, 10*time.Second, time.Millisecond, "the owner lives")
 	require.NoError(t, s.LeaveWorker(ctx, "host-1"))
 	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Unmatched))
-	require.Equal(t, event.Backlog{Project: here}, read(0), "without work, an owner that is gone delays nothing")
+	require.Equal(t, event.Backlog{Project: here}, read(0), "without work, a lost owner delays nothing")
 }
 
 func testNews(t *testing.T, open Opener) {
@@ -421,12 +423,12 @@ func testNews(t *testing.T, open Opener) {
 		return len(got) == 0
 	}, 10*time.Second, time.Millisecond, "after a while it is no news any more")
 
-	// A delivery that becomes due is.
+	// A delivery that becomes due is reported.
 	o := fence(t, s, "host-1")
 	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Routed, startOf(2, "a/a")))
 	require.Len(t, due(t, s, o, 1), 1)
 	_, next = news(next)
-	settle(t, s, o, settled("2 a/a", inbox.Retry, 50*time.Millisecond))
+	writeResults(t, s, o, settled("2 a/a", inbox.Retry, 50*time.Millisecond))
 	require.Eventually(t, func() bool {
 		got, next = news(next)
 		return got[here].Due
@@ -460,7 +462,7 @@ func testOwners(t *testing.T, open Opener) {
 	again := change(2)
 	again.Execution, again.At = "another", at(9)
 	record(again)
-	for range 2 { // what is told twice is one change
+	for range 2 { // a repeated report is one change
 		repeated := change(3)
 		repeated.Reason = "another"
 		record(repeated)
@@ -474,7 +476,7 @@ func testOwners(t *testing.T, open Opener) {
 	require.Equal(t, "owner-3", getEvent(t, s, 3).ID)
 	require.Len(t, audited(t, s, "dispatcher"), 4)
 	_, err = e.GetEvent(ctx, here, 4)
-	require.Error(t, err, "each is told once")
+	require.Error(t, err, "each is reported once")
 
 	bad := entry("any", here, "any")
 	bad.Reason = "not storable: \x00"

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
-// newEvent is an event as it is given to the store.
+// newEvent returns an event as callers pass it to the store.
 func newEvent(id string) event.Event {
 	return event.Event{ID: id, Source: "/test", Type: "test.event", Actor: "ada"}
 }
@@ -68,25 +68,25 @@ func testPublishEvents(t *testing.T, open Opener) {
 	begin := time.Now().Add(-time.Minute)
 	accepted, wake, err := s.Events().Publish(ctx, here, []event.Event{full, binary})
 	require.NoError(t, err)
-	require.False(t, wake, "nobody sleeps")
+	require.False(t, wake, "no dispatcher is parked")
 	require.Equal(t, []event.Accepted{{Position: 1}, {Position: 2}}, accepted)
 	got := getEvent(t, s, 1)
 	require.WithinRange(t, got.ReceivedAt, begin, time.Now().Add(time.Minute))
 	full.Project, full.Position, full.Status, full.ReceivedAt = here, 1, event.Pending, got.ReceivedAt
 	shown := full
 	shown.Original = nil
-	require.Equal(t, shown, got, "who shows events does not read originals")
+	require.Equal(t, shown, got, "reads for display have no originals")
 	listed, err := s.Events().ListEvents(ctx, event.ListFilter{Project: here, Limit: 2})
 	require.NoError(t, err)
 	require.Nil(t, listed[1].Original)
 	batch, err := s.Events().Unrouted(ctx, here, 1)
 	require.NoError(t, err)
-	require.Equal(t, []event.Event{full}, batch.Events, "who delivers them does")
+	require.Equal(t, []event.Event{full}, batch.Events, "reads for delivery have them")
 	got = getEvent(t, s, 2)
 	binary.Project, binary.Position, binary.Status, binary.ReceivedAt = here, 2, event.Pending, got.ReceivedAt
 	require.Equal(t, binary, got)
 
-	// Duplicates take no position, whether they are of an earlier batch or of the same.
+	// Duplicates get no position, whether they are of an earlier batch or of the same.
 	other := newEvent("b")
 	other.Source = "/other"
 	accepted, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("c"), newEvent("b"), newEvent("c"), other, newEvent("d")})
@@ -100,7 +100,7 @@ func testPublishEvents(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Empty(t, accepted)
 
-	// Each project counts for itself.
+	// Each project has positions of its own.
 	createProject(t, s, "other")
 	accepted, _, err = s.Events().Publish(ctx, "other", []event.Event{newEvent("b")})
 	require.NoError(t, err)
@@ -108,14 +108,14 @@ func testPublishEvents(t *testing.T, open Opener) {
 
 	odd := newEvent("x\x00")
 	_, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("f"), odd})
-	f, _ := fault.From(err)
+	f, _ := apperror.From(err)
 	require.NotNil(t, f, "%v", err)
-	require.Equal(t, fault.Invalid, f.Class)
+	require.Equal(t, apperror.Invalid, f.Class)
 	require.Equal(t, int64(7), give(t, s, newEvent("f")), "nothing of a refused batch is kept")
 	give(t, s, newEvents("many", 700)...)
 }
 
-// testPublishEventsAtOnce has rivals that publish the same events in different orders.
+// testPublishEventsAtOnce has concurrent publishers of the same events in different orders.
 func testPublishEventsAtOnce(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	const rivals, events = 8, 60
@@ -182,7 +182,7 @@ func testListEvents(t *testing.T, open Opener) {
 		routing(5, event.Rejected), routing(6, event.Unmatched), routing(7, event.Unmatched), routing(8, event.Routed, startOf(8, "a/b")))
 	claimed := due(t, s, o, 10)
 	require.Len(t, claimed, 2)
-	settle(t, s, o, inbox.Settled{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
+	writeResults(t, s, o, inbox.Settled{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
 	var times []time.Time
 	for i := range 12 {
 		times = append(times, getEvent(t, s, int64(i+1)).ReceivedAt)
@@ -264,7 +264,7 @@ func testEventsNotFound(t *testing.T, open Opener) {
 			return err
 		},
 	} {
-		requireFault(t, call(), fault.NotFound, fault.ProjectNotFound, "none")
+		requireFault(t, call(), apperror.NotFound, apperror.ProjectNotFound, "none")
 		_ = name
 	}
 	for name, call := range map[string]func() error{
@@ -272,10 +272,10 @@ func testEventsNotFound(t *testing.T, open Opener) {
 		"deliveries": func() error { _, err := e.ListDeliveries(ctx, here, 2); return err },
 		"redeliver":  func() error { _, err := e.Redeliver(ctx, here, 2, nil, at(0), entry("any", here, "any")); return err },
 	} {
-		t.Run(name, func(t *testing.T) { requireFault(t, call(), fault.NotFound, fault.EventNotFound, "2") })
+		t.Run(name, func(t *testing.T) { requireFault(t, call(), apperror.NotFound, apperror.EventNotFound, "2") })
 	}
 	_, err := e.Redeliver(ctx, here, 1, []string{"d"}, at(0), entry("any", here, "any"))
-	requireFault(t, err, fault.NotFound, fault.DeliveryNotFound, "d")
+	requireFault(t, err, apperror.NotFound, apperror.DeliveryNotFound, "d")
 	for name, call := range map[string]func(o inbox.Owner) error{
 		"due":    func(o inbox.Owner) error { _, err := e.Due(ctx, here, o, 1, time.Minute); return err },
 		"settle": func(o inbox.Owner) error { return e.Settle(ctx, here, o, nil) },

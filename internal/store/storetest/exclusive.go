@@ -35,7 +35,7 @@ func testExclusive(t *testing.T, open Opener) {
 	require.Equal(t, failure, err)
 	require.True(t, ran, "it was let go of")
 
-	// Who leaves lets go of it, whatever the work makes of that.
+	// A caller with a context that ends releases the lock, whatever error the work returns.
 	leaving, leave := context.WithCancel(ctx)
 	ran, err = a.Exclusive(leaving, "queue", func(inner context.Context) error {
 		leave()

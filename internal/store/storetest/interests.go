@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 func errContains(err error, part string) bool { return strings.Contains(err.Error(), part) }
 
-// wants is what waits for events of some types; of any where there is none.
+// wants returns a spec that matches events of some types; of any type if there is none.
 func wants(types ...string) event.Spec {
 	spec := event.Spec{Mode: event.Any}
 	for _, name := range types {
@@ -46,7 +46,7 @@ func getListener(t testing.TB, s Store, id string) (event.Listener, bool) {
 	return l, found
 }
 
-// unrouted returns what the store has to match, after an event of the type has come.
+// unrouted returns the batch to match after an event of the type was published.
 func unrouted(t testing.TB, s Store, typ string) event.Batch {
 	t.Helper()
 	o := fence(t, s, "host-1")
@@ -82,7 +82,7 @@ func testListeners(t *testing.T, open Opener) {
 	give(t, s, newEvents("f", 1)...)
 	listen(t, s, l)
 	got, _ = getListener(t, s, "l1")
-	require.Equal(t, int64(3), got.Since, "what is there stays as it is")
+	require.Equal(t, int64(3), got.Since, "the existing listener does not change")
 
 	for typ, want := range map[string][]string{"a": {"l0", "l1", "l2"}, "b": {"l1", "l2", "l3"}, "c": {"l2"}} {
 		var ids []string
@@ -103,7 +103,7 @@ func testListeners(t *testing.T, open Opener) {
 	require.False(t, found)
 	bad := listener("l9", "r1", "a")
 	bad.Spec.Filters[0].With["type"] = event.Value{Expr: "\x00\xff"}
-	listen(t, s, bad) // JSON escapes what text cannot hold
+	listen(t, s, bad) // JSON escapes characters that text cannot hold
 }
 
 func testListenersEnd(t *testing.T, open Opener) {
@@ -136,10 +136,10 @@ func testListenersEnd(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 of open", "2 of open", "unknown"}, left())
 
 	err = s.Events().Listen(ctx, listener("3 of completed", "completed"))
-	requireFault(t, err, fault.Refused, fault.RunEnded, "completed")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "completed")
 	require.Len(t, left(), 3)
 
-	// Whichever comes first: no listener outlives its run.
+	// In any order: no listener outlives its run.
 	other := open(t)
 	for i := range 20 {
 		id := fmt.Sprint("rival-", i)
@@ -150,15 +150,15 @@ func testListenersEnd(t *testing.T, open Opener) {
 		wg.Go(func() { _, _ = s.ApplyUpdates(ctx, []run.Update{state(id, 1, run.Completed)}) })
 		wg.Wait()
 		if listening != nil {
-			require.True(t, fault.Is(listening, fault.RunEnded), "%v", listening)
+			require.True(t, apperror.Is(listening, apperror.RunEnded), "%v", listening)
 		}
 		_, found := getListener(t, s, id)
 		require.False(t, found)
 	}
 }
 
-// testListenAgainstPublish: for each event and each listener, either the event was accepted before, or whoever matches it knows
-// the listener.
+// testListenAgainstPublish: for each event and each listener, either the event was accepted before, or the listener is
+// read when the event is matched.
 func testListenAgainstPublish(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
 	const rounds = 60
@@ -181,7 +181,7 @@ func testListenAgainstPublish(t *testing.T, open Opener) {
 		}
 	})
 	o := fence(t, stores[2], "host-1")
-	known := map[int64]map[string]bool{} // of each event, who was known when it was matched
+	known := map[int64]map[string]bool{} // for each event, the listeners that were read when it was matched
 	wg.Go(func() {
 		for len(known) < 2*rounds {
 			batch, err := stores[2].Events().Unrouted(t.Context(), here, 5)
@@ -260,7 +260,7 @@ func testTriggers(t *testing.T, open Opener) {
 	require.Equal(t, []string{"x/any 1", "x/one 1"}, names("a"))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
 
-	// An older version changes nothing; a newer one takes over from where the workflow began.
+	// An older version changes nothing; a newer one keeps the starting position of the workflow.
 	publish(t, s, triggered("x/one", "333", onB))
 	publish(t, s, triggered("x/one", "22", onA))
 	require.Equal(t, []string{"x/any 1", "x/one 333"}, names("b"))
@@ -274,7 +274,7 @@ func testTriggers(t *testing.T, open Opener) {
 	_, err = s.SetPaused(ctx, here, "x/one", false, "", entry(audit.WorkflowPause, here, "x/one"))
 	require.NoError(t, err)
 	require.False(t, one("b").Paused)
-	// One that wants nothing ends it; the next one begins anew.
+	// A version without a trigger removes it; the next one starts at a new position.
 	publish(t, s, version("x/one", "55555", "sha256:none", 5))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
 	publish(t, s, triggered("x/one", "666666", onB))
@@ -283,7 +283,7 @@ func testTriggers(t *testing.T, open Opener) {
 	_, made, err := s.Publish(ctx, triggered("x/two", "1", onB), longer, audit.Entry{Time: at(1), Action: "any", Reason: "\x00"})
 	require.Error(t, err)
 	require.False(t, made)
-	require.Equal(t, []string{"x/any 1", "x/one 666666"}, names("b"), "a trigger goes with its version")
+	require.Equal(t, []string{"x/any 1", "x/one 666666"}, names("b"), "the trigger is that of its version")
 	require.NoError(t, s.DeleteWorkflow(ctx, here, "x/one", entry(audit.WorkflowDelete, here, "x/one")))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
 }
@@ -322,5 +322,5 @@ func testTimers(t *testing.T, open Opener) {
 	_, found, err = s.Events().GetTimer(ctx, here, "x/events")
 	require.NoError(t, err)
 	require.False(t, found)
-	require.Len(t, unrouted(t, s, "a").Triggers, 1, "a timer alone wants no events")
+	require.Len(t, unrouted(t, s, "a").Triggers, 1, "a timer alone matches no events")
 }

@@ -20,7 +20,7 @@ func testPayloads(t *testing.T, open Opener) {
 	require.NoError(t, s.Payloads().Put(ctx, "r1", "d2", []byte{}))
 	require.NoError(t, s.Payloads().Put(ctx, "r1", "d1", []byte("another")), "the same digest is the same value")
 
-	// Another process, or the same one after a restart, reads what was kept.
+	// Another process, or the same one after a restart, reads the stored values.
 	for _, again := range []Store{s, open(t)} {
 		value, found, err := again.Payloads().Get(ctx, "r1", "d1")
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func testPayloadsWithoutARun(t *testing.T, open Opener) {
 	require.Zero(t, deleted, "they are too young: their row may be written yet")
 	require.Empty(t, next)
 
-	// A page of two runs, then the rest. A negative age is before their time.
+	// A page of two runs, then the rest. With a negative age, values of the future are included.
 	deleted, next, err = s.DeleteOrphans(ctx, -time.Hour, "", 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 90, deleted)

@@ -10,50 +10,50 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/run/vault/vaulttest"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/sealed/sealedtest"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
-	"github.com/signalbox-dev/signalbox/internal/store/verdicts"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 )
 
-// Plain is a store that takes runs as the domain has them, for tests: nothing in them is hidden.
+// Plain is a store that accepts unsealed runs, for tests: no value in them is hidden.
 type Plain struct {
 	*store.Store
 
-	rows     *vault.Rows
+	rows     *sealed.Rows
 	events   *Events
 	verdicts *Verdicts
 	batches  *Batches
 }
 
 type (
-	// Events is the part that keeps events.
+	// Events is the part of the store for events.
 	Events struct {
 		*events.Store
 
-		plain *vault.Events
+		plain *sealed.Events
 	}
-	// Verdicts is the part that keeps verdicts.
+	// Verdicts is the part of the store for verdicts.
 	Verdicts struct {
-		*verdicts.Store
+		*runrow.VerdictRows
 
-		plain *vault.Verdicts
+		plain *sealed.Verdicts
 	}
-	// Batches is the part that keeps batches.
+	// Batches is the part of the store for batches.
 	Batches struct {
 		*batches.Store
 
-		plain *vault.Batches
+		plain *sealed.Batches
 	}
 )
 
 var (
 	_ Store           = (*Plain)(nil)
 	_ event.Store     = (*Events)(nil)
-	_ stuck.Store     = (*Verdicts)(nil)
+	_ diagnose.Store  = (*Verdicts)(nil)
 	_ batch.WorkStore = (*Batches)(nil)
 )
 
@@ -64,7 +64,7 @@ func Open(ctx context.Context, t testing.TB, o store.Options) (*Plain, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := vaulttest.Vault(t)
+	v := sealedtest.NewSealer(t)
 	return &Plain{
 		Store: s, rows: v.Rows(s), events: &Events{s.Events(), v.Events(s.Events())}, verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
 		batches: &Batches{s.Batches(), v.Batches(s.Batches())},
@@ -116,13 +116,13 @@ func (p *Plain) PostponeRepair(ctx context.Context, r run.Repair, after time.Dur
 	return p.rows.PostponeRepair(ctx, r, after, problem)
 }
 
-// Events is that of the store.
+// Events returns the store's events.
 func (p *Plain) Events() *Events { return p.events }
 
-// Verdicts is that of the store.
+// Verdicts returns the store's verdicts.
 func (p *Plain) Verdicts() *Verdicts { return p.verdicts }
 
-// Batches is that of the store.
+// Batches returns the store's batches.
 func (p *Plain) Batches() *Batches { return p.batches }
 
 // Publish implements [event.Store].
@@ -148,13 +148,13 @@ func (e *Events) RecordOwner(ctx context.Context, c event.OwnerChange, tell even
 	return e.plain.RecordOwner(ctx, c, tell, entry)
 }
 
-// ChangeVerdicts implements [stuck.Store].
-func (v *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []stuck.Change) (stuck.Changed, error) {
+// ChangeVerdicts implements [diagnose.Store].
+func (v *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []diagnose.Change) (diagnose.Changed, error) {
 	return v.plain.ChangeVerdicts(ctx, project, at, changes)
 }
 
-// NoteFailures implements [stuck.Store].
-func (v *Verdicts) NoteFailures(ctx context.Context, failures []stuck.TaskFailure) error {
+// NoteFailures implements [diagnose.Store].
+func (v *Verdicts) NoteFailures(ctx context.Context, failures []diagnose.TaskFailure) error {
 	return v.plain.NoteFailures(ctx, failures)
 }
 

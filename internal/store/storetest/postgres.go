@@ -15,18 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// PostgresVariable names a server on which databases may be created, as a URL.
+// PostgresVariable is the environment variable with the URL of a server on which databases may be created.
 const PostgresVariable = "SIGNALBOX_TEST_POSTGRES"
 
-// Postgres makes an empty database and returns its URL; it is dropped when the test ends. Without a server in the
-// environment the test is skipped and says so.
+// Postgres creates an empty database and returns its URL; it is dropped when the test ends. Without a server in the
+// environment the test is skipped with a message.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return create(t, "")
 }
 
-// PostgresLike is [Postgres] with what is in another database, whose URL it takes and which nobody is to use meanwhile: a copy is
-// made in a fraction of the time that migrations take.
+// PostgresLike is [Postgres] with a copy of another database, by its URL. That database must not be in use meanwhile. A
+// copy takes a fraction of the time of the migrations.
 func PostgresLike(t testing.TB, template string) string {
 	t.Helper()
 	u, err := url.Parse(template)
@@ -69,7 +69,7 @@ func execute(ctx context.Context, t testing.TB, server, statement string) {
 	require.NoError(t, c.Close(ctx))
 }
 
-// inUse tells whether somebody still uses the template: the server waits for those who leave, for some seconds.
+// inUse reports whether there are still connections to the template: the server waits some seconds for them to close.
 func inUse(err error) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && refused.Code == "55006"

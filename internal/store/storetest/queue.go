@@ -8,12 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// queuedRun is a run as the service makes it while Temporal is away.
+// queuedRun returns a run as the service creates it while Temporal is unavailable.
 func queuedRun(id string, n int) run.Run {
 	r := newRun(id, n)
 	r.QueuedReason, r.ExpiresAt = run.QueuedEngine, at(n).Add(time.Hour)
@@ -51,7 +51,7 @@ func testQueue(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	requireCount(t, s, 0, 0)
 	insert(t, s, newRun("direct", 0))
-	// In order of acceptance, the earlier ID first where two were accepted in the same moment.
+	// In order of acceptance; of two with the same time, the lower ID first.
 	for _, r := range []run.Run{queuedRun("c", 2), queuedRun("a", 3), queuedRun("b", 3)} {
 		stored := enqueue(t, s, r)
 		require.Equal(t, stored, get(t, s, r.ID))
@@ -83,7 +83,7 @@ func testQueue(t *testing.T, open Opener) {
 	back, err := s.ReturnQueued(ctx, "c", at(6))
 	require.NoError(t, err)
 	require.True(t, back)
-	require.Equal(t, []any{int64(1), at(2).Add(time.Hour)}, []any{position("c"), get(t, s, "c").ExpiresAt}, "to its old place")
+	require.Equal(t, []any{int64(1), at(2).Add(time.Hour)}, []any{position("c"), get(t, s, "c").ExpiresAt}, "to its previous position")
 	for _, id := range []string{"c", "direct", "none"} {
 		back, err = s.ReturnQueued(ctx, id, at(7))
 		require.NoError(t, err)
@@ -101,7 +101,7 @@ func testQueue(t *testing.T, open Opener) {
 	apply(t, s, run.Update{RunID: "a", Position: 1, Steps: []run.Step{{Number: 1, Status: "running", Position: 1}}})
 	back, err = s.ReturnQueued(ctx, "a", at(9))
 	require.NoError(t, err)
-	require.False(t, back, "what Temporal has told of, it has")
+	require.False(t, back, "a run with an update is in Temporal")
 }
 
 func testQueueEnds(t *testing.T, open Opener) {
@@ -136,7 +136,7 @@ func testQueueEnds(t *testing.T, open Opener) {
 		require.Equal(t, before, get(t, s, id))
 	}
 	_, err = s.FinishQueued(ctx, run.Run{ID: "none", Status: run.Canceled, EndedAt: at(8)}, entry(audit.RunCancel, here, "none"))
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "none")
 
 	finished, err = s.FinishQueued(ctx, run.Run{
 		ID: "c", Status: run.Canceled, CancelRequested: true, CancelReason: "enough", EndedAt: at(8),
@@ -148,11 +148,11 @@ func testQueueEnds(t *testing.T, open Opener) {
 	requireCount(t, s, 0, 1)
 }
 
-// testQueueBound has many callers in several processes fill the queue: exactly as many get in as it holds.
+// testQueueBound has many callers in several processes fill the queue: it accepts exactly as many runs as its limit.
 func testQueueBound(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	const callers, limit = 50, 20
-	// One that is being handed over keeps its place: it may come back.
+	// A run that is being handed over keeps its position: it may be returned.
 	enqueue(t, stores[0], queuedRun("taken", 0))
 	_, err := stores[0].TakeQueued(t.Context(), "taken", at(1))
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func testQueueBound(t *testing.T, open Opener) {
 	requireCount(t, stores[0], limit-1, limit)
 	require.Len(t, audited(t, stores[0], "many"), limit-1)
 
-	// Who is in it already is found, however full it is.
+	// A run that is in the queue is found, even if the queue is full.
 	list, err := stores[0].ListQueued(t.Context(), run.QueueFilter{Limit: 100})
 	require.NoError(t, err)
 	again := queuedRun("again", 99)
@@ -187,13 +187,13 @@ func testQueueBound(t *testing.T, open Opener) {
 	require.Equal(t, list[limit-1].ID, stored.ID)
 }
 
-func testTellRun(t *testing.T, open Opener) {
+func testDiscloseRun(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	_, err := s.TellRun(ctx, here, "none")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "none")
+	_, err := s.MarkDisclosed(ctx, here, "none")
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "none")
 	want := insert(t, s, newRun("told", 1))
 	for range 2 {
-		r, err := s.TellRun(ctx, here, "told")
+		r, err := s.MarkDisclosed(ctx, here, "told")
 		require.NoError(t, err)
 		require.Equal(t, want, r)
 	}
@@ -203,8 +203,9 @@ func testTellRun(t *testing.T, open Opener) {
 	require.Equal(t, want, get(t, s, "told"))
 }
 
-// testTellOrRemove has one tell of a run while another one takes it away: it is told of and stays, or is gone for both.
-func testTellOrRemove(t *testing.T, open Opener) {
+// testDiscloseOrRemove discloses a run while it is removed concurrently: it is disclosed and kept, or removed for both
+// callers.
+func testDiscloseOrRemove(t *testing.T, open Opener) {
 	a, b, ctx := open(t), open(t), t.Context()
 	for i := range 20 {
 		id := fmt.Sprintf("r%d", i)
@@ -212,12 +213,12 @@ func testTellOrRemove(t *testing.T, open Opener) {
 		var removed bool
 		var errTell, errRemove error
 		var wg sync.WaitGroup
-		wg.Go(func() { _, errTell = a.TellRun(ctx, here, id) })
+		wg.Go(func() { _, errTell = a.MarkDisclosed(ctx, here, id) })
 		wg.Go(func() { removed, errRemove = b.RemoveUnstarted(ctx, id, entry(audit.RunStartRefused, here, id)) })
 		wg.Wait()
 		require.NoError(t, errRemove)
 		if removed {
-			requireFault(t, errTell, fault.NotFound, fault.RunNotFound, id)
+			requireFault(t, errTell, apperror.NotFound, apperror.RunNotFound, id)
 			continue
 		}
 		require.NoError(t, errTell)

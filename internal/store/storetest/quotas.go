@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -29,8 +29,8 @@ func admit(t testing.TB, s Store, most int) []string {
 	return ids
 }
 
-// standing is why runs are queued, with their places where they wait for one: "admission 1".
-func standing(t testing.TB, s Store, ids ...string) []string {
+// queueReasons returns why runs are queued, with their positions if they wait for a slot: "admission 1".
+func queueReasons(t testing.TB, s Store, ids ...string) []string {
 	t.Helper()
 	var all []string
 	for _, id := range ids {
@@ -61,12 +61,12 @@ func testQuota(t *testing.T, open Opener) {
 	require.Equal(t, quota.Usage{Quota: want}, u)
 	require.Len(t, audited(t, s, here), 2)
 	_, err = s.Quotas().GetQuota(ctx, "none")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	_, err = s.Quotas().SetQuota(ctx, "none", want, entry(audit.QuotaSet, "none", "none"))
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 }
 
-// A row that waits for a place in a project that never had a limit, however it came about, holds nobody up.
+// A row that waits for a slot in a project that never had a limit, however it was created, blocks no other run.
 func testQueueWithoutLimit(t *testing.T, open Opener) {
 	s := open(t)
 	waiting := newRun("r1", 1)
@@ -75,12 +75,12 @@ func testQueueWithoutLimit(t *testing.T, open Opener) {
 	require.Equal(t, run.QueuedStarting, insert(t, s, newRun("r2", 2)).QueuedReason)
 }
 
-func testPlaces(t *testing.T, open Opener) {
+func testSlots(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	insert(t, s, newRun("before", 0))
 	setQuota(t, s, quota.Quota{ConcurrentRuns: 2})
 	insert(t, s, newRun("a", 1))
-	require.Equal(t, []string{"starting", "starting"}, standing(t, s, "before", "a"))
+	require.Equal(t, []string{"starting", "starting"}, queueReasons(t, s, "before", "a"))
 	// The clocks of processes differ: the order is that of acceptance.
 	for i, id := range []string{"d", "c", "b"} {
 		r := newRun(id, 9-i)
@@ -95,41 +95,42 @@ func testPlaces(t *testing.T, open Opener) {
 	require.False(t, made)
 	require.Equal(t, "c", stored.ID)
 
-	// A child that is awaited has its parent's place, and what Temporal has it has.
+	// An awaited child uses its parent's slot, and a run that is in Temporal needs none.
 	child, adopted := newRun("child", 1), newRun("adopted", 1)
 	child.Trigger, child.Parent = run.TriggerParent, run.Parent{RunID: "a", Path: "/do/0", Depth: 1, Awaited: true}
 	adopted.QueuedReason, adopted.Trigger = run.QueuedWorker, "adopted"
 	insert(t, s, child)
-	require.Equal(t, []string{"starting"}, standing(t, s, "child"))
+	require.Equal(t, []string{"starting"}, queueReasons(t, s, "child"))
 	require.Empty(t, admit(t, s, 10))
 	apply(t, s, state("child", 1, run.Running), state("before", 1, run.Completed))
 	u, err := s.Quotas().GetQuota(ctx, here)
 	require.NoError(t, err)
 	require.Equal(t, []int64{1, 3}, []int64{u.Admitted, u.Queued})
 
-	// A place is free, and newcomers do not overtake.
+	// A slot is free, and new runs do not overtake queued ones.
 	insert(t, s, newRun("e", 1))
-	require.Equal(t, []string{"admission 1", "admission 2", "admission 3", "admission 4"}, standing(t, s, "d", "c", "b", "e"))
+	require.Equal(t, []string{"admission 1", "admission 2", "admission 3", "admission 4"}, queueReasons(t, s, "d", "c", "b", "e"))
 	require.Equal(t, []string{"d"}, admit(t, s, 10))
 	d := get(t, s, "d")
 	require.Equal(t, []any{run.QueuedStarting, at(50), int64(2), int64(0)}, []any{d.QueuedReason, d.StatusAt, d.Sequence, d.QueuePosition})
 	require.Empty(t, admit(t, s, 10))
 	removed, err := s.RemoveUnstarted(ctx, "d", entry(audit.RunStartRefused, here, "d"))
 	require.NoError(t, err)
-	require.False(t, removed, "its caller was told of it")
+	require.False(t, removed, "it was disclosed to its caller")
 
-	// One that could not be started goes back to where it was.
+	// A run that could not be started returns to its previous position.
 	returned, err := s.Quotas().ReturnAdmitted(ctx, "d", at(51))
 	require.NoError(t, err)
 	require.True(t, returned)
-	require.Equal(t, []string{"admission 1", "admission 2"}, standing(t, s, "d", "c"))
+	require.Equal(t, []string{"admission 1", "admission 2"}, queueReasons(t, s, "d", "c"))
 	for _, id := range []string{"d", "a", "none"} {
 		returned, err = s.Quotas().ReturnAdmitted(ctx, id, at(52))
 		require.NoError(t, err)
 		require.False(t, returned, id)
 	}
 
-	// A lower limit stops nobody, an adopted run takes a place, a higher limit and none at all let them in, in order.
+	// A lower limit stops no run, an adopted run uses a slot, and a higher limit, or none, admits the queued runs in
+	// order.
 	insert(t, s, adopted)
 	setQuota(t, s, quota.Quota{ConcurrentRuns: 1})
 	require.Empty(t, admit(t, s, 10))
@@ -137,18 +138,18 @@ func testPlaces(t *testing.T, open Opener) {
 	require.Equal(t, []string{"d"}, admit(t, s, 10))
 	setQuota(t, s, quota.Quota{})
 	insert(t, s, newRun("f", 1))
-	require.Equal(t, []string{"admission 4"}, standing(t, s, "f"))
+	require.Equal(t, []string{"admission 4"}, queueReasons(t, s, "f"))
 	require.Equal(t, []string{"c", "b"}, admit(t, s, 2))
 	require.Equal(t, []string{"e", "f"}, admit(t, s, 10))
 	insert(t, s, newRun("g", 1))
-	require.Equal(t, []string{"starting"}, standing(t, s, "g"))
+	require.Equal(t, []string{"starting"}, queueReasons(t, s, "g"))
 	queues, err := s.Quotas().AdmissionQueues(ctx)
 	require.NoError(t, err)
 	require.Empty(t, queues)
 }
 
-// A child that nobody awaits needs a place like any other run: it goes on when its parent has ended.
-func testPlacesOfChildren(t *testing.T, open Opener) {
+// A child that is not awaited needs a slot like any other run: it continues after its parent has ended.
+func testSlotsOfChildren(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	child := func(id, parent string, awaited bool) run.Run {
 		r := newRun(id, 1)
@@ -163,22 +164,22 @@ func testPlacesOfChildren(t *testing.T, open Opener) {
 	insert(t, s, newRun("parent", 0))
 	insert(t, s, child("before", "parent", false))
 	insert(t, s, child("awaited", "parent", true))
-	require.Equal(t, []string{"starting", "starting", "starting"}, standing(t, s, "parent", "before", "awaited"))
+	require.Equal(t, []string{"starting", "starting", "starting"}, queueReasons(t, s, "parent", "before", "awaited"))
 	setQuota(t, s, quota.Quota{ConcurrentRuns: 3})
 	require.Equal(t, []int64{2, 0}, used(), "also those that were there before the limit")
 
 	insert(t, s, child("placed", "parent", false))
 	insert(t, s, child("waits", "parent", false))
 	insert(t, s, child("of it", "placed", true))
-	require.Equal(t, []string{"starting", "admission 1", "starting"}, standing(t, s, "placed", "waits", "of it"))
+	require.Equal(t, []string{"starting", "admission 1", "starting"}, queueReasons(t, s, "placed", "waits", "of it"))
 	require.Equal(t, []int64{3, 1}, used())
 	require.Empty(t, admit(t, s, 10))
 	apply(t, s, state("parent", 1, run.Completed), state("placed", 1, run.Running))
-	require.Equal(t, []int64{2, 1}, used(), "it has its place without its parent")
+	require.Equal(t, []int64{2, 1}, used(), "it has its own slot without its parent")
 	require.Equal(t, []string{"waits"}, admit(t, s, 10))
 	require.Equal(t, []int64{3, 0}, used())
 
-	// One whose start was refused, and of which nobody was told, is taken away like any other.
+	// A child whose start was refused, and that was not disclosed, is removed like any other run.
 	removed, err := s.RemoveUnstarted(ctx, "before", entry(audit.RunStartRefused, here, "before"))
 	require.NoError(t, err)
 	require.True(t, removed)
@@ -193,7 +194,7 @@ func testAdmissionQueueEnds(t *testing.T, open Opener) {
 	}
 	queued := queuedRun("e", 5)
 	require.Equal(t, int64(4), enqueue(t, s, queued).QueuePosition)
-	require.Equal(t, []string{"admission 4"}, standing(t, s, "e"))
+	require.Equal(t, []string{"admission 4"}, queueReasons(t, s, "e"))
 	require.Zero(t, get(t, s, "e").ExpiresAt)
 	requireCount(t, s, 0, 0)
 	finished, err := s.FinishQueued(ctx, run.Run{
@@ -201,7 +202,7 @@ func testAdmissionQueueEnds(t *testing.T, open Opener) {
 	}, entry(audit.RunCancel, here, "c"))
 	require.NoError(t, err)
 	require.True(t, finished)
-	require.Equal(t, []string{"starting", "admission 1", "canceled", "admission 2", "admission 3"}, standing(t, s, "a", "b", "c", "d", "e"))
+	require.Equal(t, []string{"starting", "admission 1", "canceled", "admission 2", "admission 3"}, queueReasons(t, s, "a", "b", "c", "d", "e"))
 	finished, err = s.FinishMissing(ctx, "a", run.Failed, nil, at(9), entry(audit.RunExecutionMissing, here, "a"))
 	require.NoError(t, err)
 	require.True(t, finished)
@@ -214,9 +215,9 @@ func testAdmissionQueueEnds(t *testing.T, open Opener) {
 	require.Equal(t, []quota.Held{{Project: here, Queued: 2}}, held)
 }
 
-// testPlacesAtOnce has many callers in several processes ask for few places, which then are given to more of them by several
-// processes.
-func testPlacesAtOnce(t *testing.T, open Opener) {
+// testSlotsAtOnce has many callers in several processes compete for a few slots. Several processes then admit further
+// runs.
+func testSlotsAtOnce(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	const callers, limit = 40, 7
 	setQuota(t, stores[0], quota.Quota{ConcurrentRuns: limit})
@@ -259,7 +260,7 @@ func testPlacesAtOnce(t *testing.T, open Opener) {
 	require.ElementsMatch(t, waits[:5], slices.Concat(admitted...))
 }
 
-// grant asks for steps in the name of a run.
+// grant requests steps for a run.
 func grant(t testing.TB, s Store, id string, granted, entered int64) quota.Grant {
 	t.Helper()
 	g, err := s.Quotas().GrantSteps(t.Context(), quota.Request{Project: here, RunID: id, Granted: granted, Entered: entered})
@@ -267,7 +268,7 @@ func grant(t testing.TB, s Store, id string, granted, entered int64) quota.Grant
 	return g
 }
 
-// waitsForSteps is an update that has a run wait for steps, of which it has entered so many.
+// waitsForSteps returns an update after which a run waits for steps, with the number of steps it has entered.
 func waitsForSteps(id string, position, steps int64) run.Update {
 	u := state(id, position, run.Waiting)
 	u.State.WaitingKind, u.State.StepsTotal = run.WaitingQuota, steps
@@ -309,7 +310,7 @@ func testStepsOfAPeriod(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, ids)
 
-	// One is resumed: it has as many as the limit once more, and the other one nothing.
+	// One run is resumed: it gets as many steps as the limit once more, and the other one none.
 	for id, waits := range map[string]bool{"a": true, "before": false, "none": false} {
 		resumed, err := s.Quotas().ResumeSteps(ctx, here, id)
 		require.NoError(t, err)
@@ -326,7 +327,7 @@ func testStepsOfAPeriod(t *testing.T, open Opener) {
 	require.Zero(t, grant(t, s, "a", 54, 54).Steps, "once")
 	require.Zero(t, grant(t, s, "b", 46, 46).Steps)
 
-	// A higher limit, a lower one, another length: nothing is granted twice.
+	// A higher limit, a lower one, another length: no step is granted twice.
 	setQuota(t, s, quota.Quota{Steps: 53, Period: q.Period})
 	require.EqualValues(t, 2, grant(t, s, "b", 46, 46).Steps)
 	require.EqualValues(t, 1, grant(t, s, "b", 48, 48).Steps)
@@ -355,7 +356,7 @@ func testUnusedSteps(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, used, u.Used)
 	}
-	returned(1, 200) // of a run that is not there nobody knows what it used
+	returned(1, 200) // the use of a run without a row is unknown
 	apply(t, s, state("a", 7, run.Completed), state("b", 9, run.Running))
 	returned(1, 157)
 	returned(0, 157)
@@ -365,7 +366,7 @@ func testUnusedSteps(t *testing.T, open Opener) {
 	returned(1, 157)
 }
 
-// testStepsAtOnce has many runs in several processes ask for steps: together they get as many as there are.
+// testStepsAtOnce has many runs in several processes request steps: together they are granted as many as the quota.
 func testStepsAtOnce(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	const runs, limit = 16, 100
@@ -394,8 +395,8 @@ func testStepsAtOnce(t *testing.T, open Opener) {
 	require.EqualValues(t, limit, total)
 }
 
-// testPeriodsTurn waits for the next period: what was not used of the last one is void, and what was used is over.
-func testPeriodsTurn(t *testing.T, open Opener) {
+// testPeriodEnds waits for the next period: unused steps of the last one are void, and its used steps no longer count.
+func testPeriodEnds(t *testing.T, open Opener) {
 	s := open(t)
 	setQuota(t, s, quota.Quota{Steps: 2, Period: time.Second})
 	granted := int64(0)

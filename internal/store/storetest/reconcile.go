@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// second is where the positions of a run's second execution begin.
+// second is the first position of a run's second execution.
 const second = 1 << 32
 
 func ids(list []run.Run) []string {
@@ -66,7 +66,7 @@ func testOpenRuns(t *testing.T, open Opener) {
 	require.Empty(t, list)
 }
 
-// actions are what the audit log tells of r1, newest first.
+// actions returns the actions in the audit log for r1, newest first.
 func actions(t *testing.T, s Store) []string {
 	t.Helper()
 	list, err := s.ListAudit(t.Context(), audit.Filter{Subject: "r1", Limit: 100})
@@ -124,8 +124,8 @@ func testFollowExecution(t *testing.T, open Opener) {
 	apply(t, s, executed("b", second+20, run.Waiting, 4))
 	before, list := get(t, s, "r1"), steps(t, s, "r1")
 
-	// Before the reset is followed, its execution counts for nothing: neither where its positions are lower, nor where
-	// they are at the same place in the chain.
+	// Before the reset is followed, updates of its execution are ignored: both those with lower positions and those
+	// with the same number in the chain.
 	for _, strange := range []run.Update{executed("c", 30, run.Running, 1), executed("d", second+30, run.Completed, 5)} {
 		before.Position = get(t, s, "r1").Position
 		require.Empty(t, apply(t, s, strange))
@@ -150,7 +150,8 @@ func testFollowExecution(t *testing.T, open Opener) {
 	require.Equal(t, []any{"c", want.Sequence}, []any{list[0].Path, list[0].Sequence})
 	require.Equal(t, []string{audit.RunFollowReset, audit.RunStart}, actions(t, s))
 
-	// What was left behind comes too late, wherever it lies; what follows is the run's.
+	// Late updates of replaced executions are ignored, whatever their position is; those of the followed execution
+	// apply.
 	for _, late := range []run.Update{executed("a", 40, run.Completed, 3), executed("b", second+40, run.Completed, 5)} {
 		require.Empty(t, apply(t, s, late))
 		require.Equal(t, want, get(t, s, "r1"))
@@ -159,7 +160,7 @@ func testFollowExecution(t *testing.T, open Opener) {
 	require.Len(t, apply(t, s, executed("c", 15, run.Waiting, 2)), 1)
 	require.Len(t, steps(t, s, "r1"), 2)
 
-	// Again, and this time it has ended already.
+	// Again, and this time the execution has ended already.
 	followed, err = s.FollowExecution(ctx, executed("e", 9, run.Completed, 1), "c", []string{"c"}, noted)
 	require.NoError(t, err)
 	require.True(t, followed)
@@ -179,33 +180,33 @@ func testFollowExecution(t *testing.T, open Opener) {
 
 func testHome(t *testing.T, open Opener) {
 	a, b, ctx := open(t), open(t), t.Context()
-	home := func() run.Home {
+	home := func() run.RunsCluster {
 		t.Helper()
-		h, err := b.RunsHome(ctx)
+		h, err := b.RunsCluster(ctx)
 		require.NoError(t, err)
 		return h
 	}
-	move := func(from run.Place, to run.Home) bool {
+	move := func(from run.ClusterID, to run.RunsCluster) bool {
 		t.Helper()
-		moved, err := a.MoveHome(ctx, from, to)
+		moved, err := a.MoveRunsCluster(ctx, from, to)
 		require.NoError(t, err)
 		return moved
 	}
-	first := run.Home{Place: run.Place{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
-	next := run.Home{Place: run.Place{Address: "b:7233", Namespace: "other", NamespaceID: "n2"}, Since: at(2)}
-	require.Equal(t, run.Home{}, home())
-	require.False(t, move(first.Place, next), "there is none to move from")
-	require.True(t, move(run.Place{}, first))
+	first := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
+	next := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "other", NamespaceID: "n2"}, Since: at(2)}
+	require.Equal(t, run.RunsCluster{}, home())
+	require.False(t, move(first.ClusterID, next), "there is none to move from")
+	require.True(t, move(run.ClusterID{}, first))
 	require.Equal(t, first, home())
-	require.False(t, move(run.Place{}, next), "it is not the first")
-	for _, from := range []run.Place{
+	require.False(t, move(run.ClusterID{}, next), "it is not the first")
+	for _, from := range []run.ClusterID{
 		{Address: "b:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "a:7233", Namespace: "other", NamespaceID: "n1"},
 		{Address: "a:7233", Namespace: "default", NamespaceID: "n2"},
 	} {
-		require.False(t, move(from, next), "somebody else was faster: %v", from)
+		require.False(t, move(from, next), "another process was faster: %v", from)
 	}
 	require.Equal(t, first, home())
-	require.True(t, move(first.Place, next))
+	require.True(t, move(first.ClusterID, next))
 	require.Equal(t, next, home())
 }
 
@@ -215,20 +216,20 @@ func testWorkerPlaces(t *testing.T, open Opener) {
 		t.Helper()
 		require.NoError(t, s.BeatWorker(ctx, worker.Worker{ServerID: id, StartedAt: at(1), Fingerprint: f}, time.Hour))
 	}
-	places := func() []run.Place {
+	clusters := func() []run.ClusterID {
 		t.Helper()
-		list, err := s.WorkerPlaces(ctx)
+		list, err := s.WorkerClusters(ctx)
 		require.NoError(t, err)
 		return list
 	}
-	require.Empty(t, places())
+	require.Empty(t, clusters())
 	beat("host-1", worker.Fingerprint{Contract: "abc", Address: "b:7233", Namespace: "default", NamespaceID: "n2"})
 	beat("host-2", worker.Fingerprint{Contract: "abc", Address: "a:7233", Namespace: "default", NamespaceID: "n1"})
 	beat("host-3", worker.Fingerprint{Contract: "abd", Address: "a:7233", Namespace: "default", NamespaceID: "n1"})
 	beat("host-4", worker.Fingerprint{Contract: "abc", Address: "c:7233", Namespace: "default"})
-	require.Equal(t, []run.Place{
+	require.Equal(t, []run.ClusterID{
 		{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "b:7233", Namespace: "default", NamespaceID: "n2"},
-	}, places(), "each once, and none that was never reached")
+	}, clusters(), "each once, and none that was never reached")
 	require.NoError(t, s.LeaveWorker(ctx, "host-1"))
-	require.Len(t, places(), 1)
+	require.Len(t, clusters(), 1)
 }

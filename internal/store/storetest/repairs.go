@@ -45,7 +45,7 @@ func testRepairs(t *testing.T, open Opener) {
 	_, ok = claimRepair(t, s)
 	require.False(t, ok, "one claim per run, and the other is not due")
 
-	// A claim that is held keeps what it has done; one that was lost changes nothing.
+	// A held claim keeps its progress; a lost one changes nothing.
 	r.Done = "execution-1"
 	held, err := s.HoldRepair(ctx, r, time.Hour)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func testRepairs(t *testing.T, open Opener) {
 	require.False(t, held)
 	require.NoError(t, s.EndRepair(ctx, stale))
 
-	// A failure is shown, and the next attempt goes on where this one ended; waiting is no attempt.
+	// A failure is shown, and the next attempt continues where this one ended; waiting is no attempt.
 	require.NoError(t, s.PostponeRepair(ctx, r, 0, "no key"))
 	require.Equal(t, "no key", get(t, s, "r1").Behind.Problem)
 	r, ok = claimRepair(t, s)
@@ -68,7 +68,7 @@ func testRepairs(t *testing.T, open Opener) {
 	require.True(t, ok)
 	require.Equal(t, 2, r.Attempts)
 
-	// A request that comes meanwhile stays; a forced one begins at the first execution.
+	// A concurrent request is kept; a forced one starts at the first execution.
 	require.NoError(t, s.RequestRepairs(ctx, []run.RepairRequest{{RunID: "r1", Reason: "dropped", Force: true, Correction: run.CorrectionFinished}}))
 	require.NoError(t, s.EndRepair(ctx, r))
 	r, ok = claimRepair(t, s)
@@ -79,7 +79,7 @@ func testRepairs(t *testing.T, open Opener) {
 	require.False(t, ok)
 	require.Nil(t, get(t, s, "r1").Behind)
 
-	// A process that dies with a claim leaves it to others after the lease of the attempt; requests do not shorten that.
+	// If a process dies with a claim, others can claim it after the lease of the attempt; requests do not shorten that.
 	require.NoError(t, s.RequestRepairs(ctx, []run.RepairRequest{{RunID: "r1", Reason: "read"}}))
 	var leased []int
 	lease := func(attempt int) time.Duration {
@@ -152,7 +152,8 @@ func testEndFromOutside(t *testing.T, open Opener) {
 	require.Equal(t, []string{"completed", "canceled"}, []string{list[0].Status, list[1].Status})
 	require.Equal(t, []any{at(6), int64(5), int64(3)}, []any{list[1].EndedAt, list[1].Position, list[1].Sequence})
 
-	// What was accepted before and comes late still counts; what it leaves open ends with the next such update.
+	// A late update that Temporal accepted before still applies; the steps that it opens are ended by the next such
+	// update.
 	late := run.Update{RunID: "r1", Position: 7, Steps: []run.Step{{Number: 2, Status: "completed", Position: 7, EndedAt: at(5)}, {Number: 3, Status: "waiting", Position: 7}}}
 	apply(t, s, late)
 	require.Empty(t, apply(t, s, end))

@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// deleteAll goes through all pages of a kind and returns what was deleted.
+// deleteAll deletes all pages of a kind and returns the number of deleted rows.
 func deleteAll(t testing.TB, s Store, kind retention.Kind, cut retention.Cut, limit int) map[string]int64 {
 	t.Helper()
 	if cut.Project == "" {
@@ -38,7 +38,7 @@ func deleteAll(t testing.TB, s Store, kind retention.Kind, cut retention.Cut, li
 	}
 }
 
-// finished is a run that has ended at the n-th moment, with one step.
+// finished creates a run with one step that ended at the n-th time.
 func finished(t testing.TB, s Store, r run.Run, n int) {
 	t.Helper()
 	insert(t, s, r)
@@ -47,7 +47,7 @@ func finished(t testing.TB, s Store, r run.Run, n int) {
 	apply(t, s, u)
 }
 
-// kept are the IDs of the runs that there are, the oldest first.
+// kept returns the IDs of all runs, the oldest first.
 func kept(t testing.TB, s Store) (ids []string) {
 	t.Helper()
 	list, err := s.ListRuns(t.Context(), run.Filter{Project: here, OldestFirst: true, Limit: wholePage})
@@ -93,19 +93,19 @@ func testDeleteRuns(t *testing.T, open Opener) {
 		"open ones, their relatives, and those that something is still to be done to")
 	require.Empty(t, steps(t, s, "child")[1:])
 	_, err := s.GetRun(t.Context(), here, "old-0")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "old-0")
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "old-0")
 	require.Equal(t, "old-0", get(t, s, "replay").ReplayOf, "the link stays as it was")
-	require.Empty(t, apply(t, s, state("old-0", 99, run.Failed)), "what comes late finds nothing")
+	require.Empty(t, apply(t, s, state("old-0", 99, run.Failed)), "a late update finds no row")
 	require.Empty(t, deleteAll(t, s, retention.Runs, cut, 3))
 	_, err = s.GetRun(t.Context(), "other", "foreign")
 	require.NoError(t, err)
 
-	// What has ended goes with the last that needed it.
+	// A run that has ended is deleted with the last run that needed it.
 	apply(t, s, state("open", 20, run.Completed), state("open child", 21, run.Completed))
-	settle(t, s, o, settled(deliveryIDs(due(t, s, o, 1))[0], inbox.Done, 0))
+	writeResults(t, s, o, settled(deliveryIDs(due(t, s, o, 1))[0], inbox.Done, 0))
 	held := claim(t, s, 0, 1)
 	held[0].Status = batch.Refused
-	settleItems(t, s, 30, held...)
+	writeItemResults(t, s, 30, held...)
 	require.EqualValues(t, 6, deleteAll(t, s, retention.Runs, cut, wholePage)["runs"])
 	require.Equal(t, []string{"new", "replay"}, kept(t, s))
 }
@@ -166,7 +166,7 @@ func testDeleteEvents(t *testing.T, open Opener) {
 		if d.ID == startOf(7, "a/pending").ID || d.ID == several.ID {
 			continue
 		}
-		settle(t, s, o, settled(d.ID, inbox.Done, 0))
+		writeResults(t, s, o, settled(d.ID, inbox.Done, 0))
 	}
 	there := func() (positions []int64) {
 		list, err := s.Events().ListEvents(ctx, event.ListFilter{Project: here, Limit: wholePage})
@@ -184,15 +184,15 @@ func testDeleteEvents(t *testing.T, open Opener) {
 	require.Equal(t, []int64{10, 9, 8, 7, 5, 4, 2}, there(),
 		"those that are not routed, and those with a set that is open, a delivery that is, or one to a run that is")
 	require.Equal(t, event.Routed, getEvent(t, s, 4).Status)
-	require.Equal(t, event.Unmatched, getEvent(t, s, 5).Status, "what became of those that are left is known")
+	require.Equal(t, event.Unmatched, getEvent(t, s, 5).Status, "the outcome of the remaining events is known")
 	_, err := s.Events().ListDeliveries(ctx, here, 3)
-	requireFault(t, err, fault.NotFound, fault.EventNotFound, "3")
+	requireFault(t, err, apperror.NotFound, apperror.EventNotFound, "3")
 
 	apply(t, s, state("open", 20, run.Completed))
-	settle(t, s, o, settled(several.ID, inbox.Done, 0), settled(startOf(7, "a/pending").ID, inbox.Dead, 0))
-	require.EqualValues(t, 4, deleteAll(t, s, retention.Events, future, 100)["events"], "what was given up goes too")
+	writeResults(t, s, o, settled(several.ID, inbox.Done, 0), settled(startOf(7, "a/pending").ID, inbox.Dead, 0))
+	require.EqualValues(t, 4, deleteAll(t, s, retention.Events, future, 100)["events"], "dead deliveries are deleted, too")
 	require.Equal(t, []int64{10, 9, 4}, there())
-	require.Equal(t, int64(11), give(t, s, newEvent("e0")), "positions go on, and IDs are free again")
+	require.Equal(t, int64(11), give(t, s, newEvent("e0")), "positions continue, and IDs are available again")
 	route(t, s, o, routing(9, event.Unmatched), routing(10, event.Unmatched))
 	require.EqualValues(t, 2, deleteAll(t, s, retention.Events, future, 100)["events"])
 	require.Equal(t, []int64{11, 4}, there())
@@ -227,7 +227,7 @@ func testDeleteHistory(t *testing.T, open Opener) {
 		told.Time = at(10 + n)
 		require.NoError(t, s.WriteAudit(ctx, told))
 	}
-	require.Empty(t, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3), "what is told of deletions takes nobody's place")
+	require.Empty(t, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3), "entries of deletions do not count towards the limit")
 	require.Equal(t, 5, entries(here))
 	require.Equal(t, 10, entries(""))
 	page, err := s.DeletePage(ctx, retention.Audit, retention.Cut{Before: at(400)}, "", 100)
@@ -257,7 +257,7 @@ func testDeleteHistory(t *testing.T, open Opener) {
 	for n := range 5 {
 		b := startBatch(t, s, newBatch(fmt.Sprint("b", n), n), wholePage, "r1", "r2", "r3")
 		if n == 1 {
-			continue // still at it
+			continue // not finished yet
 		}
 		list, _, err := s.Batches().ClaimItems(ctx, b.ID, 0, 10)
 		require.NoError(t, err)

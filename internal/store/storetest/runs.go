@@ -11,11 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 func testRelatedRuns(t *testing.T, open Opener) {
@@ -36,7 +35,7 @@ func testRelatedRuns(t *testing.T, open Opener) {
 	require.Empty(t, got.Replays)
 	require.Empty(t, got.Children)
 
-	// One that was never started leaves no trace.
+	// A run that was never started leaves no row.
 	_, err := s.RemoveUnstarted(t.Context(), "r3", entry(audit.RunStartRefused, here, "r3"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"r2"}, get(t, s, "r1").Replays)
@@ -59,7 +58,7 @@ func testInsertRun(t *testing.T, open Opener) {
 	require.Equal(t, want, stored)
 	require.Empty(t, audited(t, s, "r2"))
 
-	// Another project has its own request IDs; runs without one never meet.
+	// Another project has its own request IDs; runs without one never conflict.
 	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
 	elsewhere := newRun("r3", 3)
 	elsewhere.Project, elsewhere.RequestID = "other", want.RequestID
@@ -74,14 +73,14 @@ func testInsertRun(t *testing.T, open Opener) {
 	nowhere := newRun("r6", 6)
 	nowhere.Project = "none"
 	_, _, err = s.InsertRun(ctx, nowhere, entry(audit.RunStart, "none", "r6"))
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
-	// The same ID twice is a mistake of ours, not an answer for a caller.
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	// The same ID twice is an internal error, not an answer for a caller.
 	twice := newRun("r1", 7)
 	twice.RequestID = "new"
 	_, made, err = s.InsertRun(ctx, twice, entry(audit.RunStart, here, "r1"))
 	require.Error(t, err)
 	require.False(t, made)
-	_, isFault := fault.From(err)
+	_, isFault := apperror.From(err)
 	require.False(t, isFault)
 	require.Equal(t, want, get(t, s, "r1"))
 }
@@ -124,9 +123,9 @@ func testRemoveUnstarted(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.True(t, removed)
 	_, err = s.GetRun(ctx, here, "gone")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, "gone")
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "gone")
 	require.Equal(t, audit.RunStartRefused, audited(t, s, "gone")[0].Action)
-	insert(t, s, newRun("gone", 2)) // Its ID and request ID are free again.
+	insert(t, s, newRun("gone", 2)) // Its ID and request ID are available again.
 
 	insert(t, s, newRun("handed-over", 1))
 	require.NoError(t, s.MarkHandedOver(ctx, "handed-over", "x", at(2)))
@@ -153,7 +152,7 @@ func testHandOver(t *testing.T, open Opener) {
 	require.NoError(t, s.MarkHandedOver(ctx, "r1", "execution-2", at(3)))
 	require.Equal(t, want, get(t, s, "r1"))
 
-	// With an eager start the projection may come first.
+	// With an eager start the first update may come before the run is marked as handed over.
 	insert(t, s, newRun("r2", 1))
 	apply(t, s, state("r2", 1, run.Completed))
 	before := get(t, s, "r2")
@@ -173,7 +172,7 @@ func testCancel(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		r.WrittenAt = time.Time{}
 		require.Equal(t, get(t, s, id), r)
-		// One that is canceled already may be so by this very request, whose end was written first.
+		// A canceled run may have been canceled by this very request, if its end was written first.
 		if status.Terminal() && status != run.Canceled {
 			require.Equal(t, before, r)
 			require.Len(t, audited(t, s, id), 1)
@@ -188,7 +187,7 @@ func testCancel(t *testing.T, open Opener) {
 		r.WrittenAt = time.Time{}
 		require.Equal(t, want, r)
 		require.Len(t, audited(t, s, id), 2)
-		// The flag is beside the state: an update leaves it.
+		// The flag is independent of the state: an update does not change it.
 		apply(t, s, state(id, 9, run.Canceled))
 		r = get(t, s, id)
 		require.True(t, r.CancelRequested)
@@ -245,7 +244,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
 		"finish":        func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
 	} {
-		t.Run(name, func(t *testing.T) { requireFault(t, call(), fault.NotFound, fault.RunNotFound, "none") })
+		t.Run(name, func(t *testing.T) { requireFault(t, call(), apperror.NotFound, apperror.RunNotFound, "none") })
 	}
 	for name, call := range map[string]func(project string) error{
 		"get":    func(p string) error { _, err := s.GetRun(ctx, p, "r1"); return err },
@@ -253,25 +252,25 @@ func testRunsNotFound(t *testing.T, open Opener) {
 		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", e); return err },
 	} {
 		t.Run(name+" in another project", func(t *testing.T) {
-			requireFault(t, call("other"), fault.NotFound, fault.RunNotFound, "r1")
-			requireFault(t, call("none"), fault.NotFound, fault.ProjectNotFound, "none")
+			requireFault(t, call("other"), apperror.NotFound, apperror.RunNotFound, "r1")
+			requireFault(t, call("none"), apperror.NotFound, apperror.ProjectNotFound, "none")
 		})
 	}
 	_, err := s.ListRuns(ctx, run.Filter{Project: "none", Limit: 1})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
-	require.Empty(t, apply(t, s, state("none", 1, run.Running)), "updates of unknown runs are passed over")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	require.Empty(t, apply(t, s, state("none", 1, run.Running)), "updates of unknown runs are ignored")
 	require.False(t, get(t, s, "r1").CancelRequested)
 	require.Empty(t, audited(t, s, "none"))
 }
 
-// lister makes runs of all kinds and says by itself which ones a filter matches.
+// lister creates runs of all kinds and computes which of them a filter matches.
 type lister struct{ runs []run.Run }
 
 func newLister(t *testing.T, s Store) lister {
 	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
 	var l lister
 	for i := range 48 {
-		// Several share a moment.
+		// Several have the same time.
 		r := newRun(fmt.Sprintf("r%02d", (i*29)%48), i/3)
 		r.Workflow = []string{hello, "examples/other"}[i%2]
 		r.Version = []string{"1", "2", "3"}[i%3]
@@ -284,7 +283,7 @@ func newLister(t *testing.T, s Store) lister {
 			apply(t, s, state(r.ID, 1, status))
 		}
 		if !status.Terminal() && i%4 != 1 {
-			judge(t, s, r.Project, r.ID, problem.Codes()[i%3])
+			giveVerdict(t, s, r.Project, r.ID, run.Codes()[i%3])
 		}
 		full, err := s.GetRun(t.Context(), r.Project, r.ID)
 		require.NoError(t, err)
@@ -311,7 +310,7 @@ func (l lister) match(f run.Filter) map[string]run.Run {
 	return want
 }
 
-// wanted tells whether a run has the problems, the trigger and the text of a filter.
+// wanted reports whether a run has the problems, the trigger and the text of a filter.
 func wanted(f run.Filter, r run.Run) bool {
 	problem := len(f.Problems) == 0 || r.Stuck != nil && (f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code))
 	return problem && (f.Trigger == "" || f.Trigger == r.Trigger) &&
@@ -334,7 +333,7 @@ func testListRuns(t *testing.T, open Opener) {
 			}
 		}
 	}
-	codes := problem.Codes()
+	codes := run.Codes()
 	for _, statuses := range [][]run.Status{nil, {run.Queued, run.Failed}} {
 		for _, trigger := range []string{"", run.TriggerEvent, run.TriggerParent} {
 			for _, text := range []string{"", "r", "r1", "order-r0", "r%", "none"} {
@@ -351,7 +350,7 @@ func testListRuns(t *testing.T, open Opener) {
 	l.count(t, s, run.Filter{Project: here, Workflow: hello, Since: at(3), Until: at(9)})
 	l.count(t, s, run.Filter{Project: here, Since: at(99)})
 	_, err := s.CountRuns(t.Context(), run.Filter{Project: "none"})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05"})
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05", Statuses: []run.Status{run.Queued, run.Failed}})
 }
@@ -371,7 +370,7 @@ func (l lister) count(t *testing.T, s Store, f run.Filter) {
 	require.Equal(t, want, got)
 }
 
-// check pages through a list in both directions.
+// check reads a list page by page in both directions.
 func (l lister) check(t *testing.T, s Store, f run.Filter) {
 	t.Helper()
 	want := l.match(f)
@@ -417,7 +416,8 @@ func pages(t testing.TB, s Store, f run.Filter, between func(page int)) []run.Ru
 	}
 }
 
-// testRunsPageUnderInserts lists while runs come in and change: what was there at the start is seen exactly once.
+// testRunsPageUnderInserts lists while runs are inserted and changed: each run that existed at the start is listed
+// exactly once.
 func testRunsPageUnderInserts(t *testing.T, open Opener) {
 	reader, writer := open(t), open(t)
 	for _, oldest := range []bool{false, true} {
@@ -433,10 +433,10 @@ func testRunsPageUnderInserts(t *testing.T, open Opener) {
 		f := run.Filter{Project: here, Workflow: "w/" + prefix, Limit: 7, OldestFirst: oldest}
 		list := pages(t, reader, f, func(page int) {
 			if page > 6 {
-				return // An endless list is no part of the promise.
+				return // An endless list is not guaranteed.
 			}
 			for i := range 3 {
-				// Before, among and after those that are listed.
+				// Before, among and after the listed runs.
 				r := newRun(fmt.Sprintf("%s-new-%d-%d", prefix, page, i), []int{-1, 5, 20}[i])
 				r.Workflow = "w/" + prefix
 				insert(t, writer, r)

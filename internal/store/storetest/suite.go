@@ -1,13 +1,13 @@
-// Package storetest is what every store must do, as a suite that a test runs on a real database.
+// Package storetest is the conformance suite of stores, which a test runs on a real database.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB) storetest.Opener { … })
 //	}
 //
-// Each test gets a database of its own and may open it more than once, as several processes would. [Postgres] makes
-// such databases on a server that the environment names.
+// Each test gets a database of its own and may open it more than once, as several processes would. [Postgres] creates
+// such databases on a server from the environment.
 //
-// The suite knows nothing of SQL: what is specific to a database is tested beside it.
+// The suite is independent of SQL: tests of one database are in the packages of that database.
 package storetest
 
 import (
@@ -20,23 +20,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/awaited"
-	"github.com/signalbox-dev/signalbox/internal/store/originals"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/store/waits"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// Store is all that the domain packages ask of a store.
+// Store combines the Store interfaces of the domain packages.
 type Store interface {
 	run.ReconcileStore
 	workflow.Store
@@ -55,29 +53,29 @@ type Store interface {
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
 
-// waited are parts of the store that keep and read what runs wait for.
+// waited are the parts of the store that store and read what runs wait for.
 type waited interface {
-	Awaited() *awaited.Store
-	Waits() *waits.Store
+	Awaited() *runrow.Awaited
+	Waits() *runrow.Waits
 }
 
-// sealedValues are parts of the store that keep what is sealed.
+// sealedValues are the parts of the store that store sealed values.
 type sealedValues interface {
-	Originals() *originals.Store
+	Originals() *runrow.Originals
 	Payloads() *payloads.Store
 }
 
-// auditLog keeps what changed no row as well.
+// auditLog also stores entries of actions that changed no row.
 type auditLog interface {
 	audit.Store
 	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
-// Opener opens one database, migrated; the store is closed when the test ends. Where a database belongs to one process,
-// it returns the same store each time.
+// Opener opens one database, migrated; the store is closed when the test ends. If a database belongs to one process, it
+// returns the same store each time.
 type Opener func(t testing.TB) Store
 
-// Run runs the suite. newDatabase makes an empty database for one test.
+// Run runs the suite. newDatabase creates an empty database for one test.
 func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 	t.Helper()
 	for _, tt := range slices.Concat(cases(), eventCases()) {
@@ -88,7 +86,7 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 	}
 }
 
-// test is one of the suite.
+// test is one test of the suite.
 type test struct {
 	name string
 	test func(t *testing.T, open Opener)
@@ -139,9 +137,9 @@ func cases() []test {
 		{"repairs among many", testRepairsAmongMany},
 		{"end from outside", testEndFromOutside},
 		{"home", testHome},
-		{"places of workers", testWorkerPlaces},
+		{"Temporal servers of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
-		{"updates from many sides", testUpdatesFromManySides},
+		{"concurrent updates", testConcurrentUpdates},
 		{"odd text", testOddText},
 		{"exact values", testExactValues},
 		{"audit list", testAuditList},
@@ -150,18 +148,18 @@ func cases() []test {
 		{"queue", testQueue},
 		{"ends in the queue", testQueueEnds},
 		{"size of the queue", testQueueBound},
-		{"tell of a run", testTellRun},
-		{"tell of a run or remove it", testTellOrRemove},
+		{"disclose a run", testDiscloseRun},
+		{"disclose a run or remove it", testDiscloseOrRemove},
 		{"quota", testQuota},
-		{"places", testPlaces},
-		{"places of children", testPlacesOfChildren},
+		{"places", testSlots},
+		{"slots of children", testSlotsOfChildren},
 		{"queue without limit", testQueueWithoutLimit},
-		{"ends in the queue for places", testAdmissionQueueEnds},
-		{"places at once", testPlacesAtOnce},
+		{"ends in the admission queue", testAdmissionQueueEnds},
+		{"slots at once", testSlotsAtOnce},
 		{"steps of a period", testStepsOfAPeriod},
 		{"unused steps", testUnusedSteps},
 		{"steps at once", testStepsAtOnce},
-		{"periods turn", testPeriodsTurn},
+		{"periods turn", testPeriodEnds},
 		{"workers", testWorkers},
 		{"one at a time", testExclusive},
 		{"one at a time among many", testExclusiveAmongMany},
@@ -184,7 +182,7 @@ func eventCases() []test {
 		{"redeliver with a newer version", testRedeliverNewerVersion},
 		{"redeliver in a lane", testRedeliverInALane},
 		{"park", testPark},
-		{"no event stays unseen", testNoEventUnseen},
+		{"no event is missed", testNoEventIsMissed},
 		{"one owner at a time", testOneOwnerAtATime},
 		{"progress", testProgress},
 		{"backlogs", testBacklogs},
@@ -199,7 +197,7 @@ func eventCases() []test {
 		{"verdicts", testVerdicts},
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},
-		{"runs that wait and should take note", testSuspects},
+		{"waiting runs that do not process signals", testSuspects},
 		{"failed tasks", testFailures},
 		{"reserve endings", testReserveEndings},
 		{"delete runs", testDeleteRuns},
@@ -207,11 +205,12 @@ func eventCases() []test {
 		{"delete events", testDeleteEvents},
 		{"delete history", testDeleteHistory},
 		{"batches", testBatches},
+		{"runs of batches that no worker has taken", testBatchUntaken},
 		{"pause a batch", testBatchPause},
-		{"retry what is left of a batch", testBatchRetryOfWhatIsLeft},
+		{"retry what is left of a batch", testBatchRetryOfRemainingItems},
 		{"select the runs of a batch", testBatchSelection},
 		{"batches not found", testBatchesNotFound},
-		{"batches from many sides", testBatchesFromManySides},
+		{"concurrent workers of a batch", testConcurrentBatchWorkers},
 	}
 }
 
@@ -220,7 +219,7 @@ const (
 	hello = "examples/hello"
 )
 
-// at is the n-th moment of a test, to the microsecond.
+// at is the n-th time of a test, to the microsecond.
 func at(n int) time.Time {
 	return time.Date(2026, 3, 29, 1, 59, 59, 123456000, time.UTC).Add(time.Duration(n) * time.Second)
 }
@@ -231,7 +230,7 @@ func entry(action, projectName, subject string) audit.Entry {
 	}
 }
 
-// newRun is a run as the service makes it.
+// newRun returns a run as the service creates it.
 func newRun(id string, n int) run.Run {
 	return run.Run{
 		ID: id, Project: here, Workflow: hello, Version: "1.0.0", DocumentHash: "sha256:aa", Status: run.Queued,
@@ -255,7 +254,7 @@ func apply(t testing.TB, s Store, updates ...run.Update) []run.Transition {
 	return transitions
 }
 
-// state is an update that gives a run a status.
+// state returns an update that sets the status of a run.
 func state(id string, position int64, status run.Status) run.Update {
 	u := run.Update{
 		RunID: id, ExecutionID: "execution-1", Position: position,
@@ -270,7 +269,7 @@ func state(id string, position int64, status run.Status) run.Update {
 	return u
 }
 
-// get returns a run as its updates made it; when that was is the store's own time.
+// get returns a run as its updates made it; the time of the update is the store's own.
 func get(t testing.TB, s Store, id string) run.Run {
 	t.Helper()
 	r, err := s.GetRun(t.Context(), here, id)
@@ -286,10 +285,10 @@ func steps(t testing.TB, s Store, id string) []run.Step {
 	return list
 }
 
-// requireFault requires a fault whose message names the subject.
-func requireFault(t testing.TB, err error, class fault.Class, reason, subject string) {
+// requireFault requires a fault with a message that contains the subject.
+func requireFault(t testing.TB, err error, class apperror.Class, reason, subject string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
 	require.Equal(t, reason, f.Reason)
 	require.Equal(t, class, f.Class)

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// longRun makes the updates of a run of which the first two and the last three steps have rows, and the first failure.
+// longRun builds the updates of a run of which the first two and the last three steps have rows, and the first failure.
 type longRun struct {
 	id       string
 	steps    []run.Step
@@ -29,7 +29,7 @@ func newLongRun(id string) *longRun {
 	return &longRun{id: id, summary: run.StepSummary{From: firstSteps + 1}, counted: map[int64]bool{}}
 }
 
-// update enters some steps, ends those that are given and makes an update of it all.
+// update enters some steps, ends the given ones and returns an update of it all.
 func (l *longRun) update(entered int, ended map[int64]string) {
 	position := int64(len(l.updates) + 1)
 	changed := map[int64]bool{}
@@ -68,7 +68,7 @@ func (l *longRun) update(entered int, ended map[int64]string) {
 	l.updates = append(l.updates, u)
 }
 
-// leave notes that a step is not among the last any more.
+// leave records that a step is no longer among the last ones.
 func (l *longRun) leave(n int64, changed map[int64]bool) {
 	s := &l.steps[n-1]
 	switch {
@@ -96,7 +96,7 @@ func (l *longRun) leave(n int64, changed map[int64]bool) {
 	}
 }
 
-// play makes a run of random updates.
+// play builds a run of random updates.
 func (l *longRun) play(updates int) {
 	for range updates {
 		ended := map[int64]string{}
@@ -166,7 +166,7 @@ func testSummaries(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Len(t, kept, 6, "the originals of steps go with their rows")
 
-	// What comes late or twice changes nothing.
+	// Late and repeated updates change nothing.
 	for _, u := range l.updates {
 		apply(t, s, u)
 	}
@@ -174,7 +174,7 @@ func testSummaries(t *testing.T, open Opener) {
 	require.Equal(t, []int64{1, 2, 3, 5, 6, 7}, numbersOf(steps(t, s, "r1")))
 	require.Equal(t, sequence, get(t, s, "r1").Sequence)
 
-	// Steps that are open when others go stay, and go when they end.
+	// Steps that are open when others leave are kept until they end.
 	l.update(4, nil)
 	apply(t, s, l.updates[2])
 	require.Equal(t, []int64{5, 6, 7, 8}, summaryOf(t, s, "r1", 0).Open)
@@ -190,7 +190,7 @@ func testSummaries(t *testing.T, open Opener) {
 	_, err = s.StepSummary(t.Context(), "elsewhere", "r1", 0)
 	require.Error(t, err)
 
-	// A reset goes back to where nothing was summarized.
+	// A reset returns to a position at which nothing was summarized.
 	reset := run.Update{RunID: "r1", ExecutionID: "reset", Position: 2, State: &run.State{Status: run.Running, StartedAt: at(1)}}
 	followed, err := s.FollowExecution(t.Context(), reset, "execution-1", nil, entry(audit.RunFollowReset, here, "r1"))
 	require.NoError(t, err)

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// testTokens keeps tokens from their making to their revocation.
+// testTokens follows tokens from their creation to their revocation.
 func testTokens(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	kept := s.Tokens()
@@ -30,9 +30,9 @@ func testTokens(t *testing.T, open Opener) {
 		require.Equal(t, one, got)
 		require.Equal(t, hash, gotHash)
 	}
-	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), fault.Exists, fault.TokenExists, "ci")
+	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), apperror.Exists, apperror.TokenExists, "ci")
 	_, _, err := kept.GetToken(ctx, "c")
-	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
 	var there []string
 	refusal := errors.New("there are others")
@@ -45,7 +45,7 @@ func testTokens(t *testing.T, open Opener) {
 	require.ErrorIs(t, err, refusal)
 	require.Equal(t, []string{"a", "b"}, there)
 	_, _, err = kept.GetToken(ctx, "c")
-	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
 	for _, use := range []struct{ said, want time.Time }{{at(5), at(5)}, {at(4), at(5)}, {at(6), at(6)}} {
 		require.NoError(t, kept.TouchToken(ctx, "a", use.said))
@@ -61,7 +61,7 @@ func testTokens(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, at(7), revoked.RevokedAt, "once is for good")
 	_, err = kept.RevokeToken(ctx, "c", at(8), entry(audit.TokenRevoke, "", "c"))
-	requireFault(t, err, fault.NotFound, fault.TokenNotFound, "c")
+	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.TokenRevoke, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -41,7 +41,7 @@ func testUpdates(t *testing.T, open Opener) {
 	step.Sequence = 2
 	require.Equal(t, []run.Step{step}, steps(t, s, "r1"))
 
-	// One call may bring several updates of a run, in any order; it is one change of the row.
+	// One call may have several updates of a run, in any order; they are one change of the row.
 	ended := at(9)
 	failed := state("r1", 9, run.Failed)
 	failed.ExecutionID, failed.Position = "execution-2", second+9
@@ -65,7 +65,7 @@ func testUpdates(t *testing.T, open Opener) {
 	queued := newRun("r2", 0)
 	insert(t, s, queued)
 	require.Empty(t, apply(t, s, state("r2", 1, run.Queued)), "no change of status")
-	require.Equal(t, run.QueuedWorker, get(t, s, "r2").QueuedReason, "what Temporal tells of, it has")
+	require.Equal(t, run.QueuedWorker, get(t, s, "r2").QueuedReason, "a run with an update is in Temporal")
 }
 
 func testUpdatesGuarded(t *testing.T, open Opener) {
@@ -83,7 +83,7 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 		require.Equal(t, list, steps(t, s, "r1"))
 	}
 
-	// Only steps: the state stays, the row moves on.
+	// Only steps: the state does not change, the position does.
 	apply(t, s, run.Update{
 		RunID: "r1", ExecutionID: "execution-2", Position: second + 9, Steps: []run.Step{{Number: 2, Status: "running", Position: second + 9}},
 	})
@@ -91,19 +91,19 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 	require.Equal(t, row, get(t, s, "r1"))
 	require.Equal(t, list[0], steps(t, s, "r1")[0], "untouched steps keep their sequence")
 
-	// A state from before it, come late, still counts: no newer state is known.
+	// A late state from before it still applies: no newer state is known.
 	require.Len(t, apply(t, s, state("r1", 7, run.Waiting)), 1)
 	require.Equal(t, run.Waiting, get(t, s, "r1").Status)
 	require.Equal(t, int64(second+9), get(t, s, "r1").Position)
 
-	// Nothing to see: the place in the history moves, the sequence does not.
+	// No visible change: the position increases, the sequence does not.
 	sequence := get(t, s, "r1").Sequence
 	require.Empty(t, apply(t, s, run.Update{RunID: "r1", Position: second + 20}))
 	require.Equal(t, int64(second+20), get(t, s, "r1").Position)
 	require.Equal(t, sequence, get(t, s, "r1").Sequence)
 }
 
-// testStartOfARun has states that tell of a later start than the first did: they do not move it.
+// testStartOfARun has states with a later start than the first one: they do not change it.
 func testStartOfARun(t *testing.T, open Opener) {
 	s := open(t)
 	for name, order := range map[string][]int64{"in order": {3, 5, 9}, "turned round": {9, 5, 3}, "last between": {3, 9, 5}} {
@@ -117,13 +117,13 @@ func testStartOfARun(t *testing.T, open Opener) {
 			apply(t, s, u)
 			after := get(t, s, name)
 			require.Equal(t, after.StartedAt != before.StartedAt || after.Status != before.Status || position > before.Position,
-				after.Sequence > before.Sequence, "%s: whoever watches sees it", name)
+				after.Sequence > before.Sequence, "%s: watchers receive it", name)
 		}
 		require.Equal(t, at(3), get(t, s, name).StartedAt, name)
 		require.Equal(t, at(9), get(t, s, name).StatusAt, name)
 		at := get(t, s, name)
 		apply(t, s, all...)
-		require.Equal(t, at, get(t, s, name), "%s: told again", name)
+		require.Equal(t, at, get(t, s, name), "%s: reported again", name)
 	}
 }
 
@@ -141,7 +141,7 @@ func testTerminalStays(t *testing.T, open Opener) {
 			require.Empty(t, apply(t, s, state(id, 9, other)))
 		}
 		require.NoError(t, s.MarkHandedOver(ctx, id, "x", at(9)))
-		if status != run.Canceled { // whose cancellation may be noted late
+		if status != run.Canceled { // whose cancellation may be stored late
 			_, err := s.MarkCancelRequested(ctx, here, id, "", entry(audit.RunCancel, here, id))
 			require.NoError(t, err)
 		}
@@ -151,7 +151,7 @@ func testTerminalStays(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, want, get(t, s, id))
 
-		// Steps that come late are written, and whoever watches learns of it.
+		// Late steps are written, and watchers receive them.
 		apply(t, s, run.Update{RunID: id, Position: 4, Steps: []run.Step{{Number: 1, Status: "completed", Position: 4}}})
 		want.Sequence++
 		require.Equal(t, want, get(t, s, id))
@@ -159,8 +159,8 @@ func testTerminalStays(t *testing.T, open Opener) {
 	}
 }
 
-// testUpdatesInAnyOrder compares a run whose updates came one by one and in order with one that got them shuffled, some
-// twice, a few at a time.
+// testUpdatesInAnyOrder compares a run whose updates were applied in order with one whose updates were shuffled, some
+// applied twice, a few at a time.
 func testUpdatesInAnyOrder(t *testing.T, open Opener) {
 	s := open(t)
 	cases := 0
@@ -207,7 +207,7 @@ func testUpdatesInAnyOrder(t *testing.T, open Opener) {
 	})
 }
 
-// anonymous is a run without its names and without the count of its changes, which depends on how they came.
+// anonymous is a run without its names and without its sequence, which depends on the order of updates.
 func anonymous(r run.Run) run.Run {
 	r.ID, r.RequestID, r.Sequence = "", "", 0
 	return r
@@ -239,7 +239,8 @@ func drawHistory(t *rapid.T) []run.Update {
 	return history
 }
 
-// testUpdatesInBulk gives one call more runs and steps than one statement takes, and not a round number of them.
+// testUpdatesInBulk passes one call more runs and steps than one statement can hold, in a number that is not a
+// multiple.
 func testUpdatesInBulk(t *testing.T, open Opener) {
 	s := open(t)
 	const runs, each = 299, 3
@@ -275,9 +276,9 @@ func testUpdatesInBulk(t *testing.T, open Opener) {
 	}
 }
 
-// testUpdatesFromManySides has several stores on one database apply overlapping updates in different orders, while
-// runs start and get canceled.
-func testUpdatesFromManySides(t *testing.T, open Opener) {
+// testConcurrentUpdates has several stores on one database apply overlapping updates in different orders, while runs
+// start and are canceled.
+func testConcurrentUpdates(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
 	const runs, sides, positions = 40, 6, 8
 	var updates []run.Update
@@ -337,8 +338,8 @@ func testUpdatesFromManySides(t *testing.T, open Opener) {
 	}
 }
 
-// testOddText has characters that a database cannot keep: refused where a caller can mend it, mended where Temporal has
-// spoken.
+// testOddText has characters that a database cannot store: refused if a caller can correct them, replaced in data that
+// Temporal has accepted.
 func testOddText(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	for name, odd := range map[string]string{"NUL": "a\x00b", "UTF-8": "a\xffb"} {
@@ -364,15 +365,15 @@ func testOddText(t *testing.T, open Opener) {
 
 func requireInvalid(t testing.TB, err error, what string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
-	require.Equal(t, fault.Invalid, f.Class)
+	require.Equal(t, apperror.Invalid, f.Class)
 	require.Contains(t, f.Message, what)
 }
 
 func testExactValues(t *testing.T, open Opener) {
 	s := open(t)
-	// Local zones, nanoseconds and times before 1970 come back as the same microsecond in UTC.
+	// Local zones, nanoseconds and times before 1970 are read back as the same microsecond in UTC.
 	zone := time.FixedZone("east", 5*3600)
 	for i, moment := range []time.Time{
 		time.Date(2026, 10, 25, 2, 30, 0, 123456789, zone), time.Unix(0, 1000).UTC(), time.Date(1969, 7, 20, 20, 17, 40, 999999000, time.UTC),
@@ -383,7 +384,7 @@ func testExactValues(t *testing.T, open Opener) {
 		require.Equal(t, stored, get(t, s, r.ID))
 		require.Equal(t, time.UnixMicro(moment.UnixMicro()).UTC(), stored.CreatedAt)
 	}
-	// JSON is kept as it was written: big numbers, order, spaces, escapes, much of it.
+	// JSON is stored as it was written: big numbers, order, spaces, escapes, large texts.
 	for i, raw := range []string{
 		`12345678901234567890.123456789012345678901234567890`, `{"b":1, "a" : 2,"a":3}`, `"\u0000 é \ud83d\ude00 \/"`, `null`,
 		`"` + strings.Repeat("0123456789abcdef", 256*1024) + `"`,

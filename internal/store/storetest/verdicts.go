@@ -10,37 +10,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
-func verdictOf(code string) *verdict.Verdict {
-	return &verdict.Verdict{Code: code, Cause: "cause", Since: at(2), Detail: "nobody\x00 polls", Advice: "start a worker"}
+func verdictOf(code string) *diagnose.Verdict {
+	return &diagnose.Verdict{Code: code, Cause: "cause", Since: at(2), Detail: "no worker\x00 polls", Advice: "start a worker"}
 }
 
-func tell(id string) []event.Event {
-	return []event.Event{{ID: id, Source: "/projects/x/runs", Type: stuck.EventStuck, Subject: id, DataContentType: "application/json", Data: []byte(`{}`)}}
+func verdictEvents(id string) []event.Event {
+	return []event.Event{{ID: id, Source: "/projects/x/runs", Type: diagnose.EventStuck, Subject: id, DataContentType: "application/json", Data: []byte(`{}`)}}
 }
 
-// judge gives a run a verdict, as it is now.
-func judge(t testing.TB, s Store, projectName, id, code string) {
+// giveVerdict gives a run a verdict on its current state.
+func giveVerdict(t testing.TB, s Store, projectName, id, code string) {
 	t.Helper()
 	r, err := s.GetRun(t.Context(), projectName, id)
 	require.NoError(t, err)
-	done, err := s.Verdicts().ChangeVerdicts(t.Context(), projectName, at(9), []stuck.Change{{RunID: id, Sequence: r.Sequence, To: verdictOf(code)}})
+	done, err := s.Verdicts().ChangeVerdicts(t.Context(), projectName, at(9), []diagnose.Change{{RunID: id, Sequence: r.Sequence, To: verdictOf(code)}})
 	require.NoError(t, err)
 	require.Equal(t, []string{id}, done.Runs)
 }
 
-// stuckEvents are the IDs of the events that tell of verdicts, the newest first.
+// stuckEvents returns the IDs of the events that report verdicts, the newest first.
 func stuckEvents(t testing.TB, s Store) []string {
 	t.Helper()
-	list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: stuck.EventStuck, Limit: 100})
+	list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: diagnose.EventStuck, Limit: 100})
 	require.NoError(t, err)
 	var ids []string
 	for _, e := range list {
@@ -51,13 +49,13 @@ func stuckEvents(t testing.TB, s Store) []string {
 
 func testVerdicts(t *testing.T, open Opener) {
 	s, v := open(t), open(t).Verdicts()
-	change := func(changes ...stuck.Change) []string {
+	change := func(changes ...diagnose.Change) []string {
 		t.Helper()
 		done, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
 		require.NoError(t, err)
 		return done.Runs
 	}
-	given := func() (list []stuck.Given) {
+	given := func() (list []diagnose.StoredVerdict) {
 		t.Helper()
 		list, err := v.Verdicts(t.Context(), "", 100)
 		require.NoError(t, err)
@@ -69,14 +67,14 @@ func testVerdicts(t *testing.T, open Opener) {
 	before := get(t, s, "r1")
 	require.Nil(t, before.Stuck)
 	require.Equal(t, []string{"r1"}, change(
-		stuck.Change{RunID: "r1", Sequence: before.Sequence, To: verdictOf(problem.NoPoller), Events: tell("r1-a")},
-		stuck.Change{RunID: "r2", Sequence: 99, To: verdictOf(problem.NoPoller), Events: tell("r2-a")},
-		stuck.Change{RunID: "none", Sequence: 1, To: verdictOf(problem.NoPoller), Events: tell("none")},
-		stuck.Change{RunID: "r3", Sequence: 1, Events: tell("r3-a")},
+		diagnose.Change{RunID: "r1", Sequence: before.Sequence, To: verdictOf(run.NoPoller), Events: verdictEvents("r1-a")},
+		diagnose.Change{RunID: "r2", Sequence: 99, To: verdictOf(run.NoPoller), Events: verdictEvents("r2-a")},
+		diagnose.Change{RunID: "none", Sequence: 1, To: verdictOf(run.NoPoller), Events: verdictEvents("none")},
+		diagnose.Change{RunID: "r3", Sequence: 1, Events: verdictEvents("r3-a")},
 	), "those that come too late, and those about nothing, are passed over")
 	r := get(t, s, "r1")
 	require.Equal(t, before.Sequence+1, r.Sequence, "who watches sees it")
-	want := run.Stuck{Code: problem.NoPoller, Cause: "cause", Since: at(2), Detail: "nobody\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
+	want := run.Stuck{Code: run.NoPoller, Cause: "cause", Since: at(2), Detail: "no worker\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
 	require.Equal(t, &want, r.Stuck)
 	listed, err := s.ListRuns(t.Context(), run.Filter{Project: here, Limit: 10, OldestFirst: true})
 	require.NoError(t, err)
@@ -95,37 +93,37 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.Equal(t, at(20), get(t, s, "r1").Stuck.CheckedAt)
 	require.Equal(t, r.Sequence, get(t, s, "r1").Sequence, "a confirmation is no change")
 
-	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(problem.Backlog)}))
-	require.Equal(t, problem.Backlog, get(t, s, "r1").Stuck.Code)
-	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: r.Sequence, Events: tell("r1-b")}), "it was changed since")
+	require.Equal(t, []string{"r1"}, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(run.Backlog)}))
+	require.Equal(t, run.Backlog, get(t, s, "r1").Stuck.Code)
+	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, Events: verdictEvents("r1-b")}), "it was changed since")
 
-	// The run goes on: what was said of it counts no more, and is still there to be taken back.
+	// The run continues: its verdict no longer applies, and still exists so that it can be withdrawn.
 	apply(t, s, state("r1", 1, run.Running))
 	require.Nil(t, get(t, s, "r1").Stuck)
 	g = given()
 	require.True(t, g[0].Moved)
 	require.Equal(t, "running", g[0].Status)
 	moved := get(t, s, "r1")
-	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: g[0].Sequence, Events: tell("r1-c")}))
+	require.Equal(t, []string{"r1"}, change(diagnose.Change{RunID: "r1", Sequence: g[0].Sequence, Events: verdictEvents("r1-c")}))
 	require.Equal(t, moved, get(t, s, "r1"), "there is nothing new to see")
 	require.Empty(t, given())
-	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: g[0].Sequence, Events: tell("r1-c")}), "once")
+	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: g[0].Sequence, Events: verdictEvents("r1-c")}), "once")
 	require.Len(t, stuckEvents(t, s), 2)
 
-	judge(t, s, here, "r1", problem.Unknown)
+	giveVerdict(t, s, here, "r1", run.Unknown)
 	r = get(t, s, "r1")
-	require.Equal(t, []string{"r1"}, change(stuck.Change{RunID: "r1", Sequence: r.Sequence}))
+	require.Equal(t, []string{"r1"}, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence}))
 	require.Equal(t, r.Sequence+1, get(t, s, "r1").Sequence, "who watches sees it go, too")
 
 	apply(t, s, state("r1", 2, run.Completed))
-	require.Empty(t, change(stuck.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(problem.Unknown)}), "it has ended")
-	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []stuck.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(problem.Backlog), Events: tell("r2")}})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, "none")
+	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.Unknown)}), "it has ended")
+	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []diagnose.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.Backlog), Events: verdictEvents("r2")}})
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Nil(t, get(t, s, "r2").Stuck, "without the event there is no verdict")
 }
 
-// testVerdictsAgainstUpdates gives verdicts while runs go on: neither waits for the other for ever, and none is shown of a run that
-// has gone on.
+// testVerdictsAgainstUpdates gives verdicts while runs change: there is no deadlock, and no verdict is shown for a run
+// that has changed since.
 func testVerdictsAgainstUpdates(t *testing.T, open Opener) {
 	s, v := open(t), open(t).Verdicts()
 	ids := []string{"r1", "r2", "r3", "r4", "r5", "r6"}
@@ -143,10 +141,10 @@ func testVerdictsAgainstUpdates(t *testing.T, open Opener) {
 		}
 	})
 	for range 20 {
-		var changes []stuck.Change
+		var changes []diagnose.Change
 		for i := range ids {
 			r := get(t, s, ids[len(ids)-1-i])
-			changes = append(changes, stuck.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(problem.Unknown), Events: tell(r.ID)})
+			changes = append(changes, diagnose.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(run.Unknown), Events: verdictEvents(r.ID)})
 		}
 		_, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
 		require.NoError(t, err)
@@ -194,7 +192,7 @@ func testOverdue(t *testing.T, open Opener) {
 	}
 	overdue := func(before time.Time, limit int) (ids []string) {
 		t.Helper()
-		for after := (stuck.Cursor{}); ; {
+		for after := (diagnose.Cursor{}); ; {
 			list, err := v.Overdue(t.Context(), before, after, limit)
 			require.NoError(t, err)
 			for _, c := range list {
@@ -203,16 +201,16 @@ func testOverdue(t *testing.T, open Opener) {
 			if len(list) < limit {
 				return ids
 			}
-			after = stuck.Cursor{StatusAt: list[limit-1].StatusAt, ID: list[limit-1].ID}
+			after = diagnose.Cursor{StatusAt: list[limit-1].StatusAt, ID: list[limit-1].ID}
 		}
 	}
 	require.Equal(t, []string{"worker", "starting", "engine", "running"}, overdue(at(60), 100))
 	require.Equal(t, []string{"worker", "starting", "engine", "running"}, overdue(at(60), 1), "page by page")
 	require.Equal(t, []string{"worker", "starting"}, overdue(at(1), 100))
-	list, err := v.Overdue(t.Context(), at(60), stuck.Cursor{StatusAt: at(4)}, 100)
+	list, err := v.Overdue(t.Context(), at(60), diagnose.Cursor{StatusAt: at(4)}, 100)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, verdict.Row{ID: "running", Project: here, Status: run.Running, StatusAt: at(5), MovedAt: at(7), Sequence: 2}, list[0].Row)
+	require.Equal(t, diagnose.Row{ID: "running", Project: here, Status: run.Running, StatusAt: at(5), MovedAt: at(7), Sequence: 2}, list[0].Row)
 	require.Equal(t, []string{hello, "1.0.0"}, []string{list[0].Workflow, list[0].Version})
 
 	waits, err := v.OverdueWaits(t.Context(), at(8), 100)
@@ -237,7 +235,7 @@ func testSuspects(t *testing.T, open Opener) {
 		_, err := s.MarkCancelRequested(t.Context(), here, id, "why", entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
 	}
-	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{
+	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{
 		{RunID: "both", At: at(6), Text: "panic"}, {RunID: "failed", At: at(6), Text: "panic"}, {RunID: "running", At: at(6), Text: "panic"},
 		{RunID: "long ago", At: at(3), Text: "panic"},
 	}))
@@ -256,36 +254,37 @@ func testSuspects(t *testing.T, open Opener) {
 	list, err = v.Waiting(t.Context(), []string{"quiet", "running", "none"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, verdict.Row{ID: "quiet", Project: here, Status: run.Waiting, WaitingKind: list[0].WaitingKind, StatusAt: at(5), Sequence: 2}, list[0].Row)
+	require.Equal(t, diagnose.Row{ID: "quiet", Project: here, Status: run.Waiting, WaitingKind: list[0].WaitingKind, StatusAt: at(5), Sequence: 2}, list[0].Row)
 }
 
 func testFailures(t *testing.T, open Opener) {
 	s := open(t)
 	v := s.Verdicts()
 	insert(t, s, newRun("r1", 1))
-	failure := func() *verdict.Failure {
+	failure := func() *diagnose.Failure {
 		t.Helper()
-		list, err := v.Overdue(t.Context(), at(60), stuck.Cursor{}, 10)
+		list, err := v.Overdue(t.Context(), at(60), diagnose.Cursor{}, 10)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		return list[0].Failure
 	}
 	require.Nil(t, failure())
-	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"}, {RunID: "none", At: at(3), Text: "no run of ours"}}))
-	require.Equal(t, &verdict.Failure{At: at(3), Since: at(3), Text: "panic\uFFFD"}, failure())
-	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(5), Text: "newer"}}))
-	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(4), Text: "late"}}))
-	require.Equal(t, &verdict.Failure{At: at(5), Since: at(5), Text: "newer"}, failure())
+	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"}, {RunID: "none", At: at(3), Text: "no run of ours"}}))
+	require.Equal(t, &diagnose.Failure{At: at(3), Since: at(3), Text: "panic\uFFFD"}, failure())
+	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(5), Text: "newer"}}))
+	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(4), Text: "late"}}))
+	require.Equal(t, &diagnose.Failure{At: at(5), Since: at(5), Text: "newer"}, failure())
 	testFailuresOnBuilds(t, v.NoteFailures, failure)
 	require.NoError(t, v.ForgetFailures(t.Context()))
 	require.NotNil(t, failure(), "the run is open")
 	apply(t, s, state("r1", 1, run.Completed))
 	require.NoError(t, v.ForgetFailures(t.Context()))
-	require.NoError(t, v.NoteFailures(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
+	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
 }
 
-// testFailuresOnBuilds has builds that fail one after the other: only the same cause and text in a row count as the same failure.
-func testFailuresOnBuilds(t *testing.T, note func(context.Context, []stuck.TaskFailure) error, failure func() *verdict.Failure) {
+// testFailuresOnBuilds has builds that fail one after the other: only consecutive failures with the same cause and text
+// count as the same failure.
+func testFailuresOnBuilds(t *testing.T, note func(context.Context, []diagnose.TaskFailure) error, failure func() *diagnose.Failure) {
 	t.Helper()
 	for i, tt := range []struct {
 		n                  int
@@ -293,36 +292,36 @@ func testFailuresOnBuilds(t *testing.T, note func(context.Context, []stuck.TaskF
 		since              int
 		other              string
 	}{
-		{10, "cheese", problem.Panic, "a", 10, ""},
-		{11, "cheese", problem.Panic, "a", 10, ""},
-		{12, "cheese", problem.Panic, "b", 10, "a"},
-		{13, "cheese", problem.Panic, "b", 10, "a"},
-		{14, "cheese", problem.Panic, "a", 10, "b"},
-		{15, "ham", problem.Panic, "b", 15, ""},
-		{16, "ham", problem.Deadlock, "a", 16, ""},
-		{16 + 3600, "ham", problem.Deadlock, "b", 16 + 3600, ""},
+		{10, "cheese", run.Panic, "a", 10, ""},
+		{11, "cheese", run.Panic, "a", 10, ""},
+		{12, "cheese", run.Panic, "b", 10, "a"},
+		{13, "cheese", run.Panic, "b", 10, "a"},
+		{14, "cheese", run.Panic, "a", 10, "b"},
+		{15, "ham", run.Panic, "b", 15, ""},
+		{16, "ham", run.Deadlock, "a", 16, ""},
+		{16 + 3600, "ham", run.Deadlock, "b", 16 + 3600, ""},
 	} {
-		require.NoError(t, note(t.Context(), []stuck.TaskFailure{{RunID: "r1", At: at(tt.n), Text: tt.text, Cause: tt.cause, Build: tt.build}}))
-		require.Equal(t, &verdict.Failure{
+		require.NoError(t, note(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(tt.n), Text: tt.text, Cause: tt.cause, Build: tt.build}}))
+		require.Equal(t, &diagnose.Failure{
 			At: at(tt.n), Since: at(tt.since), Text: tt.text, Cause: tt.cause, Build: tt.build, OtherBuild: tt.other,
 		}, failure(), "failure %d", i)
 	}
 }
 
-// testReserveEndings has a limit of three, and of four where twenty runs are open.
+// testReserveEndings has a limit of three, and of four if twenty runs are open.
 func testReserveEndings(t *testing.T, open Opener) {
 	s := open(t)
 	createProject(t, s, "other")
 	for i := range 19 {
 		insert(t, s, newRun(fmt.Sprintf("r%02d", i), i))
 	}
-	reserve := func(projectName string, n int, ids ...string) stuck.Endings {
+	reserve := func(projectName string, n int, ids ...string) diagnose.Endings {
 		t.Helper()
-		answer, err := s.Verdicts().ReserveEndings(t.Context(), stuck.EndingRequest{
+		answer, err := s.Verdicts().ReserveEndings(t.Context(), diagnose.EndingRequest{
 			Project: projectName, RunIDs: ids, At: at(n), Since: at(n - 3600), Limit: func(open int64) int64 { return max(3, open/5) },
 			Exceeded: func(poison, limit int64) event.Event {
 				return event.Event{
-					ID: "limit", Source: stuck.Source(projectName), Type: stuck.EventPoisonLimit, Subject: projectName,
+					ID: "limit", Source: diagnose.Source(projectName), Type: diagnose.EventPoisonLimit, Subject: projectName,
 					DataContentType: "application/json", Data: fmt.Appendf(nil, `{"poison":%d,"limit":%d}`, poison, limit),
 				}
 			},
@@ -332,7 +331,7 @@ func testReserveEndings(t *testing.T, open Opener) {
 	}
 	published := func() (data []string) {
 		t.Helper()
-		list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: stuck.EventPoisonLimit, Limit: 10})
+		list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: diagnose.EventPoisonLimit, Limit: 10})
 		require.NoError(t, err)
 		for _, e := range list {
 			data = append(data, string(e.Data))

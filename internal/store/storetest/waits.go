@@ -31,6 +31,7 @@ func testWaits(t *testing.T, open Opener) {
 		{
 			Number: 3, Path: "/do/1/b/w", Pointer: "/do/1/b/w", Task: "w", Kind: "wait", Status: "waiting", WaitingKind: run.WaitingTimer,
 			WaitUntil: at(60), StartedAt: at(3), Attempts: []run.Attempt{{Number: 1, StartedAt: at(3)}},
+			Wait: &run.StepWait{Deadline: at(90), DeadlineBy: "/timeout", Taken: []run.TakenEvent{{Filter: 1, At: at(4)}, {Filter: 0}}},
 		},
 	}
 	apply(t, s, update)
@@ -56,11 +57,11 @@ func testWaits(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Empty(t, got)
 
-	// What has ended is pending no more.
+	// Parts that have ended are no longer pending.
 	ended := state("r", 2, run.Canceled)
 	ended.State.EndsSteps = true
 	apply(t, s, ended)
-	require.NoError(t, s.Awaited().Told(ctx, "awaited"))
+	require.NoError(t, s.Awaited().MarkNotified(ctx, "awaited"))
 	got, err = waits.Pending(ctx, here, "r", 10)
 	require.NoError(t, err)
 	require.Empty(t, got)

@@ -35,9 +35,9 @@ func testWorkers(t *testing.T, open Opener) {
 	first := got[0].BeatAt
 	got[0].BeatAt = time.Time{}
 	require.Equal(t, one, got[0])
-	require.Empty(t, list(-time.Minute, 10), "nobody has given a sign in a minute from now")
+	require.Empty(t, list(-time.Minute, 10), "no worker has a heartbeat a minute from now")
 
-	// Its next sign tells what it has become.
+	// Its next heartbeat contains its changes.
 	one.Fingerprint.NamespaceID, one.Projects = "n2", nil
 	require.Eventually(t, func() bool {
 		require.NoError(t, a.BeatWorker(ctx, one, time.Hour))
@@ -55,7 +55,7 @@ func testWorkers(t *testing.T, open Opener) {
 	require.NoError(t, a.LeaveWorker(ctx, "host-1"))
 	require.NoError(t, a.LeaveWorker(ctx, "host-1"))
 	require.Equal(t, []string{"host-0"}, ids(list(time.Hour, 10)))
-	// Whose last sign is too old is forgotten at anybody's next one.
+	// A worker with a last heartbeat that is too old is removed at the next heartbeat of any worker.
 	require.NoError(t, a.BeatWorker(ctx, one, -time.Minute))
 	require.Equal(t, []string{"host-1"}, ids(list(time.Hour, 10)))
 }

@@ -1,10 +1,10 @@
-// Package tokens keeps the tokens of the API in the store's database. It implements [token.Store], whose comments are the contract;
+// Package tokens stores the tokens of the API in the store's database. It implements [token.Store], which defines the behaviour;
 // package store opens it:
 //
 //	s, err := store.Open(ctx, …)
 //	t, hash, err := s.Tokens().GetToken(ctx, id)
 //
-// It sees hashes alone: what a token's text is stays with who has it.
+// It stores only hashes: the text of a token is known to its owner alone.
 package tokens
 
 import (
@@ -14,20 +14,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// Store keeps tokens. It is safe for concurrent use, also by several processes on one Postgres.
+// Store stores tokens. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct{ db *sqldb.DB }
 
 var _ token.Store = (*Store)(nil)
 
-// New returns a store on an open database, whose schema is for package store to bring up.
+// New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
 const columns = `id, name, hash, roles, creator, created_at, expires_at, last_used_at, revoked_at`
@@ -39,13 +39,13 @@ type kept struct {
 }
 
 // CreateToken implements [token.Store].
-func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry, beside func(token.Token) error) error {
+func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry, check func(token.Token) error) error {
 	roles, err := sqlrow.AsJSON(t.Roles, false)
 	if err != nil {
 		return err
 	}
 	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
-		if err := ask(ctx, c, beside); err != nil {
+		if err := checkTokens(ctx, c, check); err != nil {
 			return err
 		}
 		made, err := sqlrow.Affected(ctx, c, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)
@@ -55,22 +55,23 @@ ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING`,
 			return err
 		}
 		if !made {
-			return fault.New(fault.Exists, fault.TokenExists,
-				"there is a token with the name %q; choose another one, so that the audit log tells them apart, or revoke that one first", t.Name)
+			return apperror.New(apperror.Exists, apperror.TokenExists,
+				"there is a token with the name %q; choose another one, so that they differ in the audit log, or revoke that one first", t.Name)
 		}
 		return ledger.Add(ctx, c, e)
 	})
 }
 
-// ask asks about each token that there is. In SQLite nobody adds one meanwhile; in Postgres, who asks does so one at a time.
-func ask(ctx context.Context, c sqldb.Conn, beside func(token.Token) error) error {
-	if beside == nil {
+// checkTokens calls check for each existing token. In SQLite no other process adds one meanwhile; in Postgres, calls are
+// serialised.
+func checkTokens(ctx context.Context, c sqldb.Conn, check func(token.Token) error) error {
+	if check == nil {
 		return nil
 	}
 	there, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens ORDER BY created_at`, nil, scan)
 	for _, k := range there {
 		if err == nil {
-			err = beside(k.token)
+			err = check(k.token)
 		}
 	}
 	return err
@@ -88,7 +89,7 @@ func (s *Store) GetToken(ctx context.Context, id string) (token.Token, []byte, e
 
 func get(ctx context.Context, c sqldb.Conn, id, lock string) (kept, error) {
 	return sqlrow.One(ctx, c, `SELECT `+columns+` FROM tokens WHERE id = $1`+lock, []any{id}, scan, func() error {
-		return fault.New(fault.NotFound, fault.TokenNotFound, "there is no token %q", id)
+		return apperror.New(apperror.NotFound, apperror.TokenNotFound, "there is no token %q", id)
 	})
 }
 
@@ -126,7 +127,8 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, e audi
 	return t, err
 }
 
-// TouchToken implements [token.Store]. A time before the one that is there, of a process whose clock is behind, changes nothing.
+// TouchToken implements [token.Store]. A time before the stored one, of a process with a slow clock, changes
+// nothing.
 func (s *Store) TouchToken(ctx context.Context, id string, at time.Time) error {
 	return s.db.Exec(ctx, "note the use of a token", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx,

@@ -1,0 +1,218 @@
+package events
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+const (
+	eventColumns = `e.project, e.position, e.id, e.source, e.type, e.subject, e.occurred_at, e.data_content_type, e.data_schema,
+e.data_base64, e.received_at, e.actor, e.extensions, e.data`
+	// outcome of an event: that of its range, which is the first one that does not end before it.
+	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
+	// outcomeColumns reads it; events that are not routed have none.
+	outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
+	// originalColumns are read for delivery.
+	originalColumns = `COALESCE(e.original_key, ''), e.original`
+	// selectEvent reads the outcome with the event; selectWhole reads its original as well.
+	selectEvent = `SELECT ` + eventColumns + `, ` + outcomeColumns + ` FROM events e`
+	selectWhole = `SELECT ` + eventColumns + `, ` + outcomeColumns + `, ` + originalColumns + ` FROM events e`
+)
+
+func eventInto(e *event.Event) []any {
+	return []any{
+		&e.Project, &e.Position, &e.ID, &e.Source, &e.Type, &e.Subject, sqlrow.TimeInto(&e.Time), &e.DataContentType, &e.DataSchema,
+		&e.DataBase64, sqlrow.TimeInto(&e.ReceivedAt), &e.Actor, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data),
+	}
+}
+
+func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
+	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason)...)
+	return e, err
+}
+
+func scanWhole(row sqlrow.Scanner) (e event.Event, err error) {
+	var original event.Original
+	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason, &original.KeyID, &original.Sealed)...)
+	e.Original = originalOrNil(original)
+	return e, err
+}
+
+// originalOrNil returns the original, nil if the event has none.
+func originalOrNil(o event.Original) *event.Original {
+	if o.KeyID == "" {
+		return nil
+	}
+	return &o
+}
+
+// GetEvent implements [event.Rows].
+func (s *Intake) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
+	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
+		e, err = sqlrow.One(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
+			func() error { return NoEvent(ctx, c, project, position) })
+		return err
+	})
+	return e, err
+}
+
+// NoEvent returns the error for an event that does not exist, or for its project.
+func NoEvent(ctx context.Context, c sqldb.Conn, project string, position int64) error {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
+		return err
+	}
+	return apperror.New(apperror.NotFound, apperror.EventNotFound,
+		"event \"%d\" does not exist in project %q: `signalbox event list` shows those that do", position, project)
+}
+
+// ListEvents implements [event.Rows].
+func (s *Intake) ListEvents(ctx context.Context, f event.ListFilter) (list []event.Event, err error) {
+	query, args := listQuery(f)
+	err = s.db.Read(ctx, "list events", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, query, args, scanEvent)
+		if err == nil && len(list) == 0 {
+			err = ledger.NeedProject(ctx, c, f.Project)
+		}
+		return err
+	})
+	return list, err
+}
+
+// listQuery reads each status from its own index ranges, already sorted and no further than the page, and merges them.
+func listQuery(f event.ListFilter) (string, []any) {
+	var w sqlrow.Where
+	conditions(&w, f)
+	page := sqlrow.Limit(f.Limit)
+	if len(f.Statuses) == 0 {
+		return selectEvent + w.String() + ` ORDER BY ` + order(f) + page, w.Args
+	}
+	parts := make([]string, len(f.Statuses))
+	for i, status := range f.Statuses {
+		// Arguments are shared by the parts; the first is the project.
+		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
+		from, by := `events e`, order(f)
+		if status == event.Pending {
+			part.Conditions = append(part.Conditions, "e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0)")
+		} else {
+			from, by = `routings r CROSS JOIN events e`, `r.last DESC, e.position DESC`
+			// A cross join, because SQLite joins its tables in this order.
+			part.Conditions = append(part.Conditions, "r.project = $1", "e.position BETWEEN r.first AND r.last")
+			part.Is("r.status", "=", status)
+			if f.Before > 0 {
+				part.Is("r.first", "<", f.Before)
+			}
+		}
+		w.Args = part.Args
+		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page + `) AS s`
+	}
+	return selectEvent + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+}
+
+// order is that of the positions. A filter by ID selects few events; the expression prevents SQLite from scanning the
+// positions instead of looking the ID up.
+func order(f event.ListFilter) string {
+	if f.ID != "" {
+		return `e.position + 0 DESC`
+	}
+	return `e.position DESC`
+}
+
+// beyond is a position above that of any event.
+const beyond = "9223372036854775807"
+
+func conditions(w *sqlrow.Where, f event.ListFilter) {
+	w.Is("e.project", "=", f.Project)
+	w.IsText("e.type", f.Type)
+	w.IsText("e.source", f.Source)
+	w.IsText("e.id", f.ID)
+	if f.Before > 0 {
+		w.Is("e.position", "<", f.Before)
+	}
+	// Times never decrease with positions, so a time range is a range of positions, which every index is sorted by.
+	from := func(at int64) string {
+		return "COALESCE((SELECT position FROM events WHERE project = $1 AND received_at >= " + w.Arg(at) +
+			" ORDER BY received_at, position LIMIT 1), " + beyond + ")"
+	}
+	if !f.Since.IsZero() {
+		w.Conditions = append(w.Conditions, "e.position >= "+from(f.Since.UnixMicro()))
+	}
+	if !f.Until.IsZero() {
+		w.Conditions = append(w.Conditions, "e.position < "+from(f.Until.UnixMicro()))
+	}
+	if f.Dead {
+		w.Conditions = append(w.Conditions, "e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
+	}
+}
+
+// Behind reads up to limit events with their originals after the position up to which the project's events are routed,
+// in order.
+func (s *Intake) Behind(ctx context.Context, c sqldb.Conn, project string, limit int) ([]event.Event, error) {
+	return sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e WHERE e.project = $1 AND
+e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
+		[]any{project}, scanPending)
+}
+
+func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
+	e.Status = event.Pending
+	var original event.Original
+	err = row.Scan(append(eventInto(&e), &original.KeyID, &original.Sealed)...)
+	e.Original = originalOrNil(original)
+	return e, err
+}
+
+// Identities reads the identifying columns of events, by position, in order: none of the columns that may be large.
+func (s *Intake) Identities(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+	for part := range sqlrow.Chunks(slices.Compact(slices.Sorted(slices.Values(positions)))) {
+		args := []any{project}
+		for _, p := range part {
+			args = append(args, p)
+		}
+		found, err := sqlrow.Collect(ctx, c, `SELECT position, id, source FROM events WHERE project = $1 AND position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY position`, args, func(row sqlrow.Scanner) (e event.Event, err error) {
+			e.Project = project
+			err = row.Scan(&e.Position, &e.ID, &e.Source)
+			return e, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// denseEnough is the number of events that are read per requested one before a lookup of each is cheaper.
+const denseEnough = 4
+
+// At reads events with their originals by position, in order. Mostly their positions are close together.
+func (s *Intake) At(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
+	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
+		list, err = sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+			[]any{project, positions[0], positions[n-1]}, scanWhole)
+		return slices.DeleteFunc(list, func(e event.Event) bool {
+			_, wanted := slices.BinarySearch(positions, e.Position)
+			return !wanted
+		}), err
+	}
+	for part := range sqlrow.Chunks(positions) {
+		args := []any{project}
+		for _, p := range part {
+			args = append(args, p)
+		}
+		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN `+
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanWhole)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}

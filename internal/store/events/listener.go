@@ -1,0 +1,137 @@
+package events
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Listen implements [sealed.EventStore]. It takes a shared lock on the run's row, so that the end of the run, which
+// removes its listeners, is ordered before or after it.
+func (s *Interests) Listen(ctx context.Context, given sealed.Sealed[event.Listener]) error {
+	l := given.Value()
+	spec, err := json.Marshal(l.Spec)
+	if err != nil {
+		return fmt.Errorf("encode the listener %q: %w", l.ID, err)
+	}
+	if err := sqlrow.Storable("listen", string(spec)); err != nil {
+		return err
+	}
+	return s.db.Write(ctx, "listen for events", func(ctx context.Context, c sqldb.Conn) error {
+		var status run.Status
+		known, err := found(c.QueryRowContext(ctx, `SELECT status FROM runs WHERE id = $1 AND project = $2`+s.db.Dialect().ShareRows,
+			l.RunID, l.Project), &status)
+		if err != nil {
+			return err
+		}
+		if known && status.Terminal() {
+			return apperror.New(apperror.Refused, apperror.RunEnded, "run %q has ended (%s), so it listens for nothing", l.RunID, status)
+		}
+		since, err := s.events.Position(ctx, c, l.Project)
+		if err != nil {
+			return err
+		}
+		made, err := sqlrow.Affected(ctx, c, `INSERT INTO listeners (project, id, run_id, since, spec) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, string(spec))
+		if err != nil || !made {
+			return err
+		}
+		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, listener", "", typesOf(l.Spec),
+			func(name string) ([]any, error) { return []any{l.Project, name, l.ID}, nil })
+		return err
+	})
+}
+
+// typesOf returns the types that a spec can match; the empty one stands for any.
+func typesOf(spec event.Spec) []string {
+	types := spec.Types()
+	if types == nil {
+		return []string{""}
+	}
+	for i := range types {
+		types[i] = sqlrow.Mended(types[i])
+	}
+	return sqlrow.Distinct(types)
+}
+
+// Unlisten implements [event.Rows].
+func (s *Interests) Unlisten(ctx context.Context, project, id string) error {
+	return s.db.Exec(ctx, "stop listening", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `DELETE FROM listeners WHERE project = $1 AND id = $2`, project, id)
+		return err
+	})
+}
+
+// EndListeners removes the listeners of runs that end in this transaction.
+func EndListeners(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []string) error {
+	return sqlrow.In(ctx, d, runs, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := c.ExecContext(ctx, `DELETE FROM listeners WHERE run_id IN `+marks, args...)
+		return err
+	})
+}
+
+// GetListener implements [event.Rows].
+func (s *Interests) GetListener(ctx context.Context, project, id string) (l event.Listener, there bool, err error) {
+	err = s.db.Read(ctx, "get listener", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND id = $2`, []any{project, id}, scanListener)
+		if there = len(list) > 0; there {
+			l = list[0]
+		}
+		return err
+	})
+	return l, there && err == nil, err
+}
+
+const selectListener = `SELECT project, id, run_id, since, spec FROM listeners`
+
+func scanListener(row sqlrow.Scanner) (l event.Listener, err error) {
+	err = row.Scan(&l.Project, &l.ID, &l.RunID, &l.Since, sqlrow.JSONInto(&l.Spec))
+	return l, err
+}
+
+// ListenersOf reads up to limit listeners of a run, as they are stored.
+func ListenersOf(ctx context.Context, c sqldb.Conn, project, runID string, limit int) ([]event.Listener, error) {
+	return sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND run_id = $2 ORDER BY id`+sqlrow.Limit(limit), []any{project, runID}, scanListener)
+}
+
+// Listeners reads those that can match events of these types, in order of ID.
+func (s *Interests) Listeners(ctx context.Context, c sqldb.Conn, project string, types []string) ([]event.Listener, error) {
+	byID := map[string]event.Listener{}
+	err := sqlrow.In(ctx, s.db.Dialect(), types, []any{project}, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND id IN (
+SELECT listener FROM listener_types WHERE project = $1 AND type IN `+marks+`)`, args, scanListener)
+		for _, l := range found {
+			byID[l.ID] = l
+		}
+		return err
+	})
+	return sortedValues(byID), err
+}
+
+func sortedValues[T any](byName map[string]T) []T {
+	var list []T
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		list = append(list, byName[name])
+	}
+	return list
+}
+
+// found reads one row into the targets and reports whether there is one.
+func found(row *sql.Row, into ...any) (bool, error) {
+	err := row.Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,163 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Unrouted implements [event.Rows]. The events are read before the subscriptions: a subscription that was committed
+// before an event was accepted is therefore included.
+func (s *Deliveries) Unrouted(ctx context.Context, project string, limit int) (b event.Batch, err error) {
+	err = s.db.Read(ctx, "read events to match", func(ctx context.Context, c sqldb.Conn) (err error) {
+		b = event.Batch{}
+		b.Events, err = s.events.Behind(ctx, c, project, limit)
+		if err != nil || len(b.Events) == 0 {
+			return err
+		}
+		// The empty type stands for any type.
+		types := []string{""}
+		for _, e := range b.Events {
+			types = append(types, e.Type)
+		}
+		types = sqlrow.Distinct(types)
+		if b.Triggers, err = s.subscriptions.Triggers(ctx, c, project, types); err != nil {
+			return err
+		}
+		if b.Listeners, err = s.subscriptions.Listeners(ctx, c, project, types); err != nil {
+			return err
+		}
+		return s.subscriptions.ReadPartials(ctx, c, project, &b)
+	})
+	return b, err
+}
+
+// CommitRouting implements [sealed.EventStore].
+func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner inbox.Owner, given []sealed.Sealed[event.Routing]) error {
+	routings := sealed.Values(given)
+	if len(routings) == 0 {
+		return nil
+	}
+	return s.db.Write(ctx, "commit routing", func(ctx context.Context, c sqldb.Conn) error {
+		t, err := s.lockOwned(ctx, c, project, owner)
+		if err != nil {
+			return err
+		}
+		var deliveries []event.Delivery
+		var partials []event.Partial
+		for i, r := range routings {
+			if r.Position != t.routed+int64(i)+1 {
+				return fmt.Errorf("position %d does not follow the routed position %d: %w", r.Position, t.routed+int64(i), event.ErrRouted)
+			}
+			deliveries = append(deliveries, r.Deliveries...)
+			partials = append(partials, r.Partials...)
+		}
+		t.routed += int64(len(routings))
+		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "project, last, first, status, reason", "", outcomeRanges(routings),
+			func(v outcomeRange) ([]any, error) { return []any{project, v.last, v.first, v.status, v.reason}, nil })
+		if err != nil {
+			return err
+		}
+		if err := s.insertDeliveries(ctx, c, &t, deliveries); err != nil {
+			return err
+		}
+		if err := s.subscriptions.WritePartials(ctx, c, project, partials); err != nil {
+			return err
+		}
+		return t.save(ctx, c)
+	})
+}
+
+// outcomeRange is a row of routings: a range of events with one outcome.
+type outcomeRange struct {
+	first, last int64
+	status      event.Status
+	reason      string
+}
+
+func outcomeRanges(routings []event.Routing) (list []outcomeRange) {
+	for _, r := range routings {
+		v := outcomeRange{r.Position, r.Position, r.Status, sqlrow.Mended(r.Reason)}
+		if n := len(list); n > 0 && list[n-1].status == v.status && list[n-1].reason == v.reason {
+			list[n-1].last = v.last
+			continue
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// insertDeliveries adds deliveries, each due at once except those behind an earlier one in their lane.
+func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *dispatcherRow, list []event.Delivery) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lanes []string
+	for _, d := range list {
+		if d.Kind == event.Wake {
+			lanes = append(lanes, d.RunID)
+		}
+	}
+	fronts, err := s.firsts(ctx, c, lanes, 1)
+	if err != nil {
+		return err
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b event.Delivery) int { return byPosition(stored{Delivery: a}, stored{Delivery: b}) })
+	taken := map[string]bool{}
+	for i, d := range list {
+		list[i].NextAt = time.UnixMicro(t.now)
+		if d.Kind == event.Wake {
+			if taken[d.RunID] || len(fronts[d.RunID]) > 0 {
+				list[i].NextAt = time.Time{}
+			}
+			taken[d.RunID] = true
+		}
+	}
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", `project, id, position, kind, status, due_at, claimed_by, attempts,
+workflow, version, run_id, listener, created_at, updated_at, reason, positions`, ` ON CONFLICT (id) DO NOTHING`, list,
+		func(d event.Delivery) ([]any, error) {
+			positions, err := sqlrow.AsJSON(d.Positions, false)
+			return []any{
+				t.project, d.ID, d.Position, d.Kind, event.DeliveryPending, sqlrow.Micros(d.NextAt), 0, 0, d.Workflow, d.Version, d.RunID, d.Listener,
+				t.now, t.now, sqlrow.Mended(d.Reason), positions,
+			}, err
+		})
+	if err != nil {
+		return err
+	}
+	t.pending += added
+	if added < int64(len(list)) {
+		// Some existed already, perhaps one that others are to wait behind.
+		if err := s.orderLanes(ctx, c, t.now, lanes); err != nil {
+			return err
+		}
+	}
+	return s.insertParts(ctx, c, t.project, list)
+}
+
+// insertParts stores the events of deliveries in addition to the one that they name.
+func (s *Deliveries) insertParts(ctx context.Context, c sqldb.Conn, project string, list []event.Delivery) error {
+	type part struct {
+		position int64
+		delivery string
+	}
+	var parts []part
+	for _, d := range list {
+		for _, p := range d.Positions {
+			if p != d.Position {
+				parts = append(parts, part{p, d.ID})
+			}
+		}
+	}
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", "project, position, delivery", ` ON CONFLICT (project, position, delivery) DO NOTHING`,
+		parts, func(p part) ([]any, error) { return []any{project, p.position, p.delivery}, nil })
+	return err
+}

@@ -1,0 +1,209 @@
+// This file builds the queries for lists of runs, so that each reads only one page of an index, whatever the
+// filter is.
+//
+//	spread, err := listing.SpreadOf(ctx, c, dialect, filter)
+//	query, args := listing.Page(filter, columns, spread)
+
+package runrow
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Query returns the query for these columns of the runs that a filter selects, in its order.
+func Query(f run.Filter, columns string) (string, []any) { return Page(f, columns, Spread{}) }
+
+// Page reads each status from its own index range, already sorted and no further than the page, and merges them: with a
+// plain IN the database would either sort all matches or scan past all other runs.
+func Page(f run.Filter, columns string, s Spread) (string, []any) {
+	order := ` ORDER BY created_at DESC, id DESC`
+	if f.OldestFirst {
+		order = ` ORDER BY created_at, id`
+	}
+	page := order + sqlrow.Limit(f.Limit)
+	var hits []string
+	var w sqlrow.Where
+	switch {
+	case len(f.Problems) > 0:
+		hits = stuck(&w, f, page)
+	case s.few:
+		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
+	case s.timed:
+		near := f
+		near.Since, near.Until = s.since, s.until
+		if f.Since.After(s.since) {
+			near.Since = f.Since
+		}
+		if !f.Until.IsZero() && f.Until.Before(s.until) {
+			near.Until = f.Until
+		}
+		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`), sorted(&w, f, page, ``, `request_id`))
+	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "":
+		conditions(&w, f, "created_at", "id")
+		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
+	default:
+		hits = indexScan(&w, f, page, false)
+	}
+	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(hits, ` UNION ALL `) + `)` + page, w.Args
+}
+
+// indexScan reads a page in index order, each status from its range. It adds arguments only to w, which all parts share.
+func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
+	all := sqlrow.Where{Args: w.Args}
+	conditions(&all, f, "created_at", "id")
+	switch {
+	case f.Text == "":
+	case byID:
+		all.Conditions = append(all.Conditions, begins(&all, "id", f.Text))
+	default:
+		all.Conditions = append(all.Conditions, `(`+begins(&all, "id", f.Text)+` OR `+begins(&all, "request_id", f.Text)+`)`)
+	}
+	w.Args = all.Args
+	statuses := f.Statuses
+	if (f.Workflow != "" || f.Trigger != "") && len(statuses) == 0 {
+		// In the indexes by workflow and by trigger the status precedes the time.
+		statuses = run.Statuses()
+	}
+	if len(statuses) == 0 {
+		return []string{pageIDs(all, page)}
+	}
+	parts := make([]string, len(statuses))
+	for i, status := range statuses {
+		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: w.Args}
+		part.Is("status", "=", status)
+		w.Args = part.Args
+		parts[i] = pageIDs(part, page)
+	}
+	return parts
+}
+
+// pageIDs returns the part of a list that selects the IDs of one page of the runs under conditions.
+func pageIDs(w sqlrow.Where, page string) string {
+	return `SELECT id AS hit FROM (SELECT id FROM runs` + w.String() + page + `) AS s`
+}
+
+// sorted reads all runs in which one of the columns begins with the text, and sorts them. They are few; Postgres may
+// estimate them as many, so the order by an expression and a limit that is never reached prevent it from scanning the
+// index of the list's order instead.
+func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
+	all := sqlrow.Where{Args: w.Args}
+	conditions(&all, f, "created_at", "id")
+	within(&all, "status", f.Statuses)
+	if condition != "" {
+		all.Conditions = append(all.Conditions, condition)
+	}
+	parts := make([]string, len(columns))
+	for i, column := range columns {
+		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: all.Args}
+		part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
+		all.Args = part.Args
+		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM runs` + part.String() +
+			` ORDER BY ` + column + sqlrow.Limit(2*fewMatches) + `) AS c` + strconv.Itoa(i)
+	}
+	w.Args = all.Args
+	return `SELECT id AS hit FROM (SELECT id FROM (` + strings.Join(parts, ` UNION `) + `) AS u` + page + `) AS s`
+}
+
+// stuck reads each code from its range of an index of verdicts, or all codes from that of their workflow. A verdict is
+// ignored if the run has changed since. The run is looked up verdict by verdict, and only until the page is full:
+// COALESCE prevents Postgres from estimating the match as rare, and from looking all of them up to sort them.
+func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
+	of := sqlrow.Where{Conditions: []string{`runs.id = v.run_id`}, Args: w.Args}
+	immutableConditions(&of, f)
+	within(&of, "status", f.Statuses)
+	if f.Text != "" {
+		of.Conditions = append(of.Conditions, `(`+begins(&of, "id", f.Text)+` OR `+begins(&of, "request_id", f.Text)+`)`)
+	}
+	all := sqlrow.Where{Args: of.Args}
+	all.IsText("v.project", f.Project)
+	orderConditions(&all, f, "v.created_at", "v.run_id")
+	all.Conditions = append(all.Conditions, `COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
+	w.Args = all.Args
+	codes, workflows := f.Problems, []string{f.Workflow}
+	if f.AnyProblem() {
+		codes = []string{""}
+	}
+	if f.Workflow != "" {
+		workflows = append(workflows, "") // rows of older binaries have no workflow
+	}
+	order := strings.NewReplacer("created_at", "v.created_at", ", id", ", v.run_id").Replace(page)
+	var parts []string
+	for _, workflow := range workflows {
+		for _, code := range codes {
+			part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: w.Args}
+			part.IsText("v.code", code)
+			if f.Workflow != "" {
+				part.Is("v.workflow", "=", workflow)
+			}
+			w.Args = part.Args
+			parts = append(parts, `SELECT run_id AS hit FROM (SELECT v.run_id FROM run_verdicts v`+part.String()+order+`) AS s`)
+		}
+	}
+	return parts
+}
+
+// begins returns the condition that a column of runs begins with a text, as an index range.
+func begins(w *sqlrow.Where, column, text string) string {
+	return `runs.` + column + ` >= ` + w.Arg(text) + ` AND runs.` + column + ` < ` + w.Arg(upperBound(text))
+}
+
+// within adds the condition that a column of runs is one of the values, unless there are none.
+func within(w *sqlrow.Where, column string, values []run.Status) {
+	if len(values) == 0 {
+		return
+	}
+	marks := make([]string, len(values))
+	for i, v := range values {
+		marks[i] = w.Arg(v)
+	}
+	w.Conditions = append(w.Conditions, `runs.`+column+` IN (`+strings.Join(marks, `, `)+`)`)
+}
+
+// conditions adds the conditions of every list of runs, except statuses, problems and text.
+func conditions(w *sqlrow.Where, f run.Filter, created, id string) {
+	immutableConditions(w, f)
+	orderConditions(w, f, created, id)
+}
+
+// immutableConditions adds the conditions on the immutable columns of a run.
+func immutableConditions(w *sqlrow.Where, f run.Filter) {
+	w.IsText("runs.project", f.Project)
+	w.IsText("runs.workflow", f.Workflow)
+	w.IsText("runs.version", f.Version)
+	w.IsText("runs.request_id", f.RequestID)
+	w.IsText("runs.trigger_kind", f.Trigger)
+	if f.NotReplayed {
+		// Uses the index of links, for each run that the other conditions select. COALESCE prevents Postgres from
+		// reading all links instead.
+		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
+	}
+}
+
+// orderConditions adds the conditions on the order: the filter's period, and the cursor. The columns are those of creation and ID.
+func orderConditions(w *sqlrow.Where, f run.Filter, created, id string) {
+	Period(w, f, created)
+	if f.After == nil {
+		return
+	}
+	op := "<"
+	if f.OldestFirst {
+		op = ">"
+	}
+	w.Conditions = append(w.Conditions,
+		"("+created+", "+id+") "+op+" ("+w.Arg(f.After.CreatedAt.UnixMicro())+", "+w.Arg(f.After.ID)+")")
+}
+
+// Period adds the filter's period as a condition on the creation column.
+func Period(w *sqlrow.Where, f run.Filter, created string) {
+	if !f.Since.IsZero() {
+		w.Is(created, ">=", f.Since.UnixMicro())
+	}
+	if !f.Until.IsZero() {
+		w.Is(created, "<", f.Until.UnixMicro())
+	}
+}

@@ -1,0 +1,123 @@
+// This file stores the summaries of steps without rows of their own, and deletes the rows that a summary
+// replaces.
+//
+// A summary never decreases: an older one that is written late changes nothing, nor does one that is written twice.
+// Every function runs in a transaction that has locked the rows of the runs.
+
+package runrow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// SummariesOf returns the summaries of runs, without their tasks; runs without one are omitted.
+func SummariesOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ids []string) (map[string]*run.StepSummary, error) {
+	found := map[string]*run.StepSummary{}
+	err := sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := sqlrow.Collect(ctx, c, `SELECT run_id, from_number, to_number, open_steps, position FROM step_summaries WHERE run_id IN `+marks,
+			args, func(row sqlrow.Scanner) (none struct{}, err error) {
+				var id string
+				s := &run.StepSummary{}
+				err = row.Scan(&id, &s.From, &s.To, sqlrow.JSONInto(&s.Open), &s.Position)
+				found[id] = s
+				return none, err
+			})
+		return err
+	})
+	return found, err
+}
+
+// ReadSummary returns the summary of a run with the tasks that changed after a sequence; nil if there are none.
+func ReadSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, after int64) (*run.StepSummary, error) {
+	found, err := SummariesOf(ctx, c, d, []string{id})
+	s := found[id]
+	if err != nil || s == nil {
+		return nil, err
+	}
+	s.Tasks, err = sqlrow.Collect(ctx, c, `SELECT pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence
+FROM task_summaries WHERE run_id = $1 AND sequence > $2 ORDER BY pointer`, []any{id, after}, scanTask)
+	if err != nil || len(s.Tasks) == 0 && after > 0 {
+		return nil, err
+	}
+	return s, nil
+}
+
+func scanTask(row sqlrow.Scanner) (t run.TaskSummary, err error) {
+	var shortest, longest, total int64
+	err = row.Scan(&t.Pointer, &t.Task, &t.Kind, &t.Count, &t.Completed, &t.Failed, &t.Skipped, &t.Canceled, &shortest, &longest, &total, &t.Sequence)
+	t.Shortest, t.Longest, t.Total = micros(shortest), micros(longest), micros(total)
+	return t, err
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// WriteSummary writes the parts of s that are newer than stored, the summary that the run has, and deletes the rows that s
+// replaces. It reports whether anything changed.
+func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s, stored *run.StepSummary, sequence int64) (bool, error) {
+	grown, err := sqlrow.InsertMany(ctx, c, d, "task_summaries",
+		"run_id, pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence",
+		` ON CONFLICT (run_id, pointer) DO UPDATE SET count = excluded.count, completed = excluded.completed, failed = excluded.failed,
+skipped = excluded.skipped, canceled = excluded.canceled, shortest = excluded.shortest, longest = excluded.longest,
+total = excluded.total, sequence = excluded.sequence WHERE task_summaries.count < excluded.count`, s.Tasks,
+		func(t run.TaskSummary) ([]any, error) {
+			return []any{
+				id, sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Count, t.Completed, t.Failed, t.Skipped, t.Canceled,
+				t.Shortest.Microseconds(), t.Longest.Microseconds(), t.Total.Microseconds(), sequence,
+			}, nil
+		})
+	if err != nil || !s.Newer(stored) {
+		return grown > 0, err
+	}
+	open, err := sqlrow.AsJSON(s.Open, len(s.Open) == 0)
+	if err != nil {
+		return false, err
+	}
+	_, err = c.ExecContext(ctx, `INSERT INTO step_summaries (run_id, from_number, to_number, open_steps, position) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (run_id) DO UPDATE SET from_number = excluded.from_number, to_number = excluded.to_number, open_steps = excluded.open_steps,
+position = excluded.position`, id, s.From, s.To, open, s.Position)
+	if err != nil {
+		return false, err
+	}
+	return true, deleteRows(ctx, c, d, id, s)
+}
+
+// deleteRows deletes the rows of the steps that a summary replaces, with their originals.
+func deleteRows(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s *run.StepSummary) error {
+	if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1 AND number >= $2 AND number <= $3 AND NOT kept`, id, s.From, s.To); err != nil {
+		return err
+	}
+	kept, err := sqlrow.Collect(ctx, c, `SELECT number FROM steps
+WHERE run_id = $1 AND number >= $2 AND number <= $3 AND ended_at IS NULL ORDER BY number`, []any{id, s.From, s.To}, sqlrow.ScanNumber)
+	if err != nil {
+		return err
+	}
+	ended := slices.DeleteFunc(kept, func(n int64) bool { return !s.Replaces(&run.Step{Number: n, Kept: true}) })
+	for part := range sqlrow.Chunks(ended) {
+		args := []any{id}
+		for _, n := range part {
+			args = append(args, n)
+		}
+		if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = `+d.Mark(1)+` AND number IN `+sqlrow.Tuples(d, 1, 1, len(part)), args...); err != nil {
+			return err
+		}
+	}
+	_, err = c.ExecContext(ctx, `DELETE FROM originals WHERE run_id = $1 AND what = $2 AND number >= $3 AND number <= $4
+AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.run_id = originals.run_id AND steps.number = originals.number)`, id, run.OriginalStep, s.From, s.To)
+	return err
+}
+
+// RemoveSummary removes the summary of a run.
+func RemoveSummary(ctx context.Context, c sqldb.Conn, id string) error {
+	for _, table := range []string{"step_summaries", "task_summaries"} {
+		if _, err := c.ExecContext(ctx, `DELETE FROM `+table+` WHERE run_id = $1`, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
