@@ -17,39 +17,40 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
-	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// ClientOptions completes the options of every client that the engine uses: who we are, where the SDK logs, the keys that
-// seal what Temporal keeps, the storage of what is too large for it, the hook that writes rows after Temporal has accepted what they show,
-// the watch on workflow tasks that were given out before, and the watch on starts that were never sent or that Temporal refuses.
+// ClientOptions completes the options of every client of the engine: the identity, the SDK's logger, the keys that seal
+// payloads, the storage of large payloads, and the interceptors. These write rows after Temporal has accepted the
+// workflow tasks that they show, record repeated workflow tasks, and observe starts that were never sent or that
+// Temporal rejected.
 func ClientOptions(
-	base client.Options, serverID string, keys *seal.Ring, payloads *claimcheck.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
+	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
 ) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
-	base.DataConverter, base.FailureConverter = payload.Converter(keys), payload.FailureConverter(keys)
+	base.DataConverter, base.FailureConverter = codec.Converter(keys), codec.FailureConverter(keys)
 	base.ExternalStorage = payloads.External()
 	read := base.FailureConverter
 	guard := attempts.New(attempts.Options{Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-		return symptom.Cause(r.GetCause(), r.GetFailure(), symptom.Text(read, r.GetFailure())) == problem.Deadlock
+		return inspect.Cause(r.GetCause(), r.GetFailure(), inspect.Text(read, r.GetFailure())) == run.Deadlock
 	}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
-		// The guard changes the attempt that a task has: what needs the true one comes after it.
+		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.
 		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept), grpc.WithStatsHandler(sendings{}))
 	return base
 }
 
-// refusedFor is how long a start is tried again that Temporal refuses because it is over its limits: a burst of requests may be over soon.
-const refusedFor = 500 * time.Millisecond
+// rateLimitedFor is how long a start is retried that Temporal rejects because of its rate limits. A burst of requests
+// may end within this time.
+const rateLimitedFor = 500 * time.Millisecond
 
-// sending is what is known of the sending of one start, over all tries of the SDK.
+// sending is the state of sending one start request, over all tries of the SDK.
 type sending struct {
 	sent   atomic.Bool
 	giveUp context.CancelFunc
@@ -58,21 +59,22 @@ type sending struct {
 	limited func() bool
 
 	mu sync.Mutex
-	// refusal is the last answer that Temporal is over its limits. doubt is whether a try was sent that may have arrived.
-	refusal error
-	doubt   bool
+	// rejection is the last response that reported Temporal's rate limits. uncertain reports whether a try was sent
+	// that may have arrived.
+	rejection error
+	uncertain bool
 }
 
-// note takes the end of a try, and ends the SDK's further ones where they are of no use: when a try found no connection to send it over, the
-// caller can be answered at once and for certain, and a Temporal that stays over its limits needs no more requests.
-func (s *sending) note(err error) {
+// record records the result of a try, and ends the SDK's retries if they are useless. If a try found no connection, the
+// caller gets a definite error at once. If Temporal stays over its limits, further requests only add load.
+func (s *sending) record(err error) {
 	switch code := status.Code(err); {
 	case err == nil:
 	case code == codes.ResourceExhausted:
 		s.mu.Lock()
-		s.refusal = serviceerror.FromStatus(status.Convert(err))
+		s.rejection = serviceerror.FromStatus(status.Convert(err))
 		s.mu.Unlock()
-		if s.limited() || time.Since(s.began) >= refusedFor {
+		if s.limited() || time.Since(s.began) >= rateLimitedFor {
 			s.giveUp()
 		}
 	case !s.sent.Load():
@@ -81,43 +83,44 @@ func (s *sending) note(err error) {
 		}
 	case !definite(serviceerror.FromStatus(status.Convert(err))):
 		s.mu.Lock()
-		s.doubt = true
+		s.uncertain = true
 		s.mu.Unlock()
 	}
 }
 
-// outcome returns whether a try may have arrived, and the refusal over Temporal's limits, if there was one.
-func (s *sending) outcome() (doubt bool, refusal error) {
+// outcome returns whether a try may have arrived, and the rejection because of rate limits, if any.
+func (s *sending) outcome() (uncertain bool, rejection error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.doubt, s.refusal
+	return s.uncertain, s.rejection
 }
 
-// sendingKey holds the sending of a call and of all requests that the SDK makes for it; startKey that of the start alone.
+// sendingKey is the context key of the sending state of a call and of all requests that the SDK sends for it. startKey
+// is that of the start request alone.
 type (
 	sendingKey struct{}
 	startKey   struct{}
 )
 
-// withSending makes a context in which it is noted whether the request to start an execution has left the process.
+// withSending returns a context in which requests to start an execution are recorded in the returned sending.
 func withSending(ctx context.Context, limited func() bool) (context.Context, *sending) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &sending{giveUp: cancel, began: time.Now(), limited: limited}
 	return context.WithValue(ctx, sendingKey{}, s), s
 }
 
-// watchStart notes the end of each of the SDK's tries to start an execution.
+// watchStart records the result of each of the SDK's tries to start an execution.
 func watchStart(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if s, ok := ctx.Value(sendingKey{}).(*sending); ok {
-		s.note(err)
+		s.record(err)
 	}
 	return err
 }
 
-// sendings notes which starts were handed to a connection.
+// sendings records which start requests were passed to a connection.
 type sendings struct{}
 
 var _ stats.Handler = sendings{}

@@ -1,6 +1,6 @@
-// Package engine is Signalbox's side of Temporal: a client that starts, cancels and repairs runs ([Engine]), and the
-// workers that execute them ([Workers]). Temporal is the only engine there is.
+// Package engine is the Temporal side of Signalbox: a client that starts, cancels and repairs runs ([Engine]), and the
+// workers that execute them ([Workers]). Temporal is the only engine.
 //
-// Names are in package contract, the interpreter's workflow in package flow, what becomes of rows in package
-// projection.
+// Package contract defines the names in Temporal, package flow the interpreter's workflow, and package projection the
+// updates of rows.
 package engine

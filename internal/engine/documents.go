@@ -12,19 +12,19 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// DocumentSource is where canonical documents are kept, by hash.
+// DocumentSource reads canonical documents by hash.
 type DocumentSource interface {
 	Document(ctx context.Context, hash string) ([]byte, error)
 }
 
-// maxCached is how many compiled documents a process keeps. Beyond it the cache starts afresh: documents are few, and
-// compiling one takes milliseconds.
+// maxCached is the number of compiled documents that a process caches. When it is reached, the cache is cleared:
+// documents are few, and compiling one takes milliseconds.
 const maxCached = 1000
 
-// loadMost bounds the loading of a document, which goes on when whoever asked for it has left.
-const loadMost = 10 * time.Second
+// loadTimeout bounds the loading of a document, which continues after its first caller has returned.
+const loadTimeout = 10 * time.Second
 
-// Documents compiles documents and keeps them. A hash means the same document for ever, so nothing is ever stale.
+// Documents compiles and caches documents. A hash always identifies the same document, so no entry becomes stale.
 type Documents struct {
 	source DocumentSource
 	limits dsl.Limits
@@ -38,19 +38,20 @@ var _ flow.Documents = (*Documents)(nil)
 
 // NewDocuments returns an empty cache over a source.
 func NewDocuments(source DocumentSource, limits dsl.Limits) *Documents {
-	// What was accepted under other limits must stay readable; the canonical form is longer than most sources.
+	// Documents that were accepted under other limits must stay readable. The canonical form is longer than most
+	// sources.
 	limits.MaxBytes *= 4
 	return &Documents{source: source, limits: limits, cached: map[string]*dsl.Document{}}
 }
 
 // Document returns the document with this hash.
 func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
-	if doc := d.known(hash); doc != nil {
+	if doc := d.lookup(hash); doc != nil {
 		return doc, nil
 	}
-	// Whoever asks first may leave; the others wait for the same answer.
+	// The first caller may return early. The others wait for the same result.
 	flight := d.flight.DoChan(hash, func() (any, error) {
-		loading, done := context.WithTimeout(context.WithoutCancel(ctx), loadMost)
+		loading, done := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer done()
 		return d.load(loading, hash)
 	})
@@ -65,15 +66,15 @@ func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, e
 	}
 }
 
-func (d *Documents) known(hash string) *dsl.Document {
+func (d *Documents) lookup(hash string) *dsl.Document {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.cached[hash]
 }
 
 func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error) {
-	if doc := d.known(hash); doc != nil {
-		return doc, nil // another flight landed since the caller looked
+	if doc := d.lookup(hash); doc != nil {
+		return doc, nil // another load has finished since the caller's lookup
 	}
 	canonical, err := d.source.Document(ctx, hash)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 )
 
-// shelf keeps canonical documents by hash, and counts how often it is asked.
-type shelf struct {
+// fakeSource stores canonical documents by hash, and counts the reads.
+type fakeSource struct {
 	mu    sync.Mutex
 	texts map[string][]byte
 	err   error
 	asked int
-	hold  chan struct{} // when set, a call waits for it
+	hold  chan struct{} // if set, a call waits for it
 }
 
-func (s *shelf) Document(ctx context.Context, hash string) ([]byte, error) {
+func (s *fakeSource) Document(ctx context.Context, hash string) ([]byte, error) {
 	s.mu.Lock()
 	s.asked++
 	text, err, hold := s.texts[hash], s.err, s.hold
@@ -41,7 +41,7 @@ func (s *shelf) Document(ctx context.Context, hash string) ([]byte, error) {
 	return text, err
 }
 
-func (s *shelf) put(t *testing.T, source string) string {
+func (s *fakeSource) put(t *testing.T, source string) string {
 	t.Helper()
 	doc, problems := dsl.Parse([]byte(source), dsl.Stored())
 	require.False(t, problems.HasErrors(), problems)
@@ -60,7 +60,7 @@ func source(value int) string {
 
 func TestDocumentsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeSource{}
 	one, two := s.put(t, source(1)), s.put(t, source(2))
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
 	first, err := d.Document(t.Context(), one)
@@ -77,7 +77,7 @@ func TestDocumentsAreLoadedOnce(t *testing.T) {
 
 func TestDocumentsAreLoadedOnceForManyAtOnce(t *testing.T) {
 	t.Parallel()
-	s := &shelf{hold: make(chan struct{})}
+	s := &fakeSource{hold: make(chan struct{})}
 	hash := s.put(t, source(1))
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
 	const callers = 20
@@ -98,9 +98,9 @@ func TestDocumentsAreLoadedOnceForManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestDocumentsOutliveWhoAskedFirst(t *testing.T) {
+func TestDocumentLoadOutlivesItsFirstCaller(t *testing.T) {
 	t.Parallel()
-	s := &shelf{hold: make(chan struct{})}
+	s := &fakeSource{hold: make(chan struct{})}
 	hash := s.put(t, source(1))
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
 	leaving, leave := context.WithCancel(t.Context())
@@ -127,9 +127,9 @@ func TestDocumentsOutliveWhoAskedFirst(t *testing.T) {
 	require.Equal(t, 1, s.asked, "what was asked for once is kept")
 }
 
-func TestDocumentsThatAreMissingAreAskedForAgain(t *testing.T) {
+func TestMissingDocumentsAreReadAgain(t *testing.T) {
 	t.Parallel()
-	s := &shelf{err: errors.New("the store is away")}
+	s := &fakeSource{err: errors.New("the store is away")}
 	hash := s.put(t, source(1))
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
 	_, err := d.Document(t.Context(), hash)
@@ -138,12 +138,12 @@ func TestDocumentsThatAreMissingAreAskedForAgain(t *testing.T) {
 	_, err = d.Document(t.Context(), "sha256:none")
 	require.ErrorContains(t, err, `"sha256:none"`)
 	_, err = d.Document(t.Context(), hash)
-	require.NoError(t, err, "a failure is not kept")
+	require.NoError(t, err, "failures are not cached")
 }
 
-func TestDocumentsThatWereChangedByHandAreRefused(t *testing.T) {
+func TestDocumentsWithAWrongHashAreRejected(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeSource{}
 	hash, other := s.put(t, source(1)), s.put(t, source(2))
 	s.texts[hash] = s.texts[other]
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
@@ -158,10 +158,10 @@ func TestDocumentsThatWereChangedByHandAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "compiling the stored document")
 }
 
-// TestDocumentsOfNarrowerLimitsAreReadable: what was published must run, although limits were made narrower since.
+// TestDocumentsOfNarrowerLimitsAreReadable: published documents must run although the limits have been reduced since.
 func TestDocumentsOfNarrowerLimitsAreReadable(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeSource{}
 	hash := s.put(t, source(1))
 	limits := dsl.DefaultLimits()
 	limits.MaxBytes = len(s.texts[hash])/4 + 1
@@ -169,10 +169,10 @@ func TestDocumentsOfNarrowerLimitsAreReadable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestDocumentsOutgrowTheCache has more documents than are kept: all are still found.
+// TestDocumentsOutgrowTheCache loads more documents than the cache holds: all are still found.
 func TestDocumentsOutgrowTheCache(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &fakeSource{}
 	d := engine.NewDocuments(s, dsl.DefaultLimits())
 	var hashes []string
 	for i := range 1001 {
@@ -191,13 +191,13 @@ func TestDocumentsOutgrowTheCache(t *testing.T) {
 	require.Equal(t, 1002, s.asked, "the oldest made room")
 }
 
-// What an earlier release has published goes on, though it could not be published any more.
+// Documents that an earlier release published continue to run, although they could not be published now.
 func TestDocumentsOfEarlierReleasesAreLoaded(t *testing.T) {
 	t.Parallel()
 	const text = "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\nschedule: {every: PT1.5S}\ndo: []"
 	_, problems := dsl.Parse([]byte(text))
 	require.True(t, problems.HasErrors())
-	s := &shelf{}
+	s := &fakeSource{}
 	doc, err := engine.NewDocuments(s, dsl.DefaultLimits()).Document(t.Context(), s.put(t, text))
 	require.NoError(t, err)
 	every, _ := doc.Schedule.Every.Fixed()

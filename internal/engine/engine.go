@@ -13,23 +13,24 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/conn"
-	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/engine/action"
+	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/kin"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/engine/steer"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 const (
-	// retryAfter is what callers are told when Temporal is there and did not take a request.
+	// retryAfter is the retry delay returned to callers after Temporal rejected or did not answer a request.
 	retryAfter = 5 * time.Second
 )
 
-// Connection is how the engine reaches Temporal; a [conn.Manager] is one. No client is kept over a request.
+// Connection gives the engine access to Temporal; [conn.Manager] implements it. No client is kept longer than a
+// request.
 type Connection interface {
 	Client() (client.Client, error)
 	Status() conn.Status
@@ -38,31 +39,31 @@ type Connection interface {
 	ResetBreaker()
 }
 
-// Options say how to reach Temporal.
+// Options configure an engine.
 type Options struct {
 	Connection Connection
-	// Address and Namespace are where the connection leads.
+	// Address and Namespace are those of the connection.
 	Address, Namespace string
-	// ServerID is this process start's identity.
+	// ServerID identifies this start of the process.
 	ServerID string
-	// Keys seal what Temporal keeps.
-	Keys *seal.Ring
-	// Payloads keep what is too large for Temporal; nil: nothing is.
-	Payloads *claimcheck.Storage
-	// Sensitive returns the texts that are to be hidden in values of a run; nil: there are none.
+	// Keys seal the payloads that Temporal stores.
+	Keys *keyring.Ring
+	// Payloads store values that are too large for Temporal. nil: none are stored.
+	Payloads *codec.Storage
+	// Sensitive returns the texts that must be redacted in values of a run. nil: there are none.
 	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
-	// MaxSteps returns how many steps a new run of a project may enter; nil: there is no bound.
+	// MaxSteps returns the number of steps that a new run of a project may enter. nil: unlimited.
 	MaxSteps func(ctx context.Context, project string) (int64, error)
-	// Limits of the interpreter: workers and repairs must have the same.
+	// Limits of the interpreter. Workers and repairs require the same limits.
 	Limits flow.Limits
 	Log    *slog.Logger
 	Now    func() time.Time
 }
 
-// Engine starts, steers and repairs runs.
+// Engine starts, controls and repairs runs.
 type Engine struct {
-	*steer.Requests
-	*kin.Teller
+	*action.Requests
+	*childrun.Notifier
 
 	conn      Connection
 	address   string
@@ -72,15 +73,15 @@ type Engine struct {
 	tap       *projection.Tap
 	maxSteps  func(ctx context.Context, project string) (int64, error)
 	limits    flow.Limits
-	keys      *seal.Ring
-	payloads  *claimcheck.Storage
+	keys      *keyring.Ring
+	payloads  *codec.Storage
 	log       *slog.Logger
 	now       func() time.Time
 }
 
 var _ run.Engine = (*Engine)(nil)
 
-// New returns an engine. Its connection's clients are made with [ClientOptions].
+// New returns an engine. Its connection must create clients with [ClientOptions].
 func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
@@ -90,28 +91,28 @@ func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }
 	}
-	e.Requests = steer.New(steer.Options{
+	e.Requests = action.New(action.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
 	})
-	e.Teller = kin.New(kin.Options{
+	e.Notifier = childrun.New(childrun.Options{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit, Sensitive: opts.Sensitive,
 	})
 	return e
 }
 
-// Check implements [run.Engine]. It asks nobody: the connection knows its state.
+// Check implements [run.Engine]. It sends no request: the connection reports its state.
 func (e *Engine) Check(context.Context) error {
 	_, err := e.temporal()
 	return err
 }
 
-// temporal returns the client for one request, or a [fault.Unavailable] that says why there is none.
+// temporal returns the client for one request, or a [apperror.Unavailable] with the reason why there is none.
 func (e *Engine) temporal() (client.Client, error) {
 	c, err := e.conn.Client()
 	if err == nil {
 		return c, nil
 	}
-	f := fault.New(fault.Unavailable, fault.EngineUnavailable, "%v", err).WithRetry(retryAfter).WithCause(err)
+	f := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "%v", err).WithRetry(retryAfter).WithCause(err)
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s)", down.Address, describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
@@ -123,24 +124,24 @@ func (e *Engine) temporal() (client.Client, error) {
 	return nil, f
 }
 
-// describeDown says in a few words what is wrong.
+// describeDown describes the problem briefly.
 func describeDown(down *conn.DownError) string {
 	switch down.Kind {
 	case conn.None:
 		return string(down.State)
 	case conn.AuthFailed:
-		return "it refuses the credentials; see temporal.api_key_file and temporal.tls"
+		return "it rejects the credentials; see temporal.api_key_file and temporal.tls"
 	case conn.TLSError:
-		return "there is no agreement on TLS; see temporal.tls"
+		return "the TLS handshake failed; see temporal.tls"
 	case conn.Hung:
-		return "it accepts connections and does not answer"
+		return "it accepts connections but does not answer"
 	default:
 		return string(down.Kind)
 	}
 }
 
-// Start implements [run.Engine]. A start that never left the process is a definite failure, and so is one of which Temporal refused every
-// try. After a try that may have arrived no refusal is definite.
+// Start implements [run.Engine]. A start that never left the process is a definite failure, and so is one of which
+// Temporal rejected every try. After a try that may have arrived, no rejection is definite.
 func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	c, err := e.temporal()
 	if err != nil {
@@ -155,7 +156,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		TaskQueue:             contract.TaskQueue(r.Project),
 		EnableEagerStart:      true,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		// The same ID again is the same run: an earlier try of this call that did arrive.
+		// The same ID identifies the same run: an earlier try of this call has arrived.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}
 	ctx, sending := withSending(ctx, func() bool { return e.conn.Status().Kind == conn.Limited })
@@ -171,28 +172,28 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return already.RunId, nil
 	}
-	switch doubt, refusal := sending.outcome(); {
-	case doubt:
+	switch uncertain, rejection := sending.outcome(); {
+	case uncertain:
 		return "", unknownStart(err, e.address)
-	case refusal != nil: // the SDK's own error may be that its tries were ended
-		return "", startFault(refusal, e.address, e.namespace)
+	case rejection != nil: // the SDK's own error may only report that its retries were stopped
+		return "", startFault(rejection, e.address, e.namespace)
 	}
 	if !sending.sent.Load() {
-		return "", fault.New(fault.Unavailable, fault.EngineUnavailable,
+		return "", apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 			"temporal at %s cannot be reached; nothing was started", e.address).
 			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)
 }
 
-// noNamespace is the fault for a Temporal that is there, without the namespace.
-func noNamespace(address, namespace string, cause error) *fault.Fault {
-	return fault.New(fault.Unavailable, fault.EngineUnavailable,
+// noNamespace returns the fault for a reachable Temporal that lacks the namespace.
+func noNamespace(address, namespace string, cause error) *apperror.Error {
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 		"temporal at %s has no namespace %q; create it, or correct temporal.namespace", address, namespace).
 		WithRetry(retryAfter).WithCause(cause)
 }
 
-// startFault tells failures that prove that nothing was started from those that prove nothing.
+// startFault returns a fault for failures which prove that nothing was started, and an unknown outcome for all others.
 func startFault(err error, address, namespace string) error {
 	var (
 		invalid   *serviceerror.InvalidArgument
@@ -202,12 +203,12 @@ func startFault(err error, address, namespace string) error {
 	)
 	switch {
 	case errors.As(err, &invalid), errors.As(err, &denied):
-		return fault.New(fault.Refused, fault.EngineRefused,
-			"temporal at %s refused to start the run: %v", address, err).WithCause(err)
+		return apperror.New(apperror.Refused, apperror.EngineRefused,
+			"temporal at %s rejected the start of the run: %v", address, err).WithCause(err)
 	case errors.As(err, &missing):
 		return noNamespace(address, namespace, err)
 	case errors.As(err, &exhausted):
-		return fault.New(fault.Exhausted, fault.EngineRefused,
+		return apperror.New(apperror.Exhausted, apperror.EngineRefused,
 			"temporal at %s is over its limits and did not start the run: %v", address, err).WithRetry(retryAfter).WithCause(err)
 	default:
 		return unknownStart(err, address)

@@ -17,17 +17,17 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-func requireFault(t *testing.T, err error, class fault.Class, reason, says string) {
+func requireFault(t *testing.T, err error, class apperror.Class, reason, says string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
 	require.Equal(t, []any{class, reason}, []any{f.Class, f.Reason})
 	require.Contains(t, f.Message, says)
@@ -40,7 +40,7 @@ func aRun() run.Run {
 	}
 }
 
-func TestCheckTellsWhatIsWrong(t *testing.T) {
+func TestCheckReportsTheProblem(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -60,9 +60,9 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 
 	for name, tt := range map[string]struct{ address, kind, says string }{
 		"nobody listens": {nobody, "unreachable", "temporal at " + nobody + " cannot be used (unreachable)"},
-		"hung":           {hung.address, "hung", "it accepts connections and does not answer"},
+		"hung":           {hung.address, "hung", "it accepts connections but does not answer"},
 		"no namespace":   {empty.address, "namespace_missing", `has no namespace "ns"; create it, or correct temporal.namespace`},
-		"denied":         {denied.address, "auth_failed", "it refuses the credentials"},
+		"denied":         {denied.address, "auth_failed", "it rejects the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,22 +70,21 @@ func TestCheckTellsWhatIsWrong(t *testing.T) {
 			require.Eventually(t, func() bool { return m.Status().State == conn.Down }, time.Minute, 10*time.Millisecond)
 			watch := stopwatch.Start(t)
 			err := e.Check(t.Context())
-			require.Less(t, watch.Elapsed(), 100*time.Millisecond, "it asks nobody")
-			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
-			found, _ := fault.From(err)
+			require.Less(t, watch.Elapsed(), 100*time.Millisecond, "it sends no request")
+			requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
+			found, _ := apperror.From(err)
 			require.Positive(t, found.RetryAfter)
 			require.Error(t, found.Cause)
 			require.Equal(t, map[string]string{
 				"state": "down", "kind": tt.kind, "since": m.Status().Since.UTC().Format(time.RFC3339),
 			}, found.Facts)
 			_, err = e.Start(t.Context(), aRun())
-			requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, tt.says)
+			requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
 		})
 	}
 }
 
-// TestStartThatIsNeverSent has a Temporal that went away a moment ago: the connection does not know it yet, and the start
-// finds nobody to send the request to.
+// TestStartThatIsNeverSent stops Temporal before the connection has noticed it: the start request finds no server.
 func TestStartThatIsNeverSent(t *testing.T) {
 	t.Parallel()
 	frontend := conntest.Run(t, conntest.Options{Namespaces: []string{"ns"}})
@@ -96,7 +95,7 @@ func TestStartThatIsNeverSent(t *testing.T) {
 	require.NoError(t, e.Check(t.Context()), "one missed check decides nothing")
 	watch := stopwatch.Start(t)
 	_, err := e.Start(t.Context(), aRun())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "nothing was started")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started")
 	require.NotErrorIs(t, err, run.ErrUnknownOutcome)
 	require.Less(t, watch.Elapsed(), 2*time.Second)
 }
@@ -123,17 +122,17 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 	})
 	require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, got.GetWorkflowIdReusePolicy())
 	var input flow.Input
-	require.NoError(t, payload.Converter(testKeys(t)).FromPayloads(got.GetInput(), &input))
+	require.NoError(t, codec.Converter(testKeys(t)).FromPayloads(got.GetInput(), &input))
 	require.Equal(t, flow.Input{
 		RunID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
 		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1, MaxSteps: 5000,
 	}, input)
 }
 
-// patience is how long a call may take: a minute on a busy machine, and less where it is in vain, as the SDK asks again and
-// again until the time is up.
-func patience(inVain bool) time.Duration {
-	if inVain {
+// patience is the time limit of a call: a minute, for a busy machine, and less if the call must fail, because the SDK
+// retries until the limit.
+func patience(fails bool) time.Duration {
+	if fails {
 		return time.Second
 	}
 	return time.Minute
@@ -145,14 +144,14 @@ func TestStartAnswers(t *testing.T) {
 		name   string
 		answer error
 		id     string
-		class  fault.Class // zero: the outcome is not known
+		class  apperror.Class // zero: the outcome is unknown
 		reason string
 	}{
 		{"started already", serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3"), "execution-3", 0, ""},
-		{"invalid", serviceerror.NewInvalidArgument("blob too large"), "", fault.Refused, fault.EngineRefused},
-		{"denied", serviceerror.NewPermissionDenied("no", ""), "", fault.Refused, fault.EngineRefused},
-		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), "", fault.Unavailable, fault.EngineUnavailable},
-		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", fault.Exhausted, fault.EngineRefused},
+		{"invalid", serviceerror.NewInvalidArgument("blob too large"), "", apperror.Refused, apperror.EngineRefused},
+		{"denied", serviceerror.NewPermissionDenied("no", ""), "", apperror.Refused, apperror.EngineRefused},
+		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), "", apperror.Unavailable, apperror.EngineUnavailable},
+		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", apperror.Exhausted, apperror.EngineRefused},
 		{"cut", serviceerror.NewUnavailable("cut"), "", 0, ""},
 		{"broken", serviceerror.NewInternal("panic"), "", 0, ""},
 	}
@@ -173,7 +172,7 @@ func TestStartAnswers(t *testing.T) {
 				require.NoError(t, err)
 			case tt.class == 0:
 				require.ErrorIs(t, err, run.ErrUnknownOutcome)
-				_, isFault := fault.From(err)
+				_, isFault := apperror.From(err)
 				require.False(t, isFault)
 			default:
 				requireFault(t, err, tt.class, tt.reason, f.address)
@@ -183,8 +182,8 @@ func TestStartAnswers(t *testing.T) {
 	}
 }
 
-// TestStartThatIsRefusedForAMoment has Temporal over its limits for one request: the SDK's second try starts the run.
-func TestStartThatIsRefusedForAMoment(t *testing.T) {
+// TestStartThatIsRejectedOnce rejects one request because of rate limits: the SDK's second try starts the run.
+func TestStartThatIsRejectedOnce(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	var tries atomic.Int64
@@ -200,8 +199,8 @@ func TestStartThatIsRefusedForAMoment(t *testing.T) {
 	require.Equal(t, "execution-2", id)
 }
 
-// TestStartThatIsRefusedAfterAnUnknownOutcome refuses every try but the first, which may have arrived.
-func TestStartThatIsRefusedAfterAnUnknownOutcome(t *testing.T) {
+// TestStartThatIsRejectedAfterAnUnknownOutcome rejects every try but the first, which may have arrived.
+func TestStartThatIsRejectedAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
 		"over its rate": serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"),
@@ -220,13 +219,13 @@ func TestStartThatIsRefusedAfterAnUnknownOutcome(t *testing.T) {
 			e, _ := connect(t, f.address, nil)
 			_, err := e.Start(t.Context(), aRun())
 			require.ErrorIs(t, err, run.ErrUnknownOutcome)
-			_, isFault := fault.From(err)
+			_, isFault := apperror.From(err)
 			require.False(t, isFault)
 		})
 	}
 }
 
-func TestStartWhoseAnswerIsLost(t *testing.T) {
+func TestStartWhoseResponseIsLost(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	e, _ := connect(t, f.address, nil)
@@ -236,11 +235,11 @@ func TestStartWhoseAnswerIsLost(t *testing.T) {
 		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-1"}, nil
 	}
 	_, err := e.Start(ctx, aRun())
-	if err != nil { // the answer may have won
+	if err != nil { // the response may have arrived first
 		require.ErrorIs(t, err, run.ErrUnknownOutcome)
 	}
 	_, err = e.Start(ctx, aRun())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "nothing was started") // nor was anything sent
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started") // and nothing was sent
 }
 
 func TestCancelAnswers(t *testing.T) {
@@ -279,7 +278,7 @@ func TestCancelAnswers(t *testing.T) {
 			require.Equal(t, "cancel r1 too slow", f.called()[0])
 			switch {
 			case tt.fault:
-				requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "did not take the cancellation of run r1")
+				requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "did not accept the cancellation of run r1")
 			case tt.want != nil:
 				require.ErrorIs(t, err, tt.want)
 			default:

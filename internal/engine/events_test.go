@@ -18,12 +18,12 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -35,19 +35,19 @@ func TestWakeAnswers(t *testing.T) {
 		answer error
 		known  bool
 		want   error
-		class  fault.Class
+		class  apperror.Class
 		reason string
 	}{
 		{"taken", nil, true, nil, 0, ""},
 		{"never known", missing, false, run.ErrNotKnown, 0, ""},
 		{"ended", missing, true, run.ErrClosed, 0, ""},
-		{"too large", serviceerror.NewInvalidArgument("blob too large"), true, nil, fault.Refused, fault.EngineRefused},
+		{"too large", serviceerror.NewInvalidArgument("blob too large"), true, nil, apperror.Refused, apperror.EngineRefused},
 		{
 			"as many as one execution takes", serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, nil,
-			fault.Unavailable, fault.EngineUnavailable,
+			apperror.Unavailable, apperror.EngineUnavailable,
 		},
-		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, fault.Unavailable, fault.EngineUnavailable},
-		{"away", serviceerror.NewUnavailable("cut"), true, nil, fault.Unavailable, fault.EngineUnavailable},
+		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, apperror.Unavailable, apperror.EngineUnavailable},
+		{"away", serviceerror.NewUnavailable("cut"), true, nil, apperror.Unavailable, apperror.EngineUnavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWakeAnswers(t *testing.T) {
 			f := serve(t)
 			var got flow.Wake
 			f.signal = func(r *workflowservice.SignalWorkflowExecutionRequest) error {
-				if err := payload.Converter(testKeys(t)).FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
+				if err := codec.Converter(testKeys(t)).FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
 					return serviceerror.NewInternal("wrong request")
 				}
 				return tt.answer
@@ -84,10 +84,10 @@ func TestWakeAnswers(t *testing.T) {
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
-	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 }
 
-// inbox stands in for the service that keeps events.
+// inbox is a fake event service.
 type inbox struct {
 	err       error
 	listeners []event.Listener
@@ -115,7 +115,7 @@ func (i *inbox) Publish(ctx context.Context, project string, events []event.Even
 	return make([]event.Accepted, len(events)), i.err
 }
 
-// perform performs an activity around events as a worker does.
+// perform executes an event activity as a worker does.
 func perform(t *testing.T, i *inbox, name string, request any) error {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -149,21 +149,21 @@ func TestEventActivities(t *testing.T) {
 	require.Equal(t, auth.Actor{Kind: auth.KindSystem, Name: "run r1"}, i.actor)
 }
 
-func TestWhatIsRefusedForEverIsAnErrorOfTheRun(t *testing.T) {
+func TestPermanentRejectionsAreErrorsOfTheRun(t *testing.T) {
 	t.Parallel()
 	away := errors.New("the database is away")
 	for name, tt := range map[string]struct {
 		err    error
-		kind   string // empty: to be tried again
+		kind   string // empty: retried
 		status int
 	}{
-		"invalid":       {fault.New(fault.Invalid, fault.EventInvalid, "no CloudEvent"), dsl.ErrorTypeValidation, 400},
-		"too large":     {fault.New(fault.Exhausted, fault.EventTooLarge, "too large"), dsl.ErrorTypeValidation, 413},
-		"no project":    {fault.New(fault.NotFound, fault.ProjectNotFound, "no project"), dsl.ErrorTypeConfiguration, 404},
+		"invalid":       {apperror.New(apperror.Invalid, apperror.EventInvalid, "no CloudEvent"), dsl.ErrorTypeValidation, 400},
+		"too large":     {apperror.New(apperror.Exhausted, apperror.EventTooLarge, "too large"), dsl.ErrorTypeValidation, 413},
+		"no project":    {apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project"), dsl.ErrorTypeConfiguration, 404},
 		"away":          {away, "", 0},
-		"store is away": {fault.New(fault.Unavailable, fault.StoreUnavailable, "away"), "", 0},
-		"too many":      {fault.New(fault.Exhausted, fault.QueueFull, "full"), "", 0},
-		"run has ended": {fault.New(fault.Refused, fault.RunEnded, "ended"), "", 0},
+		"store is away": {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away"), "", 0},
+		"too many":      {apperror.New(apperror.Exhausted, apperror.QueueFull, "full"), "", 0},
+		"run has ended": {apperror.New(apperror.Refused, apperror.RunEnded, "ended"), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,8 +25,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -34,8 +34,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// frontend speaks Temporal's protocol on loopback and answers what a test says; the real one is in the tests of the
-// whole platform. It is for answers that the real one gives only when it is in trouble.
+// frontend serves Temporal's protocol on loopback and returns the responses of a test. It is for responses that a real
+// Temporal returns only on errors; the tests of the whole platform use a real one.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 
@@ -48,11 +48,11 @@ type frontend struct {
 	signal    func(*workflowservice.SignalWorkflowExecutionRequest) error
 	info      map[string]*workflowpb.WorkflowExecutionInfo // by workflow ID
 	histories map[string]*historypb.History                // by run ID
-	withhold  bool                                         // histories, but for their first pages
+	withhold  bool                                         // withholds histories except their first pages
 	calls     []string
 }
 
-// set changes answers while the server runs.
+// set changes responses while the server runs.
 func (f *frontend) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *frontend) note(format string, args ...any) {
 	f.calls = append(f.calls, fmt.Sprintf(format, args...))
 }
 
-// called returns the calls since it was last asked.
+// called returns the calls since its last call.
 func (f *frontend) called() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +137,7 @@ func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservi
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
 }
 
-// GetWorkflowExecutionHistory gives a history in pages of ten events.
+// GetWorkflowExecutionHistory returns a history in pages of ten events.
 func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	const page = 10
 	from := 0
@@ -192,13 +192,13 @@ func serve(t *testing.T) *frontend {
 	return f
 }
 
-// clock is one that the test moves.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func (c *clock) look() time.Time {
+func (c *clock) read() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
@@ -206,7 +206,7 @@ func (c *clock) look() time.Time {
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// connect makes an engine over a frontend's address and waits until it is connected.
+// connect returns an engine over a frontend's address after it has connected.
 func connect(
 	t *testing.T, address string, docs engine.DocumentSource, with ...func(*engine.Options),
 ) (*engine.Engine, *clock) {
@@ -218,15 +218,15 @@ func connect(
 	return e, c
 }
 
-// testKeys are what every engine of the tests has, so that the frontend's side reads what is sealed.
-func testKeys(t *testing.T) *seal.Ring {
+// testKeys returns the keys of every engine of the tests, with which the frontend's side opens sealed values.
+func testKeys(t *testing.T) *keyring.Ring {
 	t.Helper()
-	ring, err := seal.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), seal.KeySize)})
+	ring, err := keyring.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), keyring.KeySize)})
 	require.NoError(t, err)
 	return ring
 }
 
-// reach makes an engine over an address, where there may be nobody.
+// reach returns an engine over an address, where no server may listen.
 func reach(
 	t *testing.T, address string, docs engine.DocumentSource, with ...func(*engine.Options),
 ) (*engine.Engine, *clock, *conn.Manager) {
@@ -234,7 +234,7 @@ func reach(
 	c := &clock{now: noon()}
 	log := slog.New(slog.DiscardHandler)
 	keys := testKeys(t)
-	tap := projection.NewTap(c.look, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
+	tap := projection.NewTap(c.read, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
 		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap, engine.NewRepeated()), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
@@ -248,7 +248,7 @@ func reach(
 		require.NoError(t, m.Stop(stopping))
 	})
 	opts := engine.Options{
-		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.look,
+		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.read,
 	}
 	for _, set := range with {
 		set(&opts)

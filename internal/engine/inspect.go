@@ -16,58 +16,59 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// inspectTimeout bounds each question but those that read whole histories.
+	// inspectTimeout bounds each request except those that read whole histories.
 	inspectTimeout = 10 * time.Second
-	// placeTimeout bounds the question for the namespace.
-	placeTimeout = 1500 * time.Millisecond
-	// listPage is how many executions are listed at a time: Temporal's own limit.
+	// clusterIDTimeout bounds the request for the namespace.
+	clusterIDTimeout = 1500 * time.Millisecond
+	// listPage is the page size of lists of executions: Temporal's own limit.
 	listPage = 1000
-	// tailPage is how many events are read first in the search for the last accepted workflow task from the end of a history. It is
-	// among the last few unless hundreds of calls have ended since; then whole pages are read, up to as many as a history may have.
+	// tailPage is the number of events that the search for the last accepted workflow task reads first, from the end of
+	// a history. The task is among the last few events unless hundreds of calls have ended since. Then the search reads
+	// pages of wholePage events, up to as many pages as the longest history has.
 	tailPage, wholePage, tailPages = 20, 1000, 250
 )
 
 var _ run.Inspector = (*Engine)(nil)
 
-// Place implements [run.Inspector].
-func (e *Engine) Place(ctx context.Context) (run.Place, error) {
-	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+// ClusterID implements [run.Inspector].
+func (e *Engine) ClusterID(ctx context.Context) (run.ClusterID, error) {
+	ctx, cancel := context.WithTimeout(ctx, clusterIDTimeout)
 	defer cancel()
 	c, err := e.temporal()
 	if err != nil {
-		return run.Place{}, err
+		return run.ClusterID{}, err
 	}
 	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return run.Place{}, noNamespace(e.address, e.namespace, err)
+		return run.ClusterID{}, noNamespace(e.address, e.namespace, err)
 	}
 	if err != nil {
-		return run.Place{}, e.unanswered(err)
+		return run.ClusterID{}, e.unanswered(err)
 	}
-	return run.Place{Address: e.address, Namespace: e.namespace, NamespaceID: found.GetNamespaceInfo().GetId()}, nil
+	return run.ClusterID{Address: e.address, Namespace: e.namespace, NamespaceID: found.GetNamespaceInfo().GetId()}, nil
 }
 
-// unanswered is the fault for a question that Temporal did not answer.
+// unanswered returns the fault for a request that Temporal did not answer.
 func (e *Engine) unanswered(err error) error {
-	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal at %s does not answer: %v", e.address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal at %s does not answer: %v", e.address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 
-// Executions implements [run.Inspector]. It asks visibility, which follows within seconds.
+// Executions implements [run.Inspector]. It queries visibility, which lags by seconds.
 func (e *Engine) Executions(ctx context.Context, closedSince time.Time) iter.Seq2[run.Execution, error] {
-	ours := fmt.Sprintf("WorkflowType = '%s' AND ", contract.RunWorkflow)
+	ofRuns := fmt.Sprintf("WorkflowType = '%s' AND ", contract.RunWorkflow)
 	queries := []string{
-		ours + "ExecutionStatus = 'Running'",
-		// An execution that was continued is no end of a run.
-		ours + "ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '" + closedSince.UTC().Format(time.RFC3339Nano) + "'",
+		ofRuns + "ExecutionStatus = 'Running'",
+		// An execution that was continued is not the end of a run.
+		ofRuns + "ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '" + closedSince.UTC().Format(time.RFC3339Nano) + "'",
 	}
 	return func(yield func(run.Execution, error) bool) {
 		for _, query := range queries {
@@ -78,7 +79,7 @@ func (e *Engine) Executions(ctx context.Context, closedSince time.Time) iter.Seq
 	}
 }
 
-// list yields what a query finds; false when no more is wanted.
+// list yields the results of a query. It returns false when the consumer has stopped.
 func (e *Engine) list(ctx context.Context, query string, yield func(run.Execution, error) bool) bool {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: e.namespace, PageSize: listPage, Query: query}
 	for {
@@ -123,8 +124,8 @@ func execution(info *workflowpb.WorkflowExecutionInfo) run.Execution {
 	return x
 }
 
-// Look implements [run.Inspector].
-func (e *Engine) Look(ctx context.Context, r run.Run) (run.Execution, error) {
+// Inspect implements [run.Inspector].
+func (e *Engine) Inspect(ctx context.Context, r run.Run) (run.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	info, err := e.describe(ctx, r.ID)
@@ -144,10 +145,12 @@ func (e *Engine) Look(ctx context.Context, r run.Run) (run.Execution, error) {
 	return x, err
 }
 
-// relate tells what an execution has to do with the one that a row shows, and with a reset, which executions it left.
+// relate returns the relation of the newest execution to the one in a row and, after a reset, the executions that it
+// replaced.
 //
-// Executions that continue each other know the one before; a reset keeps what the execution that was reset knew of its
-// past. So one that is not in the newest one's past was left behind, and so was its own past up to where both agree.
+// Executions that continue each other refer to the preceding one. A reset keeps the predecessors of the execution that
+// was reset. So an execution that is not a predecessor of the newest one was replaced, and so were its own predecessors
+// up to the first common one.
 func (e *Engine) relate(ctx context.Context, r run.Run, newest string) (run.Relation, []string, error) {
 	if r.ExecutionID == "" || r.ExecutionID == newest {
 		return run.RelationSame, nil, nil
@@ -178,7 +181,8 @@ func (e *Engine) relate(ctx context.Context, r run.Run, newest string) (run.Rela
 	return run.RelationReset, left, nil
 }
 
-// before returns the execution that one continues, empty when it is the first, or when Temporal has forgotten.
+// before returns the execution that one continues. It is empty for the first one, or if Temporal has deleted the
+// history.
 func (e *Engine) before(ctx context.Context, runID, executionID string) (string, error) {
 	first, err := e.first(ctx, runID, executionID)
 	if errors.Is(err, run.ErrNotKnown) {
@@ -187,7 +191,7 @@ func (e *Engine) before(ctx context.Context, runID, executionID string) (string,
 	return first.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId(), err
 }
 
-// first returns the first event of an execution, of the newest one when executionID is empty.
+// first returns the first event of an execution, or of the newest execution if executionID is empty.
 func (e *Engine) first(ctx context.Context, runID, executionID string) (*historypb.HistoryEvent, error) {
 	c, err := e.temporal()
 	if err != nil {
@@ -209,9 +213,9 @@ func (e *Engine) first(ctx context.Context, runID, executionID string) (*history
 	return page.GetHistory().GetEvents()[0], nil
 }
 
-// accepted finds the last workflow task of an execution that Temporal accepted, from the end of its history: how long
-// the history was at its start, which is what records are placed by, and when it was accepted. It is zero when there
-// was none.
+// accepted finds the last workflow task of an execution that Temporal accepted, from the end of its history. It returns
+// the length of the history at the task's start, which determines the position of records, and the time of acceptance.
+// Both are zero if there was none.
 func (e *Engine) accepted(ctx context.Context, x run.Execution) (int64, time.Time, error) {
 	c, err := e.temporal()
 	if err != nil {
@@ -259,7 +263,7 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 	}
 	started := event.GetWorkflowExecutionStartedEventAttributes()
 	var in flow.Input
-	if err := payload.For(e.keys, runID).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
+	if err := codec.For(e.keys, runID).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
 		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(in.Project) {
 		return run.Origin{}, run.ErrNotKnown
 	}

@@ -16,12 +16,12 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// ListWorkflowExecutions lists what there is to describe, one on each page.
+// ListWorkflowExecutions returns the described executions, one on each page.
 func (f *frontend) ListWorkflowExecutions(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	f.note("list %s", r.GetQuery())
 	f.mu.Lock()
@@ -42,7 +42,7 @@ func (f *frontend) ListWorkflowExecutions(_ context.Context, r *workflowservice.
 	}, nil
 }
 
-// GetWorkflowExecutionHistoryReverse gives a history from its end, in pages of ten events.
+// GetWorkflowExecutionHistoryReverse returns a history from its end, in pages of ten events.
 func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryReverseRequest) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
 	f.note("tail %s", r.GetExecution().GetRunId())
 	f.mu.Lock()
@@ -59,7 +59,8 @@ func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *work
 	return response, nil
 }
 
-// grow adds an execution to a run's history, of as many events, and describes it as the newest. What it continues may be empty.
+// grow adds an execution with the given number of events to a run's history, and describes it as the newest. It
+// continues the given execution, if any.
 func (f *frontend) grow(id, execution, continues string, events ...*historypb.HistoryEvent) {
 	first := &historypb.HistoryEvent{EventId: 1, EventTime: timestamppb.New(noon()), Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
@@ -87,21 +88,21 @@ func plain(from, to int64) []*historypb.HistoryEvent {
 	return out
 }
 
-func TestPlaceNamesTheNamespace(t *testing.T) {
+func TestClusterIDNamesTheNamespace(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	e, _ := connect(t, f.address, nil)
-	place, err := e.Place(t.Context())
+	cluster, err := e.ClusterID(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{f.address, "ns"}, []string{place.Address, place.Namespace})
+	require.Equal(t, []string{f.address, "ns"}, []string{cluster.Address, cluster.Namespace})
 	f.set(func() { f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") } })
-	_, err = e.Place(t.Context())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, `no namespace "ns"`)
+	_, err = e.ClusterID(t.Context())
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, `no namespace "ns"`)
 	f.set(func() {
 		f.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
 	})
-	_, err = e.Place(t.Context())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	_, err = e.ClusterID(t.Context())
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 }
 
 func TestExecutionsAreThoseOfRuns(t *testing.T) {
@@ -133,11 +134,11 @@ func TestExecutionsAreThoseOfRuns(t *testing.T) {
 	for x, err := range e.Executions(t.Context(), noon()) {
 		require.NoError(t, err)
 		require.Equal(t, "open", x.RunID)
-		break // whoever has enough asks no further
+		break // a consumer that stops ends the requests
 	}
 }
 
-func TestLookTellsHowFarAnExecutionIs(t *testing.T) {
+func TestInspectReturnsThePositionOfAnExecution(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	late := noon().Add(time.Minute)
@@ -151,21 +152,21 @@ func TestLookTellsHowFarAnExecutionIs(t *testing.T) {
 		"before a long tail": {"x4", int64(3), late},
 	} {
 		for _, shown := range []string{"", want[0].(string)} {
-			x, err := e.Look(t.Context(), run.Run{ID: id, ExecutionID: shown})
+			x, err := e.Inspect(t.Context(), run.Run{ID: id, ExecutionID: shown})
 			require.NoError(t, err)
 			require.Equal(t, []any{want[0], want[1], want[2], run.RelationSame, true}, []any{x.ExecutionID, x.Accepted, x.AcceptedAt, x.Relation, x.Open}, id)
 		}
 	}
-	_, err := e.Look(t.Context(), run.Run{ID: "none"})
+	_, err := e.Inspect(t.Context(), run.Run{ID: "none"})
 	require.ErrorIs(t, err, run.ErrNotKnown)
 }
 
-// TestLookTellsAResetFromAContinuation has a run of three executions, of which each may be reset.
-func TestLookTellsAResetFromAContinuation(t *testing.T) {
+// TestInspectDistinguishesResetsFromContinuations has a run of three executions, each of which may be reset.
+func TestInspectDistinguishesResetsFromContinuations(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, shown string
-		reset       [2]string // the execution that a reset made, and what it continues
+		reset       [2]string // the execution of a reset, and the one that it continues
 		relation    run.Relation
 		left        []string
 	}{
@@ -189,7 +190,7 @@ func TestLookTellsAResetFromAContinuation(t *testing.T) {
 				f.grow("r1", tt.reset[0], tt.reset[1])
 			}
 			e, _ := connect(t, f.address, nil)
-			x, err := e.Look(t.Context(), run.Run{ID: "r1", ExecutionID: tt.shown})
+			x, err := e.Inspect(t.Context(), run.Run{ID: "r1", ExecutionID: tt.shown})
 			require.NoError(t, err)
 			require.Equal(t, []any{tt.relation, tt.left}, []any{x.Relation, x.Left})
 		})
@@ -217,7 +218,7 @@ func TestOriginIsTheFirstInput(t *testing.T) {
 	}
 }
 
-func TestOriginOfStrangers(t *testing.T) {
+func TestOriginOfOtherWorkflows(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	id := f.load(t, "pure")
@@ -241,18 +242,18 @@ func TestOriginOfStrangers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestInspectorSaysThatTemporalIsAway(t *testing.T) {
+func TestInspectorReportsThatTemporalIsUnavailable(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
 	ctx := t.Context()
-	_, place := e.Place(ctx)
-	_, look := e.Look(ctx, run.Run{ID: "r1"})
+	_, cluster := e.ClusterID(ctx)
+	_, inspect := e.Inspect(ctx, run.Run{ID: "r1"})
 	rebuild := e.Rebuild(ctx, run.Run{ID: "r1"}, "", nil)
 	_, origin := e.Origin(ctx, "r1")
-	for _, err := range []error{place, look, rebuild, origin} {
-		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+	for _, err := range []error{cluster, inspect, rebuild, origin} {
+		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 	}
 	for _, err := range e.Executions(ctx, noon()) {
-		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "127.0.0.1:1")
+		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 	}
 }

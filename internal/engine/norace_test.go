@@ -2,5 +2,5 @@
 
 package engine_test
 
-// underRace tells that computing takes as long as it does in production.
+// underRace reports whether the race detector is active.
 const underRace = false

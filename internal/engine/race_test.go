@@ -2,5 +2,6 @@
 
 package engine_test
 
-// underRace tells that computing takes ten times as long: a repair of much computing is then over its time.
+// underRace reports whether the race detector is active. Computing then takes ten times as long, and a repair with much
+// compute exceeds its time limit.
 const underRace = true

@@ -16,16 +16,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TestRebuildNeedsNoMoreMemoryForALongRun compares the heap during the rebuild of a run of tens of thousands of steps, over several
-// executions, with that of a small one.
-func TestRebuildNeedsNoMoreMemoryForALongRun(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
+// TestRebuildMemoryDoesNotGrowWithTheRun compares the heap during the rebuild of a run of tens of thousands of steps,
+// over several executions, with that of a small one.
+func TestRebuildMemoryDoesNotGrowWithTheRun(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
 	if underRace {
 		t.Skip("this run computes too much for the race detector")
 	}
@@ -33,15 +33,15 @@ func TestRebuildNeedsNoMoreMemoryForALongRun(t *testing.T) { //nolint:parallelte
 	large, many := rebuildHeap(t, 10)
 	t.Logf("%d steps take %d kB, %d steps %d kB", few, small>>10, many, large>>10)
 	require.Equal(t, 10*few, many)
-	const slack = 2 << 20 // what the runtime and the SDK keep differs by less
+	const slack = 2 << 20 // the memory of the runtime and the SDK varies by less
 	require.Less(t, large, 2*small+slack, "a rebuild holds a part at a time")
 }
 
-// rebuildHeap rebuilds a run of several executions that enter 2,000 steps each, and returns by how much the heap was larger in between
-// than before, at most, and how many steps were written.
+// rebuildHeap rebuilds a run of several executions that enter 2,000 steps each. It returns the maximum growth of the
+// heap meanwhile, and the number of written steps.
 func rebuildHeap(t *testing.T, executions int) (grown int64, steps int) {
 	t.Helper()
-	f, docs := serve(t), &shelf{}
+	f, docs := serve(t), &fakeSource{}
 	hash := docs.put(t, `
 document: {dsl: '1.0.0', namespace: test, name: long, version: '1.0.0'}
 do:
@@ -49,18 +49,19 @@ do:
   - w: {wait: {hours: 1}}`)
 	f.chain(t, "r1", hash, executions)
 	e, _ := connect(t, f.address, docs)
-	w := &weigher{before: heap()}
+	w := &heapMeter{before: heap()}
 	require.NoError(t, e.Rebuild(t.Context(), run.Run{ID: "r1", Project: project.Default}, "", w))
 	require.Equal(t, executions-1, w.done)
 	return w.most - w.before, w.steps
 }
 
-// chain gives the frontend a run of executions that continue each other, and each enter their steps in one workflow task and then wait.
+// chain adds a run with executions that continue each other to the frontend. Each enters its steps in one workflow task
+// and then waits.
 func (f *frontend) chain(t *testing.T, id, hash string, executions int) {
 	t.Helper()
 	before := ""
 	for n := range executions {
-		input, err := payload.Converter(testKeys(t)).ToPayloads(flow.Input{RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
+		input, err := codec.Converter(testKeys(t)).ToPayloads(flow.Input{RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
 		require.NoError(t, err)
 		execution := fmt.Sprintf("x%d", n)
 		history := &historypb.History{Events: []*historypb.HistoryEvent{
@@ -94,27 +95,27 @@ func (f *frontend) chain(t *testing.T, id, hash string, executions int) {
 	}
 }
 
-// weigher takes the parts of a rebuild and keeps only what the heap was when it had one.
-type weigher struct {
+// heapMeter receives the parts of a rebuild and stores only the heap sizes at their arrival.
+type heapMeter struct {
 	before, most int64
 	steps, done  int
 }
 
-func (w *weigher) Write(_ context.Context, part run.Update) error {
+func (w *heapMeter) Write(_ context.Context, part run.Update) error {
 	w.steps += len(part.Steps)
 	w.most = max(w.most, heap())
 	return nil
 }
 
-func (w *weigher) Done(context.Context, string) error {
+func (w *heapMeter) Done(context.Context, string) error {
 	w.done++
 	return nil
 }
 
-// heap is what is reachable.
+// heap returns the size of the reachable heap.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // pools keep what they had for one more
+	runtime.GC() // pools keep their content for one more cycle
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	return int64(now.HeapAlloc)

@@ -16,25 +16,25 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/action"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/engine/steer"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 const (
-	// describeTimeout bounds the question for what a run is.
+	// describeTimeout bounds the request for the description of a run.
 	describeTimeout = 10 * time.Second
-	// maxChain bounds how many executions of one run are read.
+	// maxChain bounds the number of executions of one run that are read.
 	maxChain = 10_000
 	// maxHistoryBytes bounds the history that is held in memory; Temporal's own limit is 50 MiB.
 	maxHistoryBytes = 64 << 20
 )
 
-// describe returns what Temporal has of a run's newest execution, nil when it does not know it.
+// describe returns Temporal's description of a run's newest execution, nil if it has none.
 func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	})
 	if _, notFound := errors.AsType[*serviceerror.NotFound](err); notFound {
-		return nil, nil //nolint:nilnil // "not known" is an answer here
+		return nil, nil //nolint:nilnil // nil: no execution
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking Temporal for run %q: %w", runID, err)
@@ -72,7 +72,8 @@ func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.Reb
 	for i, id := range slices.Backward(chain) {
 		history, err := e.history(ctx, r.ID, id)
 		if errors.Is(err, run.ErrNotKnown) && i > 0 {
-			// Temporal has removed an execution whose run went on for longer than it keeps histories. The later ones begin with all they need.
+			// Temporal has deleted the history of this execution, because the run is older than the retention. Later
+			// executions start with all the state they need.
 			if err := w.Done(ctx, id); err != nil {
 				return err
 			}
@@ -103,8 +104,8 @@ func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.Reb
 	return nil
 }
 
-// ended is the update that ends a run whose last execution was ended by something else than the interpreter. It is beyond all
-// that the interpreter recorded.
+// ended returns the update that ends a run if the interpreter did not end its last execution. Its position is beyond
+// all records of the interpreter.
 func ended(r run.Run, executionID string, position int64, last *run.State, final run.State) run.Update {
 	final.StepsTotal, final.EndsSteps = r.StepsTotal, true
 	if last != nil {
@@ -114,12 +115,13 @@ func ended(r run.Run, executionID string, position int64, last *run.State, final
 	return run.Update{RunID: r.ID, ExecutionID: executionID, Position: position, State: &final}
 }
 
-// chain returns the IDs of the executions of a run that continued each other, the newest first, down to the one behind after.
+// chain returns the IDs of the executions of a run that continued each other, newest first, down to the successor of
+// after.
 func (e *Engine) chain(ctx context.Context, runID, newest, after string) ([]string, error) {
 	var ids []string
 	for id := newest; id != "" && id != after; {
 		if len(ids) == maxChain {
-			return nil, fmt.Errorf("run %q has more than %d executions: its rows cannot be made again", runID, maxChain)
+			return nil, fmt.Errorf("run %q has more than %d executions: its rows cannot be rebuilt", runID, maxChain)
 		}
 		ids = append(ids, id)
 		before, err := e.before(ctx, runID, id)
@@ -139,8 +141,8 @@ func (e *Engine) interpret(ctx context.Context, execution flow.Execution, histor
 	}, write)
 }
 
-// history reads one execution's history whole, as the replayer needs it. Temporal itself bounds what an execution may have. It is
-// [run.ErrNotKnown] where Temporal has none.
+// history reads the complete history of one execution, as the replayer requires. Temporal bounds its size. The error is
+// [run.ErrNotKnown] if Temporal has none.
 func (e *Engine) history(ctx context.Context, runID, executionID string) (*historypb.History, error) {
 	c, err := e.temporal()
 	if err != nil {
@@ -154,7 +156,7 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 			return nil, e.unread(runID, executionID, err)
 		}
 		if size += event.Size(); size > maxHistoryBytes {
-			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be made again", runID, executionID, maxHistoryBytes)
+			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be rebuilt", runID, executionID, maxHistoryBytes)
 		}
 		history.Events = append(history.Events, event)
 	}
@@ -164,7 +166,8 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 	return history, nil
 }
 
-// unread says why a history could not be read: that Temporal is away is nothing about the run.
+// unread returns the error of a history that could not be read. An unavailable Temporal is distinguished from errors of
+// the run.
 func (e *Engine) unread(runID, executionID string, err error) error {
 	code := serviceerror.ToStatus(err).Code()
 	if code == codes.NotFound {
@@ -179,8 +182,8 @@ func (e *Engine) unread(runID, executionID string, err error) error {
 	}
 }
 
-// closedFromOutside returns the state of a run whose execution was ended by something else than the interpreter:
-// terminated, or timed out by Temporal.
+// closedFromOutside returns the state of a run if the interpreter did not end its execution: terminated, or timed out
+// by Temporal. It returns nil otherwise.
 func closedFromOutside(history *historypb.History) *run.State {
 	events := history.GetEvents()
 	last := events[len(events)-1]
@@ -190,8 +193,8 @@ func closedFromOutside(history *historypb.History) *run.State {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		state.Status = run.Terminated
 		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
-		if who, ours := steer.Terminator(terminated.GetIdentity()); ours {
-			state.Error = control.TerminatedBy(who, terminated.GetReason())
+		if actor, ok := action.Terminator(terminated.GetIdentity()); ok {
+			state.Error = control.TerminatedBy(actor, terminated.GetReason())
 			return state
 		}
 		state.Error = &run.Problem{

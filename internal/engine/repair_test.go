@@ -19,18 +19,18 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// recordings are the histories that every release keeps, see test/replay.
+// recordings is the directory of recorded histories that every release keeps, see test/replay.
 const recordings = "../../test/replay"
 
-// load gives the frontend the executions of a recorded run, and returns the run's ID.
+// load adds the executions of a recorded run to the frontend, and returns the run's ID.
 func (f *frontend) load(t *testing.T, scenario string) string {
 	t.Helper()
 	var newest *historypb.History
@@ -54,7 +54,7 @@ func started(h *historypb.History) *historypb.WorkflowExecutionStartedEventAttri
 	return h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 }
 
-// describe says of a run's newest execution what Temporal would.
+// describe sets the description of a run's newest execution.
 func (f *frontend) describe(id string, newest *historypb.History, status enumspb.WorkflowExecutionStatus) {
 	f.set(func() {
 		f.info[id] = &workflowpb.WorkflowExecutionInfo{
@@ -65,13 +65,13 @@ func (f *frontend) describe(id string, newest *historypb.History, status enumspb
 	})
 }
 
-// scenarios keeps the documents of the recorded runs.
-func scenarios(t *testing.T) *shelf {
+// scenarios returns the documents of the recorded runs.
+func scenarios(t *testing.T) *fakeSource {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(recordings, "scenario", "documents", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	s := &shelf{}
+	s := &fakeSource{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -90,24 +90,24 @@ func insert(t *testing.T, s *storetest.Plain, id string) run.Run {
 	return r
 }
 
-// told is what the recording says of a step.
-type told struct {
+// recordedStep is a step in a recording.
+type recordedStep struct {
 	Number int64  `json:"number"`
 	Path   string `json:"path"`
 	Status string `json:"status"`
 	Output string `json:"output"`
 }
 
-func recordedSteps(t *testing.T, scenario string) []told {
+func recordedSteps(t *testing.T, scenario string) []recordedStep {
 	t.Helper()
 	file, err := os.Open(filepath.Join(recordings, "testdata", "1", scenario, "steps.jsonl"))
 	require.NoError(t, err)
 	defer file.Close()
-	var list []told
+	var list []recordedStep
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var s told
+		var s recordedStep
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &s))
 		list = append(list, s)
 	}
@@ -115,8 +115,8 @@ func recordedSteps(t *testing.T, scenario string) []told {
 	return list
 }
 
-// TestRebuildMakesUpForLostRecords has rows of which nothing but the start was ever written.
-func TestRebuildMakesUpForLostRecords(t *testing.T) {
+// TestRebuildRestoresLostRecords has rows that contain only the start of a run.
+func TestRebuildRestoresLostRecords(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range []string{"calls", "canceled", "continued", "failed", "pure", "timed-out", "timers"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestRebuildMakesUpForLostRecords(t *testing.T) {
 			id := f.load(t, scenario)
 			r := insert(t, kept, id)
 			e, _ := connect(t, f.address, scenarios(t))
-			w := &into{store: kept}
+			w := &storeWriter{store: kept}
 			require.NoError(t, e.Rebuild(t.Context(), r, "", w))
 			require.Len(t, w.done, len(f.histories)-1, "all executions but the newest")
 
@@ -150,11 +150,11 @@ func TestRebuildMakesUpForLostRecords(t *testing.T) {
 			require.False(t, got.StartedAt.IsZero())
 			require.False(t, got.EndedAt.Before(got.StartedAt))
 
-			var rows []told
+			var rows []recordedStep
 			list, err := kept.ListSteps(t.Context(), project.Default, id, 0, 10_000)
 			require.NoError(t, err)
 			for _, s := range list {
-				rows = append(rows, told{s.Number, s.Path, s.Status, string(s.Output)})
+				rows = append(rows, recordedStep{s.Number, s.Path, s.Status, string(s.Output)})
 			}
 			require.Equal(t, recordedSteps(t, scenario), rows)
 			require.Equal(t, int64(len(rows)), got.StepsTotal)
@@ -162,8 +162,8 @@ func TestRebuildMakesUpForLostRecords(t *testing.T) {
 	}
 }
 
-// into writes what a rebuild makes to a store.
-type into struct {
+// storeWriter writes the parts of a rebuild to a store.
+type storeWriter struct {
 	store engineStore
 	err   error
 	parts []run.Update
@@ -174,7 +174,7 @@ type engineStore interface {
 	ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error)
 }
 
-func (w *into) Write(ctx context.Context, part run.Update) error {
+func (w *storeWriter) Write(ctx context.Context, part run.Update) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -183,13 +183,14 @@ func (w *into) Write(ctx context.Context, part run.Update) error {
 	return err
 }
 
-func (w *into) Done(_ context.Context, id string) error {
+func (w *storeWriter) Done(_ context.Context, id string) error {
 	w.done = append(w.done, id)
 	return nil
 }
 
-// TestRebuildGoesOnWhereItWasCutOff reads the executions of a run once, one at a time, and those behind the one that is written.
-func TestRebuildGoesOnWhereItWasCutOff(t *testing.T) {
+// TestRebuildContinuesAfterAnInterruption reads the executions of a run once, one at a time, and after an interruption
+// those that follow the last written one.
+func TestRebuildContinuesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	if underRace {
 		t.Skip("this run computes too much for the race detector")
@@ -197,14 +198,14 @@ func TestRebuildGoesOnWhereItWasCutOff(t *testing.T) {
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "continued"))
 	e, _ := connect(t, f.address, scenarios(t))
-	whole := &into{store: kept}
+	whole := &storeWriter{store: kept}
 	require.NoError(t, e.Rebuild(t.Context(), r, "", whole))
 	require.NotEmpty(t, whole.done)
 	before, err := kept.GetRun(t.Context(), project.Default, r.ID)
 	require.NoError(t, err)
 
 	last := whole.done[len(whole.done)-1]
-	rest := &into{store: kept}
+	rest := &storeWriter{store: kept}
 	require.NoError(t, e.Rebuild(t.Context(), r, last, rest))
 	require.Empty(t, rest.done)
 	require.Less(t, len(rest.parts), len(whole.parts))
@@ -213,7 +214,8 @@ func TestRebuildGoesOnWhereItWasCutOff(t *testing.T) {
 	require.Equal(t, before.Sequence, after.Sequence, "the same again changes nothing")
 }
 
-// TestRebuildWithoutTheFirstHistories has a run that goes on for longer than Temporal keeps the histories of executions that have ended.
+// TestRebuildWithoutTheFirstHistories has a run that is older than Temporal's retention of the histories of closed
+// executions.
 func TestRebuildWithoutTheFirstHistories(t *testing.T) {
 	t.Parallel()
 	if underRace {
@@ -230,32 +232,32 @@ func TestRebuildWithoutTheFirstHistories(t *testing.T) {
 		}
 	})
 	e, _ := connect(t, f.address, scenarios(t))
-	require.NoError(t, e.Rebuild(t.Context(), r, "", &into{store: kept}))
+	require.NoError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}))
 	got, err := kept.GetRun(t.Context(), project.Default, r.ID)
 	require.NoError(t, err)
 	require.Equal(t, []any{run.Completed, newest}, []any{got.Status, got.ExecutionID})
 }
 
-// TestRebuildWhileTemporalIsAway has a Temporal that knows the run and does not give its history.
-func TestRebuildWhileTemporalIsAway(t *testing.T) {
+// TestRebuildWhileTemporalIsUnavailable has a Temporal that describes the run and does not return its history.
+func TestRebuildWhileTemporalIsUnavailable(t *testing.T) {
 	t.Parallel()
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "pure"))
 	e, _ := connect(t, f.address, scenarios(t))
 	f.set(func() { f.withhold = true })
-	requireFault(t, e.Rebuild(t.Context(), r, "", &into{store: kept}), fault.Unavailable, fault.EngineUnavailable, "reading the history of run")
+	requireFault(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), apperror.Unavailable, apperror.EngineUnavailable, "reading the history of run")
 }
 
-func TestRebuildOfWhatTemporalDoesNotKnow(t *testing.T) {
+func TestRebuildOfAnUnknownRun(t *testing.T) {
 	t.Parallel()
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, "r1")
-	e, _ := connect(t, f.address, &shelf{})
-	require.ErrorIs(t, e.Rebuild(t.Context(), r, "", &into{store: kept}), run.ErrNotKnown)
+	e, _ := connect(t, f.address, &fakeSource{})
+	require.ErrorIs(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), run.ErrNotKnown)
 }
 
-// TestRebuildOfWhatWasEndedFromOutside cuts a recorded history short, as if the run had been ended while it waited.
-func TestRebuildOfWhatWasEndedFromOutside(t *testing.T) {
+// TestRebuildOfARunEndedFromOutside truncates a recorded history, as if the run had been ended while it waited.
+func TestRebuildOfARunEndedFromOutside(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[enumspb.WorkflowExecutionStatus]run.Status{
 		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: run.Terminated,
@@ -284,13 +286,13 @@ func TestRebuildOfWhatWasEndedFromOutside(t *testing.T) {
 			f.describe(id, history, status)
 
 			e, _ := connect(t, f.address, scenarios(t))
-			require.NoError(t, e.Rebuild(t.Context(), insert(t, kept, id), "", &into{store: kept}))
+			require.NoError(t, e.Rebuild(t.Context(), insert(t, kept, id), "", &storeWriter{store: kept}))
 			got, err := kept.GetRun(t.Context(), project.Default, id)
 			require.NoError(t, err)
 			require.Equal(t, want, got.Status)
 			require.NotNil(t, got.Error)
 			require.Equal(t, at.UTC().Truncate(time.Microsecond), got.EndedAt)
-			require.True(t, got.StartedAt.Before(got.EndedAt.Add(-59*time.Minute)), "it began when it began")
+			require.True(t, got.StartedAt.Before(got.EndedAt.Add(-59*time.Minute)), "the start of the run, not of the rebuild")
 			list, err := kept.ListSteps(t.Context(), project.Default, id, 0, 10)
 			require.NoError(t, err)
 			require.Len(t, list, 1)
@@ -299,7 +301,7 @@ func TestRebuildOfWhatWasEndedFromOutside(t *testing.T) {
 	}
 }
 
-// timerAt is where the first timer was started.
+// timerAt returns the index of the first started timer.
 func timerAt(h *historypb.History) int {
 	for i, event := range h.GetEvents() {
 		if event.GetTimerStartedEventAttributes() != nil {
@@ -309,29 +311,29 @@ func timerAt(h *historypb.History) int {
 	return len(h.GetEvents()) - 1
 }
 
-func TestRebuildSaysWhatFailed(t *testing.T) {
+func TestRebuildReportsItsErrors(t *testing.T) {
 	t.Parallel()
 	full := errors.New("the disk is full")
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "pure"))
 
 	e, _ := connect(t, f.address, scenarios(t))
-	err := e.Rebuild(t.Context(), r, "", &into{store: kept, err: full})
+	err := e.Rebuild(t.Context(), r, "", &storeWriter{store: kept, err: full})
 	require.ErrorIs(t, err, full)
 	require.False(t, projection.Unusable(err))
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorContains(t, e.Rebuild(canceled, r, "", &into{store: kept}), "context canceled")
+	require.ErrorContains(t, e.Rebuild(canceled, r, "", &storeWriter{store: kept}), "context canceled")
 
-	e, _ = connect(t, f.address, &shelf{err: errors.New("the shelf is empty")})
-	err = e.Rebuild(t.Context(), r, "", &into{store: kept})
+	e, _ = connect(t, f.address, &fakeSource{err: errors.New("the source is empty")})
+	err = e.Rebuild(t.Context(), r, "", &storeWriter{store: kept})
 	require.ErrorContains(t, err, "interpreting the history of run")
-	require.ErrorContains(t, err, "the shelf is empty")
+	require.ErrorContains(t, err, "the source is empty")
 	require.True(t, projection.Unusable(err))
 
 	e, _ = connect(t, f.address, scenarios(t))
 	f.set(func() { f.histories = nil })
-	err = e.Rebuild(t.Context(), r, "", &into{store: kept})
+	err = e.Rebuild(t.Context(), r, "", &storeWriter{store: kept})
 	require.ErrorContains(t, err, "reading the history of run")
 	require.ErrorContains(t, err, r.ID)
 	got, err := kept.GetRun(t.Context(), project.Default, r.ID)

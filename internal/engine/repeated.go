@@ -8,20 +8,20 @@ import (
 	"google.golang.org/grpc"
 )
 
-// maxRepeated is of how many executions at least a [Repeated] remembers the last. It remembers at most twice as many.
+// maxRepeated is the number of executions that a [Repeated] remembers at least. It remembers at most twice as many.
 const maxRepeated = 10_000
 
-// Repeated knows the executions whose present workflow task was given out before: to a worker that was lost, or that failed it. What
-// that try did in local activities is in no history. It is safe for concurrent use.
+// Repeated records the executions whose current workflow task was dispatched before: to a worker that was lost, or that
+// failed it. No history contains the local activities of that try. It is safe for concurrent use.
 type Repeated struct {
 	mu           sync.Mutex
 	runs, before map[string]struct{}
 }
 
-// NewRepeated returns one that knows of no execution.
+// NewRepeated returns an empty Repeated.
 func NewRepeated() *Repeated { return &Repeated{runs: map[string]struct{}{}} }
 
-// Has returns whether the present workflow task of an execution was given out before.
+// Has reports whether the current workflow task of an execution was dispatched before.
 func (r *Repeated) Has(runID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +30,7 @@ func (r *Repeated) Has(runID string) bool {
 	return now || before
 }
 
-// Intercept watches the workflow tasks that come over a connection.
+// Intercept records the workflow tasks that arrive over a connection.
 func (r *Repeated) Intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -40,14 +40,14 @@ func (r *Repeated) Intercept(
 	}
 	switch reply := reply.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
-		r.note(reply)
+		r.record(reply)
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
-		r.note(reply.GetWorkflowTask())
+		r.record(reply.GetWorkflowTask())
 	}
 	return nil
 }
 
-func (r *Repeated) note(task *workflowservice.PollWorkflowTaskQueueResponse) {
+func (r *Repeated) record(task *workflowservice.PollWorkflowTaskQueueResponse) {
 	id := task.GetWorkflowExecution().GetRunId()
 	if id == "" {
 		return

@@ -38,7 +38,7 @@ func TestRepeatedWorkflowTasks(t *testing.T) {
 	receive(&workflowservice.RespondWorkflowTaskCompletedResponse{WorkflowTask: task(1)}, nil)
 	require.False(t, r.Has("r1"), "the next workflow task is given out for the first time")
 
-	// It forgets those of long ago, and none of the last 10,000.
+	// It drops old executions, and none of the last 10,000.
 	for i := range 25_000 {
 		receive(of(fmt.Sprint(i), 2), nil)
 	}

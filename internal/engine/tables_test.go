@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -27,15 +27,15 @@ func TestStartFaults(t *testing.T) {
 	tests := []struct {
 		name   string
 		err    error
-		class  fault.Class // zero: the outcome is not known
+		class  apperror.Class // zero: the outcome is unknown
 		reason string
 		retry  bool
 	}{
-		{"invalid", serviceerror.NewInvalidArgument("blob too large"), fault.Refused, fault.EngineRefused, false},
-		{"denied", serviceerror.NewPermissionDenied("no", "role"), fault.Refused, fault.EngineRefused, false},
-		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), fault.Unavailable, fault.EngineUnavailable, true},
-		{"exhausted", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), fault.Exhausted, fault.EngineRefused, true},
-		{"wrapped", fmt.Errorf("start: %w", serviceerror.NewInvalidArgument("x")), fault.Refused, fault.EngineRefused, false},
+		{"invalid", serviceerror.NewInvalidArgument("blob too large"), apperror.Refused, apperror.EngineRefused, false},
+		{"denied", serviceerror.NewPermissionDenied("no", "role"), apperror.Refused, apperror.EngineRefused, false},
+		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), apperror.Unavailable, apperror.EngineUnavailable, true},
+		{"exhausted", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), apperror.Exhausted, apperror.EngineRefused, true},
+		{"wrapped", fmt.Errorf("start: %w", serviceerror.NewInvalidArgument("x")), apperror.Refused, apperror.EngineRefused, false},
 		{"unavailable", serviceerror.NewUnavailable("cut"), 0, "", false},
 		{"deadline", serviceerror.NewDeadlineExceeded("late"), 0, "", false},
 		{"canceled", serviceerror.NewCanceled("gone"), 0, "", false},
@@ -50,7 +50,7 @@ func TestStartFaults(t *testing.T) {
 			err := startFault(tt.err, "host:7233", "ns")
 			require.ErrorIs(t, err, tt.err, "the cause is kept for the log")
 			require.ErrorContains(t, err, "host:7233")
-			f, ok := fault.From(err)
+			f, ok := apperror.From(err)
 			require.Equal(t, tt.class == 0, errors.Is(err, run.ErrUnknownOutcome))
 			require.Equal(t, tt.class != 0, ok)
 			if ok {

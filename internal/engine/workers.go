@@ -13,62 +13,63 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/kin"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
 const (
-	// refreshEvery is how soon a new project is served.
+	// refreshEvery is the interval of checks for new projects.
 	refreshEvery = 3 * time.Second
-	// maxAttached is how many handed over calls a process waits for at once: more than it can have.
+	// maxAttached is the number of handed over calls that a process waits for at once. It cannot have as many.
 	maxAttached = 10_000
-	// longestCompute is how long a run may compute without a pause: a little less than the second of the SDK's deadlock detector.
+	// longestCompute is the time for which a run may compute without a pause: slightly less than the second of the
+	// SDK's deadlock detector.
 	longestCompute = 950 * time.Millisecond
-	// projectPage is how many projects are read at a time.
+	// projectPage is the page size of lists of projects.
 	projectPage = 500
 )
 
-// Calls performs the calls that runs make.
+// Calls performs the calls of runs.
 type Calls interface {
 	// Call implements flow.HTTPActivity and flow.CredentialsActivity.
 	Call(ctx context.Context, request flow.HTTPRequest) (flow.HTTPResponse, error)
 	// Attach implements flow.AttachActivity, on the task queue Queue.
 	Attach(ctx context.Context, request flow.AttachRequest) (flow.HTTPResponse, error)
 	Queue() string
-	// Drain waits until what was handed over has ended, and cancels what has not when ctx ends.
+	// Drain waits until the calls that were handed over have ended, and cancels the rest when ctx ends.
 	Drain(ctx context.Context)
 }
 
-// Projects lists what there is to serve.
+// Projects lists the projects to serve.
 type Projects interface {
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
-// WorkerOptions shape the workers of a process.
+// WorkerOptions configure the workers of a process.
 type WorkerOptions struct {
-	// Projects to serve; empty: all there are.
+	// Projects to serve. Empty: all projects.
 	Projects []string
-	// The bounds of each project's worker.
+	// Limits of each project's worker.
 	WorkflowTasks, Activities, LocalActivities int
-	// StopTimeout is how long activities may go on when the process stops.
+	// StopTimeout is the time for which activities may continue when the process stops.
 	StopTimeout time.Duration
-	// Events is for what runs listen to and emit; where it is nil they do neither.
+	// Events implements listening and emitting. nil: runs do neither.
 	Events Events
-	// Children starts runs on behalf of others; where it is nil no run may.
-	Children kin.Children
-	// Quota grants steps; where it is nil no run may have a quota of them.
+	// Children starts child runs. nil: runs start none.
+	Children childrun.Children
+	// Quota grants steps. nil: runs have no quota of steps.
 	Quota flow.Quota
-	// Extend adds what else the worker of a project's task queue does, each time one is made; may be nil.
+	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.
 	Extend func(project string, r worker.Registry)
-	// Served is told of each project that is served from now on; may be nil. It must not block.
+	// Served is called for each project when its service starts. May be nil. It must not block.
 	Served func(project string)
 }
 
-// Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts them,
-// replaces them and knows whether they poll.
+// Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts
+// and replaces them, and reports whether they poll.
 type Workers struct {
 	engine   *Engine
 	projects Projects
@@ -78,7 +79,7 @@ type Workers struct {
 
 	mu      sync.Mutex
 	serving map[string]bool
-	taking  bool // calls that local activities hand over
+	taking  bool // whether the worker for handed over calls is registered
 	listErr error
 
 	life   context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
@@ -86,7 +87,7 @@ type Workers struct {
 	done   chan struct{}
 }
 
-// NewWorkers returns the workers; none polls before Start.
+// NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	return &Workers{
 		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
@@ -94,7 +95,7 @@ func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptio
 	}
 }
 
-// Start begins to serve. It waits neither for Temporal nor for the database.
+// Start starts the workers. It waits neither for Temporal nor for the database.
 func (w *Workers) Start(ctx context.Context) error {
 	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.life, w.cancel = context.WithoutCancel(ctx), cancel
@@ -102,8 +103,8 @@ func (w *Workers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops polling and lets running activities finish within their budget. The worker that takes over calls is the last to stop: until
-// then the others hand calls over.
+// Stop stops polling and lets running activities finish within StopTimeout. The worker for handed over calls stops
+// last, because the others hand calls over until they stop.
 func (w *Workers) Stop(ctx context.Context) error {
 	w.cancel()
 	<-w.done
@@ -132,7 +133,7 @@ func (w *Workers) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Check tells what keeps a project from being served from here, or nil.
+// Check returns the reason why this process does not serve a project, or nil.
 func (w *Workers) Check(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,9 +172,9 @@ func (w *Workers) loop(ctx context.Context) {
 	}
 }
 
-// refresh sees to it that every project has a worker set.
+// refresh registers a worker set for every project that has none.
 func (w *Workers) refresh(ctx context.Context) {
-	names, err := w.wanted(ctx)
+	names, err := w.projectNames(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -204,7 +205,7 @@ func (w *Workers) refresh(ctx context.Context) {
 	}
 }
 
-func (w *Workers) wanted(ctx context.Context) ([]string, error) {
+func (w *Workers) projectNames(ctx context.Context) ([]string, error) {
 	if len(w.opts.Projects) > 0 {
 		return w.opts.Projects, nil
 	}
@@ -224,7 +225,7 @@ func (w *Workers) wanted(ctx context.Context) ([]string, error) {
 	}
 }
 
-// buildCalls makes the worker that takes over calls from the local activities of this process.
+// buildCalls returns the worker that continues the calls which local activities of this process hand over.
 func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	fresh := worker.New(c, w.calls.Queue(), worker.Options{
 		DisableWorkflowWorker:              true,
@@ -236,7 +237,7 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	return fresh, nil
 }
 
-// tuner bounds what the worker of a project does at a time.
+// tuner limits the concurrent work of a project's worker.
 func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
 	workflowTasks, err := w.shares.Slots(name, w.opts.WorkflowTasks)
 	if err != nil {
@@ -250,7 +251,7 @@ func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
 	options := worker.CompositeTunerOptions{
 		WorkflowSlotSupplier: workflowTasks, ActivitySlotSupplier: fixed(w.opts.Activities),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
-		// Nothing of ours uses these two; a tuner needs them.
+		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
 	}
 	if err != nil {
@@ -276,7 +277,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		RegisterEvents(fresh, w.opts.Events)
 	}
 	if w.opts.Children != nil {
-		kin.Register(fresh, w.opts.Children)
+		childrun.Register(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})

@@ -1,12 +1,14 @@
-// Package attempts observes every attempt at a workflow task, and keeps a run that occupies the processor in each of them from the worker.
+// Package attempts observes every attempt at a workflow task, and withholds runs from the worker whose attempts
+// repeatedly occupy the processor.
 //
-// The SDK answers Temporal when the first attempt at a task fails, and lets later ones time out, so that Temporal spaces them. Nothing
-// outside of the SDK sees why those fail. [Guard] is an interceptor of the client: it makes the SDK answer each failure, and does not pass on
-// the answers that Temporal is not to have. What is nearer to the caller in the chain of interceptors sees all of them.
+// The SDK reports the failure of the first attempt at a task to Temporal. It lets later attempts time out, so that
+// Temporal spaces them. The reasons of the later failures are visible only inside the SDK. [Guard] is a client
+// interceptor: it makes the SDK report each failure, and drops the reports that must not reach Temporal. Interceptors
+// that precede it in the chain see all reports.
 //
 //	grpc.WithChainUnaryInterceptor(tap.Intercept, attempts.New(options).Intercept)
 //
-// A consequence: the SDK's log lines name attempt 1 for every attempt.
+// A consequence: the SDK's log lines show attempt 1 for every attempt.
 package attempts
 
 import (
@@ -20,16 +22,17 @@ import (
 )
 
 const (
-	// leastDelay is how long a run is kept away after its second expensive failure; each further one doubles it, up to mostDelay.
-	leastDelay, mostDelay = 30 * time.Second, 5 * time.Minute
-	// mostRuns bounds the runs that are remembered.
-	mostRuns = 10_000
+	// minDelay is the time for which a run is withheld after its second expensive failure. Each further failure doubles
+	// it, up to maxDelay.
+	minDelay, maxDelay = 30 * time.Second, 5 * time.Minute
+	// maxRuns bounds the number of runs for which delays are stored.
+	maxRuns = 10_000
 )
 
-// Options say what a guard needs.
+// Options configure a guard.
 type Options struct {
 	Now func() time.Time
-	// Expensive reports whether a failure has occupied the processor, as a deadlock does.
+	// Expensive reports whether a failed attempt occupied the processor, as a deadlock does.
 	Expensive func(*workflowservice.RespondWorkflowTaskFailedRequest) bool
 }
 
@@ -38,21 +41,22 @@ type Guard struct {
 	opts Options
 
 	mu sync.Mutex
-	// later are the tasks in this process whose attempt is not the first, by token; open their tokens by workflow ID.
-	later map[string]string
-	open  map[string]string
-	away  map[string]delay
+	// later holds the workflow IDs of this process's tasks after their first attempt, by token. open holds their tokens
+	// by workflow ID.
+	later  map[string]string
+	open   map[string]string
+	delays map[string]delay
 }
 
-// delay is how long a run is kept away, and how often its task has failed.
+// delay holds until when a run is withheld, and how often its task has failed.
 type delay struct {
 	failures int
 	until    time.Time
 }
 
-// New returns a guard that has observed nothing.
+// New returns a guard without observations.
 func New(opts Options) *Guard {
-	return &Guard{opts: opts, later: map[string]string{}, open: map[string]string{}, away: map[string]delay{}}
+	return &Guard{opts: opts, later: map[string]string{}, open: map[string]string{}, delays: map[string]delay{}}
 }
 
 // Intercept is the client's unary interceptor.
@@ -62,7 +66,7 @@ func (g *Guard) Intercept(
 	switch request := req.(type) {
 	case *workflowservice.RespondWorkflowTaskFailedRequest:
 		if g.failed(request) {
-			return nil // Temporal lets this attempt time out
+			return nil // this attempt times out in Temporal
 		}
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
 		err := invoke(ctx, method, req, reply, cc, opts...)
@@ -73,13 +77,13 @@ func (g *Guard) Intercept(
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if task, ok := reply.(*workflowservice.PollWorkflowTaskQueueResponse); ok && err == nil && g.polled(task) {
-		// An empty answer is that of a poll that has found nothing. The task times out, and comes again.
+		// An empty response means that the poll found no task. The task times out, and Temporal dispatches it again.
 		proto.Reset(task)
 	}
 	return err
 }
 
-// polled notes a task that came, and reports whether the worker is not to have it.
+// polled records a received task, and reports whether it must be withheld from the worker.
 func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (drop bool) {
 	token, id := string(task.GetTaskToken()), task.GetWorkflowExecution().GetWorkflowId()
 	if token == "" || task.GetQuery() != nil || task.GetAttempt() <= 1 {
@@ -89,7 +93,7 @@ func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (dro
 	defer g.mu.Unlock()
 	delete(g.later, g.open[id])
 	delete(g.open, id)
-	if g.opts.Now().Before(g.away[id].until) {
+	if g.opts.Now().Before(g.delays[id].until) {
 		return true
 	}
 	g.later[token], g.open[id] = id, token
@@ -97,7 +101,8 @@ func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (dro
 	return false
 }
 
-// failed notes a failure, and reports whether Temporal is not to have the answer: that of an attempt which is not the first.
+// failed records a failure, and reports whether its report must not reach Temporal, because the attempt is not the
+// first.
 func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest) (withhold bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,21 +111,21 @@ func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest
 		return false
 	}
 	if !g.opts.Expensive(request) {
-		delete(g.away, id)
+		delete(g.delays, id)
 		return true
 	}
 	now := g.opts.Now()
-	if len(g.away) >= mostRuns {
-		for run, d := range g.away {
+	if len(g.delays) >= maxRuns {
+		for run, d := range g.delays {
 			if now.After(d.until) {
-				delete(g.away, run)
+				delete(g.delays, run)
 			}
 		}
 	}
-	if d, known := g.away[id]; known || len(g.away) < mostRuns {
+	if d, found := g.delays[id]; found || len(g.delays) < maxRuns {
 		d.failures++
-		d.until = now.Add(min(mostDelay, leastDelay<<min(d.failures-1, 8))) //nolint:mnd // far beyond mostDelay, and no overflow
-		g.away[id] = d
+		d.until = now.Add(min(maxDelay, minDelay<<min(d.failures-1, 8))) //nolint:mnd // above maxDelay, and no overflow
+		g.delays[id] = d
 	}
 	return true
 }
@@ -129,11 +134,11 @@ func (g *Guard) completed(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if id, later := g.forget(token); later {
-		delete(g.away, id)
+		delete(g.delays, id)
 	}
 }
 
-// forget removes a task, and returns its workflow ID where its attempt is not the first.
+// forget removes a task, and returns its workflow ID if its attempt is not the first.
 func (g *Guard) forget(token string) (id string, later bool) {
 	id, later = g.later[token]
 	delete(g.later, token)

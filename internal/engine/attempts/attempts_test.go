@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
 )
 
-// server answers polls with tasks of one run, and counts the answers that reach it.
+// server answers polls with tasks of one run, and counts the reports that reach it.
 type server struct {
 	guard *attempts.Guard
 	now   time.Time
@@ -52,7 +52,8 @@ func (s *server) call(t *testing.T, req, reply any) {
 		}))
 }
 
-// poll returns the task's token and the attempt that the SDK gets, nil for a poll that found nothing.
+// poll returns the task's token and the attempt number that the SDK receives. The token is nil if the poll found no
+// task.
 func (s *server) poll(t *testing.T) ([]byte, int32) {
 	t.Helper()
 	var task workflowservice.PollWorkflowTaskQueueResponse
@@ -65,7 +66,7 @@ func (s *server) fail(t *testing.T, token []byte) {
 	s.call(t, &workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: token}, &workflowservice.RespondWorkflowTaskFailedResponse{})
 }
 
-func TestTemporalHasTheFirstFailureAlone(t *testing.T) {
+func TestOnlyTheFirstFailureReachesTemporal(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	s.costs = false
@@ -77,7 +78,7 @@ func TestTemporalHasTheFirstFailureAlone(t *testing.T) {
 	require.Equal(t, 1, s.failed)
 }
 
-func TestExpensiveFailuresKeepARunAway(t *testing.T) {
+func TestExpensiveFailuresWithholdTheRun(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	tried := func() bool {
@@ -98,7 +99,7 @@ func TestExpensiveFailuresKeepARunAway(t *testing.T) {
 	s.now = s.now.Add(5 * time.Minute)
 	token, _ := s.poll(t)
 	s.call(t, &workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: token}, &workflowservice.RespondWorkflowTaskCompletedResponse{})
-	require.True(t, tried(), "a success ends it")
+	require.True(t, tried(), "a success ends the delay")
 	require.False(t, tried())
 
 	s.now = s.now.Add(30 * time.Second)

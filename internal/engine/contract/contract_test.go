@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 )
 
-// The names are written out: a process of another version finds runs by them, so a change is a break, not an edit.
-func TestNamesAreWhatOtherProcessesKnow(t *testing.T) {
+// The names are written out: a process of another version finds runs by them, so a change breaks compatibility.
+func TestNamesAreStable(t *testing.T) {
 	t.Setenv("SIGNALBOX_TASK_QUEUE", "elsewhere")
 	t.Setenv("TEMPORAL_TASK_QUEUE", "elsewhere")
 	require.Equal(t, "signalbox.run", contract.RunWorkflow)
@@ -20,7 +20,7 @@ func TestNamesAreWhatOtherProcessesKnow(t *testing.T) {
 	require.Equal(t, "01990000-0000-7000-8000-000000000000", contract.WorkflowID("01990000-0000-7000-8000-000000000000"))
 }
 
-func TestFingerprintIsThatOfTheNames(t *testing.T) {
+func TestFingerprintCoversTheNames(t *testing.T) {
 	t.Parallel()
 	require.Regexp(t, "^[0-9a-f]{12}$", contract.Fingerprint())
 	require.Equal(t, "6997d2b51558", contract.Fingerprint(), "another value means that processes of other versions are refused")

@@ -1,17 +1,19 @@
-// Package fairshare shares the processors of a worker process out among its projects.
+// Package fairshare divides the processors of a worker process among its projects.
 //
 //	s := fairshare.New(runtime.GOMAXPROCS(0))
 //	if s.Acquire(project, wait) { compute(); s.Release(project) }   // around each bounded piece of compute
 //	slots, err := s.Slots(project, size)                            // for the worker of the project's task queue
 //
-// A piece of compute is one Advance of the interpreter, which is bounded. As many pieces run at a time as there are turns; when
-// pieces of several projects wait, the project with the fewest running pieces is next, and among equals the one that was
-// served longest ago. So a project with hundreds of busy runs delays a run of another project by one piece, not by hundreds.
+// A piece of compute is one Advance of the interpreter, which is bounded. At most as many pieces run at the same time
+// as there are turns. When pieces of several projects wait, the project with the fewest running pieces is next, and
+// among equals the one that was served least recently. A project with hundreds of busy runs thus delays a run of
+// another project by one piece, not by hundreds.
 //
-// A worker reserves a slot before it polls for a task. Its supplier reserves none while many pieces of the project wait already:
-// then the tasks stay in Temporal's queue, where nothing times out, instead of timing out half done in the process.
+// A worker reserves a slot before it polls for a task. Its supplier reserves none while many pieces of the project
+// wait: the tasks then stay in Temporal's queue, where they do not time out, instead of timing out half done in the
+// process.
 //
-// It does not bound what a piece costs, and it does not share out anything between processes.
+// The package does not bound the cost of a piece, and it does not divide work between processes.
 package fairshare
 
 import (
@@ -23,25 +25,26 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// backlogPerTurn is how many pieces of one project may wait, per turn, before no more of its tasks are polled for.
+// backlogPerTurn is the number of pieces of one project, per turn, that may wait before the worker stops polling for
+// its tasks.
 const backlogPerTurn = 4
 
-// Scheduler gives out turns. It is safe for concurrent use.
+// Scheduler assigns turns. It is safe for concurrent use.
 type Scheduler struct {
 	width int
 
 	mu       sync.Mutex
 	free     int
-	served   int64 // turns given so far
+	served   int64 // turns assigned so far
 	projects map[string]*project
 }
 
-// project is what one project has in the process; it is forgotten when that is nothing.
+// project is the state of one project in the process. It is removed when it is empty.
 type project struct {
 	running int
-	served  int64 // the number of the last turn that it was given
+	served  int64 // the number of its last turn
 	waiting []*waiter
-	// below is closed when fewer than the backlog wait; nil while nothing waits for that.
+	// below is closed when fewer pieces than the backlog wait. It is nil while no caller waits for that.
 	below chan struct{}
 }
 
@@ -56,12 +59,12 @@ func New(width int) *Scheduler {
 	return &Scheduler{width: width, free: width, projects: map[string]*project{}}
 }
 
-// Acquire waits for a turn and reports whether it was given one in time. Each turn is given back by Release.
+// Acquire waits for a turn and reports whether it got one in time. Release ends the turn.
 func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
 	s.mu.Lock()
 	p := s.project(name)
 	if s.free > 0 { // nothing waits while turns are free
-		s.give(p)
+		s.assign(p)
 		s.mu.Unlock()
 		return true
 	}
@@ -78,7 +81,7 @@ func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.given { // at the same moment
+	if w.given { // assigned just after the timeout
 		return true
 	}
 	for i, other := range p.waiting {
@@ -91,7 +94,7 @@ func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
 	return false
 }
 
-// Release gives a turn back. The next one that waits gets it.
+// Release ends a turn. The next waiting piece gets it.
 func (s *Scheduler) Release(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,13 +106,13 @@ func (s *Scheduler) Release(name string) {
 		next.waiting = next.waiting[1:]
 		w.given = true
 		close(w.turn)
-		s.give(next)
+		s.assign(next)
 		s.drained(nextName, next)
 	}
 	s.drained(name, p)
 }
 
-// next returns the project whose turn it is, nil where none waits.
+// next returns the project that gets the next turn, nil if none waits.
 func (s *Scheduler) next() (next *project, name string) {
 	for n, p := range s.projects {
 		if len(p.waiting) == 0 {
@@ -122,7 +125,7 @@ func (s *Scheduler) next() (next *project, name string) {
 	return next, name
 }
 
-func (s *Scheduler) give(p *project) {
+func (s *Scheduler) assign(p *project) {
 	s.free--
 	s.served++
 	p.running++
@@ -140,7 +143,7 @@ func (s *Scheduler) project(name string) *project {
 
 func (s *Scheduler) backlog() int { return s.width * backlogPerTurn }
 
-// drained notifies those that wait for fewer waiting pieces, and forgets a project that has nothing here any more.
+// drained notifies the callers that wait for a smaller backlog, and removes an empty project.
 func (s *Scheduler) drained(name string, p *project) {
 	if p.below != nil && len(p.waiting) < s.backlog() {
 		close(p.below)
@@ -151,7 +154,8 @@ func (s *Scheduler) drained(name string, p *project) {
 	}
 }
 
-// crowded returns a channel that is closed when fewer pieces of the project wait than the backlog, nil where that is so now.
+// crowded returns a channel that is closed when fewer pieces of the project wait than the backlog, or nil if that is
+// already the case.
 func (s *Scheduler) crowded(name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// piece is a piece of compute that takes a while, in the bubble's time.
+// piece is a piece of compute with a duration in the bubble's time.
 func piece(t *testing.T, s *fairshare.Scheduler, project string, lasts time.Duration) (waited time.Duration) {
 	t.Helper()
 	since := time.Now()
@@ -28,7 +28,7 @@ func piece(t *testing.T, s *fairshare.Scheduler, project string, lasts time.Dura
 	return waited
 }
 
-func TestAFloodOfOneProjectDelaysAnotherByOnePiece(t *testing.T) {
+func TestBusyProjectDelaysAnotherByOnePiece(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lasts = 50 * time.Millisecond
@@ -50,7 +50,7 @@ func TestAFloodOfOneProjectDelaysAnotherByOnePiece(t *testing.T) {
 	})
 }
 
-func TestProjectsThatWaitGetTheSameShare(t *testing.T) {
+func TestWaitingProjectsGetEqualShares(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := fairshare.New(3)
@@ -80,7 +80,7 @@ func TestProjectsThatWaitGetTheSameShare(t *testing.T) {
 	})
 }
 
-func TestAProjectAloneHasAllTurns(t *testing.T) {
+func TestSingleProjectGetsAllTurns(t *testing.T) {
 	t.Parallel()
 	s := fairshare.New(4)
 	for range 4 {
@@ -92,7 +92,7 @@ func TestAProjectAloneHasAllTurns(t *testing.T) {
 	}
 }
 
-func TestNoTasksArePolledForWhilePiecesOfTheProjectWait(t *testing.T) {
+func TestNoTasksArePolledWhilePiecesWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := fairshare.New(1)
@@ -124,7 +124,7 @@ func TestNoTasksArePolledForWhilePiecesOfTheProjectWait(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Empty(t, reserved)
-		s.Release("busy") // the first that waits goes on, three are left
+		s.Release("busy") // the first waiting piece continues, three are left
 		require.NoError(t, <-reserved)
 		for range 4 {
 			synctest.Wait()
@@ -134,7 +134,7 @@ func TestNoTasksArePolledForWhilePiecesOfTheProjectWait(t *testing.T) {
 	})
 }
 
-func TestTurnsThatComeTooLateAreNotLost(t *testing.T) {
+func TestLateTurnsAreNotLost(t *testing.T) {
 	t.Parallel()
 	s := fairshare.New(2)
 	var group sync.WaitGroup

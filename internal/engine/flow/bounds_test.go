@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is over the limit is an error of its task, and no command is given for it; a loop over such tasks ends its workflow tasks.
+// A value over the limit is an error of its task, and no command is issued for it. A loop over such tasks ends its
+// workflow tasks.
 func TestValuesOverTheLimitAreErrorsOfTheirTasks(t *testing.T) {
 	t.Parallel()
 	for name, task := range map[string]string{
@@ -17,7 +18,7 @@ func TestValuesOverTheLimitAreErrorsOfTheirTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, `
+			b := newTestRun(t, `
 do:
   - make: {set: {v: '${ "a" * 600 }', w: '${ "b" * 600 }'}}
   - attempt:
@@ -35,10 +36,10 @@ do:
 	}
 }
 
-// What one workflow task sends is bounded: the next one sends the rest.
+// The data that one workflow task sends is bounded: the next one sends the rest.
 func TestWorkflowTaskThatSendsMuchEnds(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - make: {set: {v: '${ "a" * 600 }'}}
   - all:
@@ -48,7 +49,7 @@ do:
           - b: {emit: {event: {with: {type: large, data: {v: '${ .v }'}}}}}
           - c: {emit: {event: {with: {type: large, data: {v: '${ .v }'}}}}}
           - d: {emit: {event: {with: {type: large, data: {v: '${ .v }'}}}}}`, ``)
-	b.limits.TaskBytes, b.limits.BreathBytes = 1800, 700
+	b.limits.TaskBytes, b.limits.YieldBytes = 1800, 700
 	_, err := b.run()
 	require.NoError(t, err)
 	require.Len(t, b.emits, 4)

@@ -18,52 +18,52 @@ import (
 
 const subflow = `run: {workflow: {namespace: shop, name: order, version: latest, input: {n: '${ .n }'}}}`
 
-// nursery starts runs and knows what became of them.
-type nursery struct {
-	b        *bench
+// fakeChildren starts runs and records them.
+type fakeChildren struct {
+	b        *testRun
 	started  []flow.ChildRequest
 	canceled []flow.CancelChildRequest
-	// ended is how each ends, after some time; nil: never by itself.
+	// ended returns the completion of each run, after some time. nil: it never ends by itself.
 	ended func(r flow.ChildRequest) *flow.ChildEnded
 	after time.Duration
-	// refuse and hesitate shape the acceptance.
-	refuse   error
-	hesitate func(ctx context.Context)
+	// reject and delay control the acceptance.
+	reject error
+	delay  func(ctx context.Context)
 	// stubborn children do not end when they are canceled.
 	stubborn bool
 }
 
-func (n *nursery) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
+func (n *fakeChildren) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
 	n.b.mu.Lock()
 	n.started = append(n.started, r)
 	n.b.mu.Unlock()
-	if n.hesitate != nil {
-		n.hesitate(ctx)
+	if n.delay != nil {
+		n.delay(ctx)
 	}
-	if n.refuse != nil {
-		return flow.ChildStarted{}, n.refuse
+	if n.reject != nil {
+		return flow.ChildStarted{}, n.reject
 	}
 	if n.ended != nil {
 		if end := n.ended(r); end != nil {
 			end.Key, end.RunID = r.Key, "child-1"
-			n.tell(n.after, *end)
-			n.tell(n.after+time.Second, *end)
+			n.notify(n.after, *end)
+			n.notify(n.after+time.Second, *end)
 		}
 	}
 	return flow.ChildStarted{RunID: "child-1"}, nil
 }
 
-func (n *nursery) cancel(_ context.Context, r flow.CancelChildRequest) error {
+func (n *fakeChildren) cancel(_ context.Context, r flow.CancelChildRequest) error {
 	n.b.mu.Lock()
 	n.canceled = append(n.canceled, r)
 	n.b.mu.Unlock()
 	if !n.stubborn {
-		n.tell(time.Second, flow.ChildEnded{Key: n.started[0].Key, RunID: r.RunID, Status: "canceled"})
+		n.notify(time.Second, flow.ChildEnded{Key: n.started[0].Key, RunID: r.RunID, Status: "canceled"})
 	}
 	return nil
 }
 
-func (n *nursery) tell(after time.Duration, end flow.ChildEnded) {
+func (n *fakeChildren) notify(after time.Duration, end flow.ChildEnded) {
 	n.b.env.RegisterDelayedCallback(func() { n.b.env.SignalWorkflow(contract.ChildSignal, end) }, after)
 }
 
@@ -73,9 +73,9 @@ func completed(output string) func(flow.ChildRequest) *flow.ChildEnded {
 	}
 }
 
-func newNursery(t *testing.T, rest string) *nursery {
+func newFakeChildren(t *testing.T, rest string) *fakeChildren {
 	t.Helper()
-	n := &nursery{b: newBench(t, rest, `{"n": 7}`), after: time.Minute}
+	n := &fakeChildren{b: newTestRun(t, rest, `{"n": 7}`), after: time.Minute}
 	n.b.children = n
 	return n
 }
@@ -85,7 +85,7 @@ func TestChildIsAwaited(t *testing.T) {
 	for name, after := range map[string]time.Duration{"later": time.Minute, "before its start is known": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNursery(t, `do: [{r: {`+subflow+`}}, {s: {set: {got: '${ .x }'}}}]`)
+			n := newFakeChildren(t, `do: [{r: {`+subflow+`}}, {s: {set: {got: '${ .x }'}}}]`)
 			n.ended, n.after = completed(`{"x": 5}`), after
 			n.b.completes(`{"got": 5}`)
 			require.Len(t, n.started, 1)
@@ -97,13 +97,13 @@ func TestChildIsAwaited(t *testing.T) {
 			require.Equal(t, flow.ChildRequest{Project: "p", Parent: "run-1", Path: "/do/0/r", Workflow: "shop/order", Awaited: true}, r)
 			require.Empty(t, n.canceled)
 			if after > 0 {
-				require.Contains(t, n.b.ledger.states(), "waiting child 0s")
+				require.Contains(t, n.b.recorder.states(), "waiting child 0s")
 			}
 		})
 	}
 }
 
-func TestEndsOfChildren(t *testing.T) {
+func TestChildResults(t *testing.T) {
 	t.Parallel()
 	problem := &dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "no stock", Instance: "/do/7/y"}
 	for name, tt := range map[string]struct {
@@ -119,11 +119,11 @@ func TestEndsOfChildren(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNursery(t, `do: [{r: {`+subflow+`}}]`)
+			n := newFakeChildren(t, `do: [{r: {`+subflow+`}}]`)
 			n.ended = func(flow.ChildRequest) *flow.ChildEnded { end := tt.end; return &end }
 			_, err := n.b.run()
 			if tt.want.Type == "" {
-				return // whatever it is made of: it ends
+				return // any error: the run has ended
 			}
 			status, got := flow.Failed(err)
 			require.Equal(t, interp.StatusFailed, status)
@@ -133,14 +133,14 @@ func TestEndsOfChildren(t *testing.T) {
 	}
 }
 
-func TestChildThatIsRefused(t *testing.T) {
+func TestRejectedChild(t *testing.T) {
 	t.Parallel()
-	n := newNursery(t, `do: [{t: {try: [{r: {`+subflow+`}}], catch: {as: e, do: [{s: {set: {title: '${ $e.title }'}}}]}}}]`)
-	n.refuse = refuse(404, flow.CategoryRefused)
+	n := newFakeChildren(t, `do: [{t: {try: [{r: {`+subflow+`}}], catch: {as: e, do: [{s: {set: {title: '${ $e.title }'}}}]}}}]`)
+	n.reject = refuse(404, flow.CategoryRefused)
 	n.b.completes(`{"title": "Refused"}`)
 }
 
-func TestCanceledRunWaitsForTheEndOfItsChildren(t *testing.T) {
+func TestCanceledRunWaitsForItsChildren(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		stubborn bool
@@ -151,7 +151,7 @@ func TestCanceledRunWaitsForTheEndOfItsChildren(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNursery(t, `do: [{r: {`+subflow+`}}]`)
+			n := newFakeChildren(t, `do: [{r: {`+subflow+`}}]`)
 			n.stubborn = tt.stubborn
 			n.b.began = func() { n.b.env.RegisterDelayedCallback(n.b.env.CancelWorkflow, time.Minute) }
 			_, err := n.b.run()
@@ -159,20 +159,20 @@ func TestCanceledRunWaitsForTheEndOfItsChildren(t *testing.T) {
 			require.ErrorAs(t, err, &canceled)
 			require.Equal(t, []flow.CancelChildRequest{{Project: "p", Parent: "run-1", RunID: "child-1"}}, n.canceled)
 			require.Equal(t, tt.want, n.b.env.Now().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)).String())
-			require.Contains(t, n.b.ledger.states(), "canceled  1m0s")
+			require.Contains(t, n.b.recorder.states(), "canceled  1m0s")
 		})
 	}
 }
 
-func TestChildThatNobodyAwaitsAnyMoreIsCanceled(t *testing.T) {
+func TestAbandonedChildIsCanceled(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {
-		n := newNursery(t, `do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, `+subflow+`}}], catch: {do: [{w: {wait: {minutes: 1}}}]}}}]`)
+		n := newFakeChildren(t, `do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, `+subflow+`}}], catch: {do: [{w: {wait: {minutes: 1}}}]}}}]`)
 		if slow {
 			calls := 0
-			n.hesitate = func(context.Context) { calls++ }
-			n.refuse = errors.New("not yet") // tried again for ever
-			n.b.began = func() { n.b.env.RegisterDelayedCallback(func() { n.refuse = nil }, 20*time.Second) }
+			n.delay = func(context.Context) { calls++ }
+			n.reject = errors.New("not yet") // retried for ever
+			n.b.began = func() { n.b.env.RegisterDelayedCallback(func() { n.reject = nil }, 20*time.Second) }
 		}
 		n.b.completes(`{"n": 7}`)
 		require.Len(t, n.canceled, 1)
@@ -181,7 +181,7 @@ func TestChildThatNobodyAwaitsAnyMoreIsCanceled(t *testing.T) {
 
 func TestAwaitedChildSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	n := newNursery(t, `do: [{f: {fork: {branches: [{r: {`+subflow+`}}, {l: {for: {in: '[range(20)]'}, do: [{w: {wait: {seconds: 1}}}]}}]}}}]`)
+	n := newFakeChildren(t, `do: [{f: {fork: {branches: [{r: {`+subflow+`}}, {l: {for: {in: '[range(20)]'}, do: [{w: {wait: {seconds: 1}}}]}}]}}}]`)
 	n.b.limits.SoftEvents, n.b.limits.HardEvents = 20, 40
 	executions, key := 0, ""
 	n.b.began = func() {
@@ -189,7 +189,7 @@ func TestAwaitedChildSurvivesContinueAsNew(t *testing.T) {
 		if executions == 1 {
 			return
 		}
-		n.tell(time.Hour, flow.ChildEnded{Key: n.started[0].Key, RunID: "child-1", Status: "completed", Output: json.RawMessage(`5`)})
+		n.notify(time.Hour, flow.ChildEnded{Key: n.started[0].Key, RunID: "child-1", Status: "completed", Output: json.RawMessage(`5`)})
 		key = n.started[0].Key
 	}
 	n.b.completes(`[5, {"n": 7}]`)

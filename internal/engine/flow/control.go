@@ -9,64 +9,65 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// ControlsSince is the first interpreter whose runs can be paused, have a quota of steps and await other runs. A run that was started with an older
-// one takes no notice: workers that knew no other way may have worked on it.
+// ControlsSince is the first interpreter with runs that can be paused, have a quota of steps and await other runs. A run
+// with an older one ignores controls: workers without support for them may have worked on it.
 const ControlsSince = 3
 
-// Control is the payload of the signal that controls a run (contract.ControlSignal). What is so already stays so.
+// Control is the payload of the signal that controls a run (contract.ControlSignal). An operation without an effect is
+// ignored.
 type Control struct {
 	Op string `json:"op"`
-	// Reason is for those who read the history.
+	// Reason is for readers of the history.
 	Reason string `json:"reason,omitempty"`
 }
 
-// What a Control does.
+// Operations of a Control.
 const (
-	// OpPause keeps every branch from entering its next task. What is in flight ends, and timers go on.
+	// OpPause prevents every branch from entering its next task. Work in flight ends, and timers continue.
 	OpPause = "pause"
-	// OpUnpause lets a paused run go on.
+	// OpUnpause continues a paused run.
 	OpUnpause = "unpause"
-	// OpResumeQuota asks at once for the steps that were refused.
+	// OpResumeQuota requests the rejected steps again at once.
 	OpResumeQuota = "resume_quota"
 )
 
-// QuotaActivity grants steps to a run with Input.StepQuota: [Quota]. It is asked again for ever while it fails.
+// QuotaActivity grants steps to a run with Input.StepQuota: [Quota]. It is retried for ever while it fails.
 const QuotaActivity = "signalbox.quota"
 
-// Quota grants steps. It is what implements QuotaActivity.
+// Quota grants steps. It implements QuotaActivity.
 type Quota func(ctx context.Context, request QuotaRequest) (QuotaGrant, error)
 
-// QuotaRequest asks for a block of steps.
+// QuotaRequest requests a block of steps.
 type QuotaRequest struct {
 	Project string `json:"project"`
 	RunID   string `json:"runId"`
-	// Granted counts all steps that the run knows to be granted so far. An activity may run several times: what was granted to
-	// the run beyond this number was never heard of, and is to be granted by the same answer.
+	// Granted counts all steps of grants that the run has received so far. An activity may run several times: the run
+	// has not received steps that were granted beyond this number, so the response must include them.
 	Granted int64 `json:"granted"`
 	// Used counts all steps that the run has entered so far.
 	Used int64 `json:"used"`
-	// Force: somebody asks for it, so a refusal that is remembered is no answer.
+	// Force marks a request by an operator, which overrides a stored rejection.
 	Force bool `json:"force,omitempty"`
 }
 
-// QuotaGrant answers a QuotaRequest.
+// QuotaGrant is the result of a QuotaRequest.
 type QuotaGrant struct {
-	// Steps are how many more steps the run may enter before ResetAt; what it has not entered by then lapses, and what is left when
-	// it ends is nobody's: the row says how many it entered. 0 holds the run until ResetAt.
+	// Steps is the number of further steps that the run may enter before ResetAt. Steps that it has not entered by then
+	// expire, and so do those left at its end: its row stores how many it entered. 0 holds the run until ResetAt.
 	Steps int64 `json:"steps"`
-	// ResetAt is when the period ends.
+	// ResetAt is the end of the period.
 	ResetAt time.Time `json:"resetAt"`
-	// Used and Limit are the project's in this period, for those who read the history.
+	// Used and Limit are the project's in this period, for readers of the history.
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
 }
 
-// obey does what controls say that have come.
-func (d *driver) obey() {
+// handleControls executes the received controls.
+func (d *driver) handleControls() {
 	for d.controls != nil && d.controls.Len() > 0 {
 		var c Control
 		if !d.controls.ReceiveAsync(&c) {
-			return // what was left cannot be read
+			return // the rest cannot be decoded
 		}
 		d.newTask()
 		d.events += eventsPerSignal
@@ -82,23 +83,23 @@ func (d *driver) obey() {
 	}
 }
 
-// signaled tells whether a signal has come that was not taken in yet.
+// signaled reports whether signals have been received and not handled yet.
 func (d *driver) signaled() bool {
 	return d.wakes.Len() > 0 || d.controls != nil && (d.controls.Len() > 0 || d.children.Len() > 0)
 }
 
-func (d *driver) askSteps(e interp.AskSteps) {
+func (d *driver) requestSteps(e interp.RequestSteps) {
 	future, cancel := d.storeActivity(QuotaActivity, QuotaRequest{
 		Project: d.in.Project, RunID: d.in.RunID, Granted: e.Granted, Used: e.Used, Force: e.Force,
 	})
 	d.pending = append(d.pending, &effect{kind: quotaEffect, id: e.ID, future: future, cancel: cancel})
 }
 
-func (d *driver) settleQuota(e *effect) {
+func (d *driver) completeQuota(e *effect) {
 	var grant QuotaGrant
 	now := workflow.Now(d.ctx)
 	if err := e.future.Get(d.detached, &grant); err != nil {
-		problem := refusal(err)
+		problem := rejection(err)
 		problem.Instance = "/"
 		d.machine.Abort(*problem, now)
 		return

@@ -15,15 +15,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// control sends a control some time after the execution has begun.
-func (b *bench) control(after time.Duration, op string) {
+// control sends a control a given time after the start of the execution.
+func (b *testRun) control(after time.Duration, op string) {
 	b.env.RegisterDelayedCallback(func() {
 		b.env.SignalWorkflow(contract.ControlSignal, flow.Control{Op: op, Reason: "a test"})
 	}, after)
 }
 
-// states are the run as operators saw it.
-func (l *ledger) states() []string {
+// states returns the states of the run as operators see them.
+func (l *recorder) states() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
@@ -39,9 +39,9 @@ func (l *ledger) states() []string {
 
 func TestPauseAndUnpause(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
+	b := newTestRun(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
 	b.began = func() {
-		b.control(time.Second, "unheard of")
+		b.control(time.Second, "unknown")
 		b.control(2*time.Second, flow.OpUnpause)
 		b.control(10*time.Second, flow.OpPause)
 		b.control(20*time.Second, flow.OpPause)
@@ -49,12 +49,12 @@ func TestPauseAndUnpause(t *testing.T) {
 		b.control(91*time.Second, flow.OpUnpause)
 	}
 	b.completes(`{"x": 1}`)
-	require.Equal(t, []string{"waiting timer 0s", "waiting paused 10s", "completed  1m30s"}, b.ledger.states())
+	require.Equal(t, []string{"waiting timer 0s", "waiting paused 10s", "completed  1m30s"}, b.recorder.states())
 }
 
 func TestPausedRunIsCanceled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
+	b := newTestRun(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
 	b.began = func() {
 		b.control(10*time.Second, flow.OpPause)
 		b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 2*time.Minute)
@@ -62,13 +62,13 @@ func TestPausedRunIsCanceled(t *testing.T) {
 	_, err := b.run()
 	var canceled *temporal.CanceledError
 	require.ErrorAs(t, err, &canceled)
-	require.Equal(t, []string{"waiting timer 0s", "waiting paused 10s", "canceled  2m0s"}, b.ledger.states())
-	require.Len(t, b.ledger.steps, 1)
+	require.Equal(t, []string{"waiting timer 0s", "waiting paused 10s", "canceled  2m0s"}, b.recorder.states())
+	require.Len(t, b.recorder.steps, 1)
 }
 
 func TestPauseSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - c: {call: http, with: {method: post, endpoint: 'http://x'}}
   - d: {call: http, with: {method: post, endpoint: 'http://x'}}`, `{}`)
@@ -87,28 +87,28 @@ do:
 	b.completes(`"called"`)
 	require.GreaterOrEqual(t, executions, 2)
 	require.Len(t, b.requests, 2)
-	require.Contains(t, b.ledger.states(), "waiting paused 0s")
+	require.Contains(t, b.recorder.states(), "waiting paused 0s")
 }
 
-func TestRunsOfOlderInterpretersTakeNoControls(t *testing.T) {
+func TestRunsOfOlderInterpretersIgnoreControls(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
+	b := newTestRun(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
 	b.input.Interpreter, b.input.StepQuota = flow.ControlsSince-1, true
 	b.began = func() { b.control(10*time.Second, flow.OpPause) }
 	b.completes(`{"x": 1}`)
-	require.Equal(t, []string{"waiting timer 0s", "completed  1m0s"}, b.ledger.states())
+	require.Equal(t, []string{"waiting timer 0s", "completed  1m0s"}, b.recorder.states())
 }
 
 func TestStepQuota(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{f: {for: {in: '[range(5)]'}, do: [{s: {set: {x: '${ $index }'}}}]}}]`, `{}`)
+	b := newTestRun(t, `do: [{f: {for: {in: '[range(5)]'}, do: [{s: {set: {x: '${ $index }'}}}]}}]`, `{}`)
 	b.input.StepQuota = true
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	b.quota = func(_ context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
 		require.Equal(t, "p", r.Project)
 		require.Equal(t, "run-1", r.RunID)
 		switch len(b.quotas) {
-		case 1: // as a database that is away for a moment
+		case 1: // like a short outage of the database
 			return flow.QuotaGrant{}, errors.New("try again")
 		case 2:
 			return flow.QuotaGrant{Steps: 3, ResetAt: begin.Add(time.Hour), Used: 3, Limit: 3}, nil
@@ -126,19 +126,19 @@ func TestStepQuota(t *testing.T) {
 	b.began = func() { b.control(10*time.Minute, flow.OpResumeQuota) }
 	b.completes(`{"x": 4}`)
 	require.Len(t, b.quotas, 5)
-	states := b.ledger.states()
-	require.Equal(t, interp.StatusCompleted, b.ledger.runs[len(b.ledger.runs)-1].Status)
+	states := b.recorder.states()
+	require.Equal(t, interp.StatusCompleted, b.recorder.runs[len(b.recorder.runs)-1].Status)
 	require.Contains(t, states[len(states)-1], "completed  1h0m0")
-	for _, s := range b.ledger.steps {
+	for _, s := range b.recorder.steps {
 		if s.Number > 3 {
 			require.False(t, s.StartedAt.Before(begin.Add(time.Hour)))
 		}
 	}
 }
 
-func TestStepQuotaThatCannotBeAskedForFailsTheRun(t *testing.T) {
+func TestRejectedQuotaRequestFailsTheRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{s: {set: {x: 1}}}]`, `{}`)
+	b := newTestRun(t, `do: [{s: {set: {x: 1}}}]`, `{}`)
 	b.input.StepQuota = true
 	b.quota = func(context.Context, flow.QuotaRequest) (flow.QuotaGrant, error) {
 		return flow.QuotaGrant{}, temporal.NewNonRetryableApplicationError("no such project", "gone", nil)

@@ -1,5 +1,5 @@
-// Package flow runs the interpreter (dsl/interp) as a Temporal workflow: it performs the machine's effects as timers,
-// activities and local activities, and hands its records to a sink in the same process.
+// Package flow runs the interpreter (dsl/interp) as a Temporal workflow: it executes the machine's effects as timers,
+// activities and local activities, and passes its records to a sink in the same process.
 //
 // There is one workflow, [Workflow.Run], for all documents. A worker registers it and these activities:
 //
@@ -14,9 +14,9 @@
 //	registry.RegisterActivityWithOptions(child, activity.RegisterOptions{Name: flow.ChildActivity})
 //	registry.RegisterActivityWithOptions(cancelChild, activity.RegisterOptions{Name: flow.CancelChildActivity})
 //
-// Events come to a run as signals, [Wake]. They are taken in before anything else that has happened, and before a run
-// continues as new: the machine's snapshot carries what was not consumed yet, so none is lost. So are controls, [Control], and the ends of other
-// runs, [ChildEnded].
+// Events reach a run as signals, [Wake]. They are handled before all other results, and before a run continues as new:
+// the machine's snapshot carries the events that are not consumed yet, so none is lost. The same holds for controls,
+// [Control], and for completions of child runs, [ChildEnded].
 //
-// The package knows nothing of stores, projects' queues or HTTP clients.
+// The package does not depend on stores, projects' queues or HTTP clients.
 package flow

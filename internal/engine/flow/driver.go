@@ -12,10 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/lookout"
 )
 
-// Events a history grows by.
+// Events by which an operation extends the history.
 const (
 	eventsPerTask     = 3 // workflow task scheduled, started, completed
 	eventsPerSignal   = 1 // signaled
@@ -24,47 +23,47 @@ const (
 	eventsPerLocal    = 1 // marker
 )
 
-// recordSize is about what a step's record takes beside its input and output.
+// recordSize is the approximate size of a step's record without its input and output.
 const recordSize = 256
 
-// driver performs the effects of one execution.
+// driver executes the effects of one execution.
 type driver struct {
-	ctx       workflow.Context // canceled when Temporal cancels the run
-	detached  workflow.Context // never canceled: what effects run in
-	in        Input
-	info      *workflow.Info
-	execution Execution
-	machine   *interp.Machine
-	sink      Sink
-	turns     Turns
-	limits    Limits
-	wakes     workflow.ReceiveChannel
-	controls  workflow.ReceiveChannel // nil for a run that takes none
-	children  workflow.ReceiveChannel // nil for a run that has none
-	lookout   *lookout.Lookout
-	changed   *interp.RunRecord // records that were looked at and not handed over yet
-	steps     []interp.StepRecord
+	ctx        workflow.Context // canceled when Temporal cancels the run
+	detached   workflow.Context // never canceled: the context of effects
+	in         Input
+	info       *workflow.Info
+	execution  Execution
+	machine    *interp.Machine
+	sink       Sink
+	turns      Turns
+	limits     Limits
+	wakes      workflow.ReceiveChannel
+	controls   workflow.ReceiveChannel // nil for a run without controls
+	children   workflow.ReceiveChannel // nil for a run without children
+	tracker    *SensitiveTracker
+	changedRun *interp.RunRecord // taken from the machine and not published yet
+	steps      []interp.StepRecord
 
-	pending []*effect // in the order of their start
-	parting []string  // keys of the runs whose ends a canceled run waits for
+	pending   []*effect // in start order
+	canceling []string  // keys of the children whose completion a canceled run waits for
 
-	behind bool // results have come that the machine was not given yet
+	resultsLeft bool // results are ready that the machine has not received yet
 
-	events  int // own events so far, a little overestimated
-	dueAt   int // events when it became time to continue as new; 0: not yet
-	retryAt int // events from which to try again to continue as new, after the state was too large
+	events  int // own events so far, slightly overestimated
+	dueAt   int // events at which continue-as-new became due; 0: not due
+	retryAt int // events from which to retry continue-as-new, after the state was too large
 
 	// since the start of the workflow task
 	localCalls, localBytes int
 	recordBytes, sentBytes int
 	fuelMark               int64
 
-	encodedBytes int // since the scheduler had its turn
+	encodedBytes int // since the last yield to the scheduler
 
-	computing time.Time // by the clock: when the piece of compute in progress began
+	computing time.Time // by the wall clock: the start of the compute in progress
 }
 
-// effectKind is what an effect is.
+// effectKind is the kind of an effect.
 type effectKind int
 
 const (
@@ -78,22 +77,22 @@ const (
 	cancelChildEffect
 )
 
-// effect is something in flight.
+// effect is an operation in flight.
 type effect struct {
-	kind     effectKind
-	id       interp.EffectID
-	future   workflow.Future
-	cancel   workflow.CancelFunc
-	call     *HTTPRequest // of a call
-	inline   int64        // of a call that is a local activity: what its result may add to the workflow task
-	sentAt   time.Time    // of a call: when it was dispatched
-	tries    int32        // of a call: how often
-	attempts []Attempt    // of a call: the requests whose results were lost
-	due      time.Time    // of a timer
-	listener string       // of listenEffect and unlistenEffect
-	child    string       // key of childEffect
-	refused  bool         // it failed without a command
-	unwanted bool         // the listener is to be given up once it is committed, the child canceled once it is accepted
+	kind      effectKind
+	id        interp.EffectID
+	future    workflow.Future
+	cancel    workflow.CancelFunc
+	call      *HTTPRequest // of a call
+	inline    int64        // of a call as a local activity: the bytes that its result may add to the workflow task
+	sentAt    time.Time    // of a call: the time of its dispatch
+	tries     int32        // of a call: the number of dispatches
+	attempts  []Attempt    // of a call: the requests whose results were lost
+	due       time.Time    // of a timer
+	listener  string       // of listenEffect and unlistenEffect
+	child     string       // key of childEffect
+	rejected  bool         // it failed without a command
+	abandoned bool         // the listener is removed once it is committed, the child canceled once it is accepted
 }
 
 func (d *driver) run() (json.RawMessage, error) {
@@ -105,135 +104,137 @@ func (d *driver) run() (json.RawMessage, error) {
 		if d.ctx.Err() != nil {
 			d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
 		}
-		if snapshot := d.moveOn(); snapshot != nil {
-			d.publish() // what settled since the last Advance is in no later execution
+		if snapshot := d.snapshotIfDue(); snapshot != nil {
+			d.publish() // no later execution publishes the results since the last Advance
 			return nil, d.continueAsNew(snapshot)
 		}
 		d.perform(d.compute())
-		d.farewell()
+		d.flushChildCancels()
 		d.publish()
 		outcome, done := d.machine.Done()
 		switch {
 		case done:
 			return conclude(outcome)
-		case d.full():
+		case d.taskFull():
 			d.barrier()
 		case d.machine.Yielded():
-			d.breathe()
+			d.yield()
 			continue
-		case d.behind:
-			d.breathe()
+		case d.resultsLeft:
+			d.yield()
 		default:
 			d.await()
 		}
-		d.settle()
+		d.handleCompletions()
 	}
 }
 
-// turnWait is how long the workflow's goroutine waits for a turn at a time: well under the deadlock detector's second.
+// turnWait is the time for which the workflow's goroutine blocks on a turn: well under the deadlock detector's second.
 const turnWait = 100 * time.Millisecond
 
-// compute advances the machine until it is blocked or yields, and takes its records, in a turn of the run's project. Nothing in it
-// waits: a turn that is held while a workflow waits is lost for the whole process until Temporal answers.
+// compute advances the machine until it is blocked or yields, and takes its records, within a turn of the run's
+// project. Nothing in it waits: a turn that is held while a workflow waits is lost for the whole process until Temporal
+// responds.
 func (d *driver) compute() []interp.Effect {
 	for !d.turns.Acquire(d.in.Project, turnWait) {
-		d.breathe()
+		d.yield()
 	}
 	defer d.turns.Release(d.in.Project)
 	d.computing = time.Now()
 	effects := d.machine.Advance(workflow.Now(d.ctx))
-	d.look() // before the effects: what leaves the run is sent with what is sensitive in it
+	d.takeRecords() // before the effects: values that leave the run are sent with the sensitive texts in them
 	return effects
 }
 
-// look takes the records of what changed.
-func (d *driver) look() {
+// takeRecords takes the records of changes from the machine.
+func (d *driver) takeRecords() {
 	run, steps := d.machine.TakeRecords()
-	for i := range steps { // before anything is done to them: the size decides where workflow tasks end
+	for i := range steps { // before they are changed: the size decides where workflow tasks end
 		d.recordBytes += recordSize + len(steps[i].Input) + len(steps[i].Output)
 	}
-	d.lookout.Look(run, steps)
+	d.tracker.Observe(run, steps)
 	if run != nil {
-		if d.changed != nil {
-			run.Summary = run.Summary.Merge(d.changed.Summary)
+		if d.changedRun != nil {
+			run.Summary = run.Summary.Merge(d.changedRun.Summary)
 		}
-		d.changed = run
+		d.changedRun = run
 	}
 	d.steps = append(d.steps, steps...)
 }
 
-// publish hands over what changed. Where nothing did, it still reports how far the run has come, so that its row does not look
-// as if it were behind.
+// publish passes the changes to the sink. Without changes it still reports the run's position, so that its row does not
+// appear to be behind.
 func (d *driver) publish() {
-	d.look()
-	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changed, d.steps, d.lookout.All())
-	d.changed, d.steps = nil, nil
+	d.takeRecords()
+	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changedRun, d.steps, d.tracker.All())
+	d.changedRun, d.steps = nil, nil
 }
 
-// await blocks until something happens outside.
+// await blocks until there is something to handle.
 func (d *driver) await() {
-	// The context cannot be canceled, so there is no error. Whether the run was canceled is part of the condition.
+	// The context cannot be canceled, so there is no error. The cancellation of the run is part of the condition.
 	_ = workflow.Await(d.detached, func() bool {
-		return d.ctx.Err() != nil || d.stirred()
+		return d.ctx.Err() != nil || d.hasWork()
 	})
 }
 
-// stirred tells whether something has happened outside.
-func (d *driver) stirred() bool {
+// hasWork reports whether a signal or a result is ready.
+func (d *driver) hasWork() bool {
 	return d.signaled() || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
 }
 
-// settle tells the machine what has happened: signals first, then the effects in the order in which they were started.
-func (d *driver) settle() {
-	d.behind = false
+// handleCompletions passes to the machine what has happened: signals first, then the results of effects in their start
+// order.
+func (d *driver) handleCompletions() {
+	d.resultsLeft = false
 	d.computing = time.Now()
 	mark := d.machine.Spent()
-	d.obey()
-	d.reunite()
-	d.hear(false)
+	d.handleControls()
+	d.handleChildResults()
+	d.handleEvents(false)
 	for _, e := range slices.Clone(d.pending) {
 		if !e.future.IsReady() {
 			continue
 		}
 		if d.in.Interpreter >= interp.BoundedSince && d.machine.Spent()-mark >= d.limits.Machine.AdvanceFuel {
-			d.behind = true // what has ended may lead to as much compute as an Advance
+			d.resultsLeft = true // the results may cause as much compute as an Advance
 			return
 		}
 		d.forget(e)
 		if e.kind == callEffect {
-			d.settleCall(e)
+			d.completeCall(e)
 			continue
 		}
-		if !e.refused {
+		if !e.rejected {
 			d.newTask()
 		}
-		switch e.kind { //nolint:exhaustive // calls are above; nobody waits for a listener to be given up, or a run to be canceled
+		switch e.kind { //nolint:exhaustive // calls are above; the results of removals and of cancellations are not used
 		case timerEffect:
 			d.machine.Fire(e.id, workflow.Now(d.ctx))
 		case listenEffect, emitEffect:
-			d.settleEvent(e)
+			d.completeEvent(e)
 		case quotaEffect:
-			d.settleQuota(e)
+			d.completeQuota(e)
 		case childEffect:
-			d.settleChild(e)
+			d.completeChildStart(e)
 		}
 	}
 }
 
-func (d *driver) settleCall(e *effect) {
+func (d *driver) completeCall(e *effect) {
 	var response HTTPResponse
 	err := e.future.Get(d.detached, &response)
-	if e.refused {
+	if e.rejected {
 		d.machine.Complete(e.id, failedCall(e.call, err), workflow.Now(d.ctx))
 		return
 	}
 	switch {
-	case d.storageAway(err, contract.PayloadsUnread): // nothing was sent, so the database's absence only delays the call
+	case d.storageUnavailable(err, contract.PayloadsUnread): // nothing was sent, so the outage of the database only delays the call
 		d.newTask()
 		e.tries--
 		d.startCall(e)
 		return
-	case d.storageAway(err, contract.PayloadsUnkept):
+	case d.storageUnavailable(err, contract.PayloadsUnkept):
 		err = Interrupted(err.Error())
 	}
 	if d.limits.HandOver {
@@ -242,7 +243,7 @@ func (d *driver) settleCall(e *effect) {
 	}
 	if e.call.Local {
 		d.localBytes += len(response.Content)
-		if again(err) {
+		if retryAsActivity(err) {
 			d.dispatch(e.id, *e.call, 0)
 			return
 		}
@@ -252,7 +253,7 @@ func (d *driver) settleCall(e *effect) {
 	d.machine.Complete(e.id, resultOf(e.call, response, err), workflow.Now(d.ctx))
 }
 
-// newTask notes that an event has begun another workflow task.
+// newTask records that an event has started another workflow task.
 func (d *driver) newTask() {
 	d.events += eventsPerTask
 	d.localCalls, d.localBytes, d.recordBytes, d.sentBytes, d.fuelMark = 0, 0, 0, 0, d.machine.Spent()
@@ -262,7 +263,8 @@ func (d *driver) forget(e *effect) {
 	d.pending = slices.DeleteFunc(d.pending, func(o *effect) bool { return o == e })
 }
 
-// perform starts and cancels effects: timers and unsafe calls before safe ones, which go by what else is in flight.
+// perform starts and cancels effects: timers and unsafe calls before safe ones, because the other effects in flight
+// decide whether a safe call is a local activity.
 func (d *driver) perform(effects []interp.Effect) {
 	var last []interp.Call
 	for _, e := range effects {
@@ -284,20 +286,20 @@ func (d *driver) perform(effects []interp.Effect) {
 		case interp.Listen:
 			d.listen(e)
 		case interp.Unlisten:
-			d.giveUp(e.Listener)
+			d.removeListener(e.Listener)
 		case interp.Emit:
 			d.emit(e)
 		case interp.StartChild:
 			d.startChild(e)
 		case interp.CancelChild:
-			d.disown(e)
-		case interp.AskSteps:
-			d.askSteps(e)
+			d.abandonChild(e)
+		case interp.RequestSteps:
+			d.requestSteps(e)
 		}
 	}
 	for i, e := range last {
 		if slices.Contains(effects, interp.Effect(interp.CancelCall{ID: e.ID})) {
-			continue // asked for and given up within one Advance
+			continue // started and canceled within one Advance
 		}
 		if r := d.request(e); d.callFits(e.ID, r) {
 			d.dispatch(e.ID, r, d.inline(len(last)-i))
@@ -317,20 +319,20 @@ func (d *driver) cancel(id interp.EffectID) {
 
 func (d *driver) startTimer(e interp.StartTimer) {
 	ctx, cancel := workflow.WithCancel(d.detached)
-	// a timer of no time would fire without an event, and so within the workflow task
+	// a timer with zero duration would fire without an event, and thus within the workflow task
 	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
 	d.pending = append(d.pending, &effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: e.Deadline})
 	d.events += eventsPerTimer
 }
 
-// full tells whether the workflow task has grown so far that it must end before more is done in it.
-func (d *driver) full() bool {
+// taskFull reports whether the workflow task has grown so large that it must end before it does more.
+func (d *driver) taskFull() bool {
 	return d.localCalls >= d.limits.LocalCalls || d.localBytes >= d.limits.LocalBytes ||
 		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel || d.limits.RecordBytes > 0 && d.recordBytes >= d.limits.RecordBytes
 }
 
-// barrier ends the workflow task. Only the server's events end one, so it takes an activity, which an idle worker
-// starts eagerly, without a round trip through the queue.
+// barrier ends the workflow task. Only server events end one, so it takes an activity. An idle worker starts it
+// eagerly, without a round trip through the queue.
 func (d *driver) barrier() {
 	ctx := workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Second,
@@ -343,19 +345,20 @@ func (d *driver) barrier() {
 	d.newTask()
 }
 
-// breathe gives the scheduler its turn, so that the deadlock detector sees a workflow that is busy, not stuck. It
-// leaves no event.
-func (d *driver) breathe() { breathe(d.detached) }
+// yield passes control to the scheduler, so that the deadlock detector sees a busy workflow, not a stuck one. It adds
+// no event.
+func (d *driver) yield() { yield(d.detached) }
 
-func breathe(ctx workflow.Context) {
+func yield(ctx workflow.Context) {
 	turn, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(workflow.Context) { settable.SetValue(true) })
 	_ = turn.Get(ctx, nil)
 }
 
-// apart calls f in a goroutine of its own and waits for it as a workflow may: packing and unpacking the largest state takes seconds, and
-// neither can be interrupted. f is a function of values; nothing else uses them meanwhile.
-func apart[T any](ctx workflow.Context, f func() (T, error)) (T, error) {
+// runInBackground calls f in a goroutine of its own and waits for it while it yields to the scheduler: packing and
+// unpacking the largest state takes seconds, and neither can be interrupted. f is a function of values, which nothing
+// else uses meanwhile.
+func runInBackground[T any](ctx workflow.Context, f func() (T, error)) (T, error) {
 	var (
 		result   T
 		err      error
@@ -377,14 +380,14 @@ func apart[T any](ctx workflow.Context, f func() (T, error)) (T, error) {
 			}
 			return result, err
 		case <-wait.C:
-			breathe(ctx)
+			yield(ctx)
 		}
 	}
 }
 
-// moveOn tells whether to continue as new here and now: it is due, nothing is in flight and the state is not too
-// large. When it has been due for long, new calls are held until nothing is in flight.
-func (d *driver) moveOn() []byte {
+// snapshotIfDue returns the state if the run must continue as new now: it is due, nothing is in flight and the state is
+// not too large. When it has been due for long, new calls are held until nothing is in flight.
+func (d *driver) snapshotIfDue() []byte {
 	spent := d.machine.Spent()
 	if _, done := d.machine.Done(); done {
 		return nil
@@ -395,7 +398,7 @@ func (d *driver) moveOn() []byte {
 		}
 		d.dueAt = max(d.events, 1)
 	}
-	if d.machine.InFlight() > 0 || d.settling() {
+	if d.machine.InFlight() > 0 || d.childRequestsPending() {
 		if d.events-d.dueAt >= d.limits.HardEvents-d.limits.SoftEvents || spent >= 2*d.limits.ExecutionFuel {
 			d.machine.Hold()
 		}
@@ -404,13 +407,13 @@ func (d *driver) moveOn() []byte {
 	if d.events < d.retryAt {
 		return nil
 	}
-	d.obey() // what is in the channels ends with the execution
-	d.reunite()
-	d.hear(true)
+	d.handleControls() // unread signals would be lost with the execution
+	d.handleChildResults()
+	d.handleEvents(true)
 	if _, done := d.machine.Done(); done {
 		return nil
 	}
-	snapshot, err := apart(d.detached, d.machine.Snapshot)
+	snapshot, err := runInBackground(d.detached, d.machine.Snapshot)
 	if err != nil {
 		panic(fmt.Sprintf("continue run %q as new: %v", d.in.RunID, err))
 	}
@@ -431,12 +434,12 @@ func (d *driver) continueAsNew(snapshot []byte) error {
 	next := d.in
 	next.Input, next.Snapshot = nil, snapshot
 	next.Chain++
-	next.Unlisten = d.leaving()
-	next.Sensitive = d.lookout.Carried(d.limits.SnapshotBytes - len(snapshot))
+	next.Unlisten = d.pendingUnlistens()
+	next.Sensitive = d.tracker.Carried(d.limits.SnapshotBytes - len(snapshot))
 	return workflow.NewContinueAsNewError(d.ctx, d.info.WorkflowType.Name, next)
 }
 
-// conclude turns an outcome into the workflow's result.
+// conclude converts an outcome to the workflow's result.
 func conclude(o interp.Outcome) (json.RawMessage, error) {
 	switch o.Status {
 	case interp.StatusCompleted:

@@ -14,17 +14,18 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// Names of the activities around events. As those of calls, they never change their meaning.
+// Names of the activities for events. Like those of calls, they never change their meaning.
 const (
-	// ListenActivity commits a listener: func(context.Context, ListenRequest) error. One with the same name is there already.
+	// ListenActivity commits a listener: func(context.Context, ListenRequest) error. A listener with the same name is
+	// left as it is.
 	ListenActivity = "signalbox.listen"
-	// UnlistenActivity removes a listener, if it is there: func(context.Context, UnlistenRequest) error.
+	// UnlistenActivity removes a listener, if it exists: func(context.Context, UnlistenRequest) error.
 	UnlistenActivity = "signalbox.unlisten"
-	// EmitActivity publishes an event: func(context.Context, EmitRequest) error. A repetition changes nothing.
+	// EmitActivity publishes an event: func(context.Context, EmitRequest) error. A repetition has no effect.
 	EmitActivity = "signalbox.emit"
 )
 
-// ListenRequest is a listener to commit.
+// ListenRequest holds the listener to commit.
 type ListenRequest struct {
 	Project  string           `json:"project"`
 	RunID    string           `json:"runId"`
@@ -32,59 +33,59 @@ type ListenRequest struct {
 	Spec     eventfilter.Spec `json:"spec"`
 }
 
-// UnlistenRequest is a listener to remove.
+// UnlistenRequest holds the listener to remove.
 type UnlistenRequest struct {
 	Project  string `json:"project"`
 	Listener string `json:"listener"`
 }
 
-// EmitRequest is an event to publish.
+// EmitRequest holds the event to publish.
 type EmitRequest struct {
 	Project string `json:"project"`
 	RunID   string `json:"runId"`
 	// Event is its CloudEvents JSON form, with ID, source and time: publishing it again is a duplicate.
 	Event json.RawMessage `json:"event"`
-	// Sensitive are the texts in it that have stood at sensitive places of the run.
+	// Sensitive are the texts in it that occurred at sensitive places of the run.
 	Sensitive []string `json:"sensitive,omitempty"`
 }
 
-// Wake is the payload of the signal that hands an event to a run that listens (contract.WakeSignal).
+// Wake is the payload of the signal that delivers an event to a listening run (contract.WakeSignal).
 type Wake struct {
 	Listener string          `json:"listener"`
 	Position int64           `json:"position"`
 	Event    json.RawMessage `json:"event"` // CloudEvents JSON form
-	// Sensitive are the texts that are to be hidden in it.
+	// Sensitive are the texts in it that must be redacted.
 	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 const (
-	// storeTimeout bounds one try of an activity that asks the database. A try that fails is made again for ever, so
-	// that a database that is away only delays.
-	storeTimeout = 10 * time.Second
-	retryMost    = 10 * time.Second
+	// storeTimeout bounds one try of an activity that calls the database. Failed tries are repeated for ever, so that
+	// an unavailable database only delays the run.
+	storeTimeout     = 10 * time.Second
+	maxRetryInterval = 10 * time.Second
 )
 
-// hear hands the events that have come to the machine; all of them, or until the workflow task has become too big.
-func (d *driver) hear(all bool) {
+// handleEvents passes received events to the machine: all of them, or until the workflow task is full.
+func (d *driver) handleEvents(all bool) {
 	var wake Wake
 	mark := d.machine.Spent()
-	for heard := false; d.wakes.Len() > 0 && (all || !heard || !d.full()); heard = true {
+	for handled := false; d.wakes.Len() > 0 && (all || !handled || !d.taskFull()); handled = true {
 		if wake = (Wake{}); !d.wakes.ReceiveAsync(&wake) {
-			return // what was left cannot be read
+			return // the rest cannot be decoded
 		}
-		if !heard {
+		if !handled {
 			d.newTask()
 		}
 		d.events += eventsPerSignal
 		event, err := decode(wake.Event)
 		if err != nil {
-			continue // no event that this run could have asked for
+			continue // not an event that this run could listen for
 		}
-		d.lookout.Learn(wake.Sensitive...)
+		d.tracker.Add(wake.Sensitive...)
 		d.machine.Deliver(wake.Listener, wake.Position, event, workflow.Now(d.ctx))
 		if spent := d.machine.Spent(); spent-mark >= d.limits.Machine.AdvanceFuel {
 			mark = spent
-			d.breathe()
+			d.yield()
 		}
 	}
 }
@@ -99,15 +100,15 @@ func (d *driver) listen(e interp.Listen) {
 	d.pending = append(d.pending, this)
 }
 
-// giveUp removes a listener that is not needed any more. One that is still to be committed is removed after that, as the
-// two could overtake each other.
-func (d *driver) giveUp(listener string) {
+// removeListener removes a listener that is no longer needed. If the commit of a listener is in flight, its removal
+// follows it, because the two activities could overtake each other.
+func (d *driver) removeListener(listener string) {
 	if _, done := d.machine.Done(); done {
-		return // the listeners of a run go with its end
+		return // the listeners of a run are removed at its end
 	}
 	for _, e := range d.pending {
 		if e.kind == listenEffect && e.listener == listener {
-			e.unwanted = true
+			e.abandoned = true
 			return
 		}
 	}
@@ -119,12 +120,12 @@ func (d *driver) unlisten(listener string) {
 	d.pending = append(d.pending, &effect{kind: unlistenEffect, future: future, cancel: cancel, listener: listener})
 }
 
-// leaving are the listeners whose removal has not ended, or not begun. The next execution removes them again: what is in
-// flight now may get lost with this one.
-func (d *driver) leaving() []string {
+// pendingUnlistens returns the listeners with a removal in flight or not begun. The next execution removes them again,
+// because activities in flight may be lost with this one.
+func (d *driver) pendingUnlistens() []string {
 	var out []string
 	for _, e := range d.pending {
-		if e.kind == unlistenEffect || e.unwanted {
+		if e.kind == unlistenEffect || e.abandoned {
 			out = append(out, e.listener)
 		}
 	}
@@ -134,14 +135,14 @@ func (d *driver) leaving() []string {
 func (d *driver) emit(e interp.Emit) {
 	event, err := encode(e.Event)
 	if err != nil {
-		panic(fmt.Sprintf("encode an event: %v", err)) // expressions give only what JSON can hold
+		panic(fmt.Sprintf("encode an event: %v", err)) // expressions return only JSON values
 	}
 	this := &effect{kind: emitEffect, id: e.ID}
 	if !d.fits(this, "the event", len(event)) {
 		return
 	}
 	this.future, this.cancel = d.storeActivity(EmitActivity, EmitRequest{
-		Project: d.in.Project, RunID: d.in.RunID, Event: event, Sensitive: d.lookout.In(event),
+		Project: d.in.Project, RunID: d.in.RunID, Event: event, Sensitive: d.tracker.In(event),
 	})
 	d.pending = append(d.pending, this)
 }
@@ -151,25 +152,25 @@ func (d *driver) storeActivity(name string, request any) (workflow.Future, workf
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: storeTimeout,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: retryMost,
+			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: maxRetryInterval,
 		},
 	})
 	d.events += eventsPerActivity
 	return workflow.ExecuteActivity(ctx, name, request), cancel
 }
 
-// settleEvent tells the machine that its listener is committed or its event published, or why not.
-func (d *driver) settleEvent(e *effect) {
+// completeEvent passes to the machine that its listener is committed or its event published, or the rejection.
+func (d *driver) completeEvent(e *effect) {
 	err := e.future.Get(d.detached, nil)
-	if e.unwanted {
+	if e.abandoned {
 		d.unlisten(e.listener)
 		return
 	}
-	d.machine.Complete(e.id, interp.Result{Error: refusal(err)}, workflow.Now(d.ctx))
+	d.machine.Complete(e.id, interp.Result{Error: rejection(err)}, workflow.Now(d.ctx))
 }
 
-// refusal is why the platform did not take a listener or an event: what an activity gives that is not to be repeated.
-func refusal(err error) *dsl.Error {
+// rejection returns the reason why the platform rejected a listener or an event: the permanent error of its activity.
+func rejection(err error) *dsl.Error {
 	if err == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // wake delivers an event to the newest listener after some time of the workflow's clock.
-func (b *bench) wake(after time.Duration, position int64, event string) {
+func (b *testRun) wake(after time.Duration, position int64, event string) {
 	b.env.RegisterDelayedCallback(func() {
 		b.mu.Lock()
 		listener := b.listens[len(b.listens)-1].Listener
@@ -29,7 +29,7 @@ func (b *bench) wake(after time.Duration, position int64, event string) {
 
 func TestEmitThenListen(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - e: {emit: {event: {with: {type: asked, data: {n: '${ .n }'}}}}}
   - l: {listen: {to: {one: {with: {type: answered}, correlate: {n: {from: .data.n, expect: '${ .data.n | tostring }'}}}}}}`, `{"n": 7}`)
@@ -37,7 +37,7 @@ do:
 		b.wake(time.Second, 1, `{"type": "answered", "data": {"n": 7}}`)
 		b.wake(2*time.Second, 2, `"no event"`)
 		b.wake(2*time.Second, 2, strings.Repeat("[", 2000)+strings.Repeat("]", 2000))
-		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(contract.WakeSignal, "from somebody else") }, 2*time.Second)
+		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(contract.WakeSignal, "not a wake") }, 2*time.Second)
 		b.wake(3*time.Second, 3, `{"type": "answered", "data": {"n": "7"}}`)
 		b.wake(3*time.Second, 3, `{"type": "answered", "data": {"n": "7", "again": true}}`)
 	}
@@ -51,15 +51,15 @@ do:
 	spec, err := json.Marshal(b.listens[0].Spec)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"mode": "one", "filters": [{"with": {"type": {"literal": "answered"}}, "correlate": {"n": {"from": ".data.n", "expect": "7"}}}]}`, string(spec))
-	require.Empty(t, b.left, "the end of a run takes its listeners along")
+	require.Empty(t, b.left, "the end of a run removes its listeners")
 	var waits []string
-	for _, r := range b.ledger.runs {
+	for _, r := range b.recorder.runs {
 		waits = append(waits, string(r.Status)+r.WaitKind)
 	}
-	require.Equal(t, []string{"running", "waitingevent", "completed"}, unrepeated(waits))
+	require.Equal(t, []string{"running", "waitingevent", "completed"}, withoutRepetitions(waits))
 }
 
-func unrepeated(list []string) []string {
+func withoutRepetitions(list []string) []string {
 	var out []string
 	for _, s := range list {
 		if len(out) == 0 || out[len(out)-1] != s {
@@ -69,10 +69,10 @@ func unrepeated(list []string) []string {
 	return out
 }
 
-// A database that is away delays a run and nothing else.
-func TestStoreIsAway(t *testing.T) {
+// An unavailable database delays a run and has no other effect.
+func TestUnavailableStoreDelaysTheRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - e: {emit: {event: {with: {type: asked}}}}
   - l: {listen: {to: {any: []}}}
@@ -92,7 +92,7 @@ do:
 	require.Equal(t, b.emits[0], b.emits[8], "the same event each time")
 }
 
-func TestRefusalsAreErrorsOfTheRun(t *testing.T) {
+func TestRejectionsAreErrorsOfTheRun(t *testing.T) {
 	t.Parallel()
 	for name, rest := range map[string]string{
 		flow.EmitActivity:   `do: [{a: {emit: {event: {with: {type: asked}}}}}]`,
@@ -100,7 +100,7 @@ func TestRefusalsAreErrorsOfTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, rest, ``)
+			b := newTestRun(t, rest, ``)
 			b.store = func(context.Context, string) error {
 				return flow.CallError(flow.CategoryRefused, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large"}, nil)
 			}
@@ -115,7 +115,7 @@ func TestRefusalsAreErrorsOfTheRun(t *testing.T) {
 
 func TestListenTimesOut(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - t:
       try: [{l: {timeout: {after: PT1H}, listen: {to: {one: {with: {type: a}}}}}}]
@@ -125,10 +125,10 @@ do:
 	require.Equal(t, []string{b.listens[0].Listener}, b.left)
 }
 
-// A listener that is given up before it is committed is removed after that, not before.
-func TestListenerIsGivenUpEarly(t *testing.T) {
+// A listener that is removed before its commit has ended is removed after that, not before.
+func TestListenerIsRemovedAfterItsCommit(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - t:
       try: [{l: {timeout: {after: PT30S}, listen: {to: {one: {with: {type: a}}}}}}]
@@ -148,10 +148,10 @@ do:
 	require.Equal(t, []string{flow.ListenActivity, flow.UnlistenActivity}, order)
 }
 
-// What an execution was about to give up, the next one gives up.
-func TestRemovalsCrossContinueAsNew(t *testing.T) {
+// The next execution repeats the removals that an execution has not finished.
+func TestRemovalsSurviveContinueAsNew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - t:
       try: [{l: {timeout: {after: PT30S}, listen: {to: {one: {with: {type: a}}}}}}]
@@ -172,12 +172,13 @@ do:
 	require.Empty(t, b.input.Unlisten)
 }
 
-// TestEventsOverContinueAsNew gives a run 2,000 events while it continues as new many times. What it is not known to have
-// when an execution ends is delivered again, as a dispatcher does: the run takes each once, in order.
-func TestEventsOverContinueAsNew(t *testing.T) {
+// TestEventsSurviveContinueAsNew sends a run 2,000 events while it continues as new many times. If the receipt of an
+// event is uncertain at the end of an execution, it is delivered again, as a dispatcher does: the run consumes each
+// once, in order.
+func TestEventsSurviveContinueAsNew(t *testing.T) {
 	t.Parallel()
 	const events = 2000
-	b := newBench(t, fmt.Sprintf(`
+	b := newTestRun(t, fmt.Sprintf(`
 do:
   - l:
       listen: {to: {any: [{with: {type: a}}], until: '(. | length) == %d'}}

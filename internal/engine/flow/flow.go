@@ -16,57 +16,57 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// loadTimeout bounds a document's loading: the workflow's goroutine may not be away for a second.
+// loadTimeout bounds the loading of a document: the workflow's goroutine must not block for a second.
 const loadTimeout = 700 * time.Millisecond
 
 // Workflow is the one workflow of the platform. It is safe for concurrent use by all runs of a worker.
 type Workflow struct {
-	ctx    context.Context //nolint:containedctx // the worker's lifetime; a workflow's own context is none of the standard ones
+	ctx    context.Context //nolint:containedctx // the worker's lifetime; a workflow's own context is not a context.Context
 	docs   Documents
 	sink   Sink
 	turns  Turns
 	limits Limits
-	// longest is how long a run may compute without a pause; 0: as long as its fuel lasts.
+	// longest is the time for which a run may compute without a pause. 0: only fuel bounds it.
 	longest time.Duration
 
 	policies policies
 }
 
-// New makes the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
+// New returns the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
 func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflow {
-	return &Workflow{ctx: ctx, docs: docs, sink: sink, turns: unlimited{}, limits: limits, policies: policies{known: map[string]*redact.Policy{}}}
+	return &Workflow{ctx: ctx, docs: docs, sink: sink, turns: unlimited{}, limits: limits, policies: policies{byHash: map[string]*redact.Policy{}}}
 }
 
-// Share has runs compute in turns only, instead of whenever they can. It is called before the workflow is registered.
+// Share restricts the compute of runs to turns. It must be called before the workflow is registered.
 func (w *Workflow) Share(turns Turns) *Workflow {
 	w.turns = turns
 	return w
 }
 
-// StopAfter fails the workflow task of a run whose expressions compute for longer than d without a pause, in addition to the bound by fuel. It
-// is called before the workflow is registered.
+// StopAfter fails the workflow task of a run with expressions that compute for longer than d without a pause, in
+// addition to the bound by fuel. It must be called before the workflow is registered.
 func (w *Workflow) StopAfter(d time.Duration) *Workflow {
 	w.longest = d
 	return w
 }
 
-// unlimited gives a turn to everyone.
+// unlimited grants every turn.
 type unlimited struct{}
 
 func (unlimited) Acquire(string, time.Duration) bool { return true }
 func (unlimited) Release(string)                     {}
 
-// Barrier is the implementation of BarrierActivity.
+// Barrier implements BarrierActivity.
 func Barrier(context.Context) error { return nil }
 
-// Run interprets a run to its end, over as many executions as it takes. Its result is the run's output. A failed run
-// gives the error Failed describes, a canceled one Temporal's CanceledError.
+// Run interprets a run to its end, over any number of executions. Its result is the run's output. A failed run returns
+// the error that Failed reads, a canceled one Temporal's CanceledError.
 func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) {
 	info := workflow.GetInfo(ctx)
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	machine := w.machine(detached, in)
 	d := &driver{
-		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), lookout: w.lookout(in),
+		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), tracker: w.newTracker(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 	}
@@ -83,11 +83,11 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 func (w *Workflow) document(hash string) (*dsl.Document, error) {
 	loading, done := context.WithTimeout(w.ctx, loadTimeout)
 	defer done()
-	return w.docs.Document(loading, hash) //nolint:wrapcheck // whoever asks says for whom
+	return w.docs.Document(loading, hash) //nolint:wrapcheck // the callers add the run
 }
 
-// machine makes or restores the machine. What goes wrong here is not the run's fault: a panic fails the workflow task,
-// and Temporal gives it to a worker again.
+// machine creates or restores the machine. Errors here are not the run's fault: a panic fails the workflow task, and
+// Temporal dispatches it again.
 func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	if in.Interpreter < 1 || in.Interpreter > interp.Version {
 		panic(fmt.Sprintf("run %q needs interpreter %d, this worker has %d: it is for a newer worker", in.RunID, in.Interpreter, interp.Version))
@@ -97,7 +97,7 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
 	}
 	if in.Snapshot != nil {
-		machine, err := apart(ctx, func() (*interp.Machine, error) { return interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine) })
+		machine, err := runInBackground(ctx, func() (*interp.Machine, error) { return interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine) })
 		if err != nil {
 			panic(fmt.Sprintf("continue run %q: %v", in.RunID, err))
 		}

@@ -28,24 +28,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// The SDK's test environment leaves the activities behind that a run had in flight when it continued as new.
+// The SDK's test environment does not end the activities that a run had in flight when it continued as new.
 func TestMain(m *testing.M) {
 	const environment = "go.temporal.io/sdk/internal.(*testWorkflowEnvironmentImpl)."
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(environment+"executeActivityWithRetryForTest"),
 		goleak.IgnoreAnyFunction(environment+"ExecuteActivity.func2"))
 }
 
-type library map[string]*dsl.Document
+type documents map[string]*dsl.Document
 
-func (l library) Document(_ context.Context, hash string) (*dsl.Document, error) {
+func (l documents) Document(_ context.Context, hash string) (*dsl.Document, error) {
 	if doc, ok := l[hash]; ok {
 		return doc, nil
 	}
 	return nil, fmt.Errorf("no document %q", hash)
 }
 
-// ledger keeps records as a store would: the last one per step.
-type ledger struct {
+// recorder stores records like a database: the last one per step.
+type recorder struct {
 	mu        sync.Mutex
 	positions []int64
 	runs      []interp.RunRecord
@@ -53,7 +53,7 @@ type ledger struct {
 	sensitive []string
 }
 
-func (l *ledger) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+func (l *recorder) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sensitive = sensitive
@@ -69,14 +69,14 @@ func (l *ledger) Records(_ flow.Execution, position int64, run *interp.RunRecord
 	}
 }
 
-// bench is one run in the SDK's test environment.
-type bench struct {
-	t      *testing.T
-	env    *testsuite.TestWorkflowEnvironment
-	docs   library
-	ledger *ledger
-	limits flow.Limits
-	input  flow.Input
+// testRun is one run in the SDK's test environment.
+type testRun struct {
+	t        *testing.T
+	env      *testsuite.TestWorkflowEnvironment
+	docs     documents
+	recorder *recorder
+	limits   flow.Limits
+	input    flow.Input
 
 	mu       sync.Mutex
 	requests []flow.HTTPRequest
@@ -84,21 +84,21 @@ type bench struct {
 	attached func(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error)
 	barriers int
 	turns    turns
-	longest  time.Duration // that a run may compute without a pause; 0: as long as its fuel lasts
+	longest  time.Duration // the time for which a run may compute without a pause; 0: unlimited
 	listens  []flow.ListenRequest
 	left     []string
 	emits    []flow.EmitRequest
 	quotas   []flow.QuotaRequest
 	quota    flow.Quota
-	children *nursery
-	// store answers the activities around events, by name; nil: at once.
+	children *fakeChildren
+	// store returns the results of event activities, by name. nil: they succeed at once.
 	store func(ctx context.Context, name string) error
-	// began is called for each execution before it begins.
+	// began is called before each execution.
 	began  func()
 	origin func(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error)
 }
 
-// turns counts those that are held. The environment runs one workflow goroutine at a time.
+// turns counts the turns in use. The environment runs one workflow goroutine at a time.
 type turns struct{ held, given atomic.Int64 }
 
 func (s *turns) Acquire(string, time.Duration) bool {
@@ -118,12 +118,12 @@ func (quiet) Error(string, ...any) {}
 
 const workflowName = "run"
 
-func newBench(t *testing.T, rest, input string) *bench {
+func newTestRun(t *testing.T, rest, input string) *testRun {
 	t.Helper()
 	doc, problems := dsl.Parse([]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
 	require.False(t, problems.HasErrors(), "%v", problems)
-	return &bench{
-		t: t, docs: library{doc.Hash(): doc}, ledger: &ledger{}, limits: flow.DefaultLimits(),
+	return &testRun{
+		t: t, docs: documents{doc.Hash(): doc}, recorder: &recorder{}, limits: flow.DefaultLimits(),
 		input: flow.Input{
 			RunID: "run-1", Project: "p", Workflow: "test/test", Version: "1.0.0", DocumentHash: doc.Hash(),
 			Input: json.RawMessage(input), Interpreter: interp.Version,
@@ -131,16 +131,16 @@ func newBench(t *testing.T, rest, input string) *bench {
 	}
 }
 
-// start makes a fresh environment and runs one execution in it.
-func (b *bench) start() {
+// start creates a new environment and runs one execution in it.
+func (b *testRun) start() {
 	b.t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	b.env = suite.NewTestWorkflowEnvironment()
-	// The race detector on a busy machine is slower than a worker's limit of a second allows for.
+	// With the race detector, a busy machine is slower than a worker's limit of a second allows.
 	b.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	w := flow.New(b.t.Context(), b.docs, b.ledger, b.limits).Share(&b.turns).StopAfter(b.longest)
+	w := flow.New(b.t.Context(), b.docs, b.recorder, b.limits).Share(&b.turns).StopAfter(b.longest)
 	b.env.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: workflowName})
 	b.env.RegisterActivityWithOptions(b.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	b.env.RegisterActivityWithOptions(b.attach, activity.RegisterOptions{Name: flow.AttachActivity})
@@ -158,67 +158,67 @@ func (b *bench) start() {
 	}
 }
 
-func (b *bench) listen(ctx context.Context, r flow.ListenRequest) error {
-	err := b.ask(ctx, flow.ListenActivity)
+func (b *testRun) listen(ctx context.Context, r flow.ListenRequest) error {
+	err := b.callStore(ctx, flow.ListenActivity)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listens = append(b.listens, r)
 	return err
 }
 
-func (b *bench) unlisten(ctx context.Context, r flow.UnlistenRequest) error {
-	err := b.ask(ctx, flow.UnlistenActivity)
+func (b *testRun) unlisten(ctx context.Context, r flow.UnlistenRequest) error {
+	err := b.callStore(ctx, flow.UnlistenActivity)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left = append(b.left, r.Listener)
 	return err
 }
 
-func (b *bench) emit(ctx context.Context, r flow.EmitRequest) error {
+func (b *testRun) emit(ctx context.Context, r flow.EmitRequest) error {
 	b.mu.Lock()
 	b.emits = append(b.emits, r)
 	b.mu.Unlock()
-	return b.ask(ctx, flow.EmitActivity)
+	return b.callStore(ctx, flow.EmitActivity)
 }
 
-func (b *bench) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+func (b *testRun) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
 	b.mu.Lock()
 	b.quotas = append(b.quotas, r)
 	b.mu.Unlock()
 	return b.quota(ctx, r)
 }
 
-func (b *bench) ask(ctx context.Context, name string) error {
+func (b *testRun) callStore(ctx context.Context, name string) error {
 	if b.store == nil {
 		return nil
 	}
 	return b.store(ctx, name)
 }
 
-func (b *bench) call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
+func (b *testRun) call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	b.mu.Lock()
 	b.requests = append(b.requests, r)
 	b.mu.Unlock()
 	return b.origin(ctx, r)
 }
 
-func (b *bench) attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error) {
+func (b *testRun) attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error) {
 	b.mu.Lock()
 	b.attaches = append(b.attaches, r)
 	b.mu.Unlock()
 	return b.attached(ctx, r)
 }
 
-func (b *bench) barrier(ctx context.Context) error {
+func (b *testRun) barrier(ctx context.Context) error {
 	b.mu.Lock()
 	b.barriers++
-	assert.Zero(b.t, b.turns.held.Load(), "a run that waits for its barrier holds no turn")
+	assert.Zero(b.t, b.turns.held.Load(), "a run holds no turn during its barrier")
 	b.mu.Unlock()
 	return flow.Barrier(ctx)
 }
 
 // run runs the whole chain of executions and returns the run's output or error.
-func (b *bench) run() (json.RawMessage, error) {
+func (b *testRun) run() (json.RawMessage, error) {
 	b.t.Helper()
 	for range 1000 {
 		b.start()
@@ -237,7 +237,7 @@ func (b *bench) run() (json.RawMessage, error) {
 	return nil, nil
 }
 
-func (b *bench) once() (json.RawMessage, error) {
+func (b *testRun) once() (json.RawMessage, error) {
 	b.env.ExecuteWorkflow(workflowName, b.input)
 	require.True(b.t, b.env.IsWorkflowCompleted())
 	if err := b.env.GetWorkflowError(); err != nil {
@@ -248,15 +248,15 @@ func (b *bench) once() (json.RawMessage, error) {
 	return output, nil
 }
 
-func (b *bench) completes(want string) {
+func (b *testRun) completes(want string) {
 	b.t.Helper()
 	got, err := b.run()
 	require.NoError(b.t, err)
 	require.JSONEq(b.t, want, string(got))
-	last := b.ledger.runs[len(b.ledger.runs)-1]
+	last := b.recorder.runs[len(b.recorder.runs)-1]
 	require.Equal(b.t, interp.StatusCompleted, last.Status)
 	require.JSONEq(b.t, want, string(last.Output))
-	require.IsNonDecreasing(b.t, b.ledger.positions)
+	require.IsNonDecreasing(b.t, b.recorder.positions)
 }
 
 func answer(v any) (flow.HTTPResponse, error) {
@@ -272,29 +272,29 @@ func refuse(status int, category flow.Category) error {
 
 func TestPureRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 input: {from: .order}
 do:
   - a: {set: {n: '${ .n + 1 }'}}
   - b: {set: {n: '${ .n * 2 }', big: 9007199254740993}}`, `{"order": {"n": 20}}`)
 	b.completes(`{"n": 42, "big": 9007199254740993}`)
-	require.Len(t, b.ledger.steps, 2)
+	require.Len(t, b.recorder.steps, 2)
 	require.Zero(t, b.barriers)
-	require.Equal(t, "/do/1/b", b.ledger.steps[2].Path)
+	require.Equal(t, "/do/1/b", b.recorder.steps[2].Path)
 }
 
-func TestTimersSkip(t *testing.T) {
+func TestTimersSkipTime(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: {days: 400}}}, {a: {set: {waited: '${ $context.x }'}}}]`, `{"x": 1}`)
+	b := newTestRun(t, `do: [{w: {wait: {days: 400}}}, {a: {set: {waited: '${ $context.x }'}}}]`, `{"x": 1}`)
 	b.completes(`{"waited": 1}`)
-	require.Equal(t, interp.StatusWaiting, b.ledger.runs[0].Status)
-	require.Equal(t, interp.WaitTimer, b.ledger.runs[0].WaitKind)
-	require.Equal(t, 400*24*time.Hour, b.ledger.steps[1].EndedAt.Sub(b.ledger.steps[1].StartedAt))
+	require.Equal(t, interp.StatusWaiting, b.recorder.runs[0].Status)
+	require.Equal(t, interp.WaitTimer, b.recorder.runs[0].WaitKind)
+	require.Equal(t, 400*24*time.Hour, b.recorder.steps[1].EndedAt.Sub(b.recorder.steps[1].StartedAt))
 }
 
 func TestSafeCallsAreLocalActivities(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - g: {call: http, with: {method: get, endpoint: 'http://x/{id}', headers: {A: b}}}
   - p: {call: http, timeout: {after: {seconds: 90}}, with: {method: post, endpoint: 'http://y', body: '${ . }', output: response}}
@@ -328,7 +328,7 @@ do:
 	require.Equal(t, flow.OutputResponse, post.Output)
 }
 
-func TestNothingWaitsForALocalActivity(t *testing.T) {
+func TestLocalActivitiesDelayNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		other string
@@ -341,7 +341,7 @@ func TestNothingWaitsForALocalActivity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, `
+			b := newTestRun(t, `
 do: [{f: {fork: {branches: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}, {o: `+tt.other+`}]}}}]`, ``)
 			b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(1) }
 			_, err := b.run()
@@ -357,7 +357,7 @@ do: [{f: {fork: {branches: [{g: {call: http, with: {method: get, endpoint: 'http
 
 func TestFailedCall(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{o: {do: [{p: {call: http, with: {method: put, endpoint: 'http://x'}}}]}}]`, ``)
+	b := newTestRun(t, `do: [{o: {do: [{p: {call: http, with: {method: put, endpoint: 'http://x'}}}]}}]`, ``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 		return flow.HTTPResponse{}, refuse(503, flow.CategoryAnswered)
 	}
@@ -371,12 +371,12 @@ func TestFailedCall(t *testing.T) {
 	require.ErrorAs(t, err, &app)
 	require.Equal(t, dsl.ErrorTypeCommunication, app.Type())
 	require.True(t, app.NonRetryable())
-	require.Equal(t, &want, b.ledger.runs[len(b.ledger.runs)-1].Error)
+	require.Equal(t, &want, b.recorder.runs[len(b.recorder.runs)-1].Error)
 }
 
-func TestLostWorkerIsRetriedThenSurfaces(t *testing.T) {
+func TestLostWorkerIsRetriedThenFailsTheCall(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]`, ``)
+	b := newTestRun(t, `do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]`, ``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 		return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
 	}
@@ -385,7 +385,7 @@ func TestLostWorkerIsRetriedThenSurfaces(t *testing.T) {
 	require.Equal(t, dsl.ErrorTypeCommunication, problem.Type)
 	require.Equal(t, 504, problem.Status)
 	require.Len(t, b.requests, int(b.limits.CallTries))
-	attempts := b.ledger.steps[1].Attempts
+	attempts := b.recorder.steps[1].Attempts
 	require.Len(t, attempts, len(b.requests))
 	for i, a := range attempts {
 		require.Equal(t, []any{i + 1, interp.OutcomeUnknown}, []any{a.Number, a.Outcome})
@@ -397,7 +397,7 @@ func TestLostWorkerIsRetriedThenSurfaces(t *testing.T) {
 
 func TestBrokenActivityIsARuntimeError(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{p: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
+	b := newTestRun(t, `do: [{p: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 		return flow.HTTPResponse{}, errors.New("context canceled, it says")
 	}
@@ -409,7 +409,7 @@ func TestBrokenActivityIsARuntimeError(t *testing.T) {
 
 func TestRetryByTheDocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - t:
       try: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]
@@ -423,11 +423,11 @@ do:
 	b.completes(`"ok"`)
 	require.Len(t, b.requests, 4)
 	require.Equal(t, b.requests[0].IdempotencyKey, b.requests[3].IdempotencyKey)
-	s := b.ledger.steps[1]
+	s := b.recorder.steps[1]
 	require.Len(t, s.Attempts, 4)
 	require.GreaterOrEqual(t, s.EndedAt.Sub(s.StartedAt), 7*time.Hour)
 	kinds := map[string]bool{}
-	for _, r := range b.ledger.runs {
+	for _, r := range b.recorder.runs {
 		kinds[string(r.Status)+r.WaitKind] = true
 	}
 	require.Equal(t, map[string]bool{"running": true, "waitingretry": true, "completed": true}, kinds)
@@ -435,7 +435,7 @@ do:
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do: [{t: {try: [{f: {fork: {branches: [{w: {wait: {days: 1}}}, {v: {wait: {days: 2}}}]}}}], catch: {do: [{h: {set: {no: 1}}}]}}}]`, ``)
 	b.start()
 	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, time.Hour)
@@ -443,8 +443,8 @@ do: [{t: {try: [{f: {fork: {branches: [{w: {wait: {days: 1}}}, {v: {wait: {days:
 	status, problem := flow.Failed(err)
 	require.Equal(t, interp.StatusCanceled, status)
 	require.Nil(t, problem)
-	require.Equal(t, interp.StatusCanceled, b.ledger.runs[len(b.ledger.runs)-1].Status)
-	for _, s := range b.ledger.steps {
+	require.Equal(t, interp.StatusCanceled, b.recorder.runs[len(b.recorder.runs)-1].Status)
+	for _, s := range b.recorder.steps {
 		require.Equal(t, interp.StatusCanceled, s.Status, s.Path)
 		require.Equal(t, time.Hour, s.EndedAt.Sub(s.StartedAt))
 	}
@@ -452,18 +452,18 @@ do: [{t: {try: [{f: {fork: {branches: [{w: {wait: {days: 1}}}, {v: {wait: {days:
 
 func TestWorkflowTimeout(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "timeout: {after: {minutes: 1}}\ndo: [{w: {wait: {days: 1}}}]", ``)
+	b := newTestRun(t, "timeout: {after: {minutes: 1}}\ndo: [{w: {wait: {days: 1}}}]", ``)
 	_, err := b.run()
 	status, problem := flow.Failed(err)
 	require.Equal(t, interp.StatusTimedOut, status)
 	require.Equal(t, 408, problem.Status)
 	require.Equal(t, dsl.ErrorTypeTimeout, problem.Type)
-	require.Equal(t, interp.StatusTimedOut, b.ledger.runs[len(b.ledger.runs)-1].Status)
+	require.Equal(t, interp.StatusTimedOut, b.recorder.runs[len(b.recorder.runs)-1].Status)
 }
 
 func TestUncaughtTaskTimeoutIsAFailure(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: {days: 1}, timeout: {after: {minutes: 1}}}}]`, ``)
+	b := newTestRun(t, `do: [{w: {wait: {days: 1}, timeout: {after: {minutes: 1}}}}]`, ``)
 	_, err := b.run()
 	status, problem := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
@@ -472,13 +472,13 @@ func TestUncaughtTaskTimeoutIsAFailure(t *testing.T) {
 
 func TestBarriers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`, ``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(len(b.requests)) }
 	b.completes(`1000`)
 	require.Equal(t, 2, b.barriers, "after 400 and 800 local activities")
 
-	b = newBench(t, `
+	b = newTestRun(t, `
 do: [{l: {for: {each: x, in: '[range(60)]'}, do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]}}]`, ``)
 	text := fmt.Sprintf("%050000d", 1)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(text) }
@@ -490,19 +490,19 @@ func TestRecordsEndAWorkflowTask(t *testing.T) {
 	t.Parallel()
 	const loop = `
 do: [{l: {for: {in: '[range(2000)]'}, do: [{s: {set: {text: '${ "a" * 8000 }'}}}]}}]`
-	b := newBench(t, loop, ``)
+	b := newTestRun(t, loop, ``)
 	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
 	require.Equal(t, 4, b.barriers, "after each 500 steps of 16 kB: records are taken by 250")
 
-	b = newBench(t, loop, ``)
+	b = newTestRun(t, loop, ``)
 	b.input.Interpreter = interp.BoundedSince - 1
 	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
-	require.Zero(t, b.barriers, "a run keeps the limits that it began with")
+	require.Zero(t, b.barriers, "a run keeps its original limits")
 }
 
 func TestLongLoopsContinueAsNew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - l: {for: {each: x, in: '[range(100000)]'}, do: [{a: {set: {n: '${ (.n // 0) + 1 }'}}}]}
   - m: {for: {each: x, in: '[range(300)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x', body: '${ $x }'}}}]}`, `{}`)
@@ -512,15 +512,15 @@ do:
 	b.completes(`299`)
 	require.Greater(t, b.input.Chain, 5)
 	require.Len(t, b.requests, 300)
-	require.Len(t, b.ledger.steps, 100_302)
-	for n, s := range b.ledger.steps {
+	require.Len(t, b.recorder.steps, 100_302)
+	for n, s := range b.recorder.steps {
 		require.Equal(t, interp.StatusCompleted, s.Status, n)
 	}
 }
 
 func TestBranchesHoldForContinueAsNew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - f:
       fork:
@@ -533,12 +533,12 @@ do:
 	b.completes(`["p", "p", "c"]`)
 	require.GreaterOrEqual(t, b.input.Chain, 2)
 	require.Len(t, b.requests, 200)
-	require.Equal(t, 24*time.Hour, b.ledger.steps[4].EndedAt.Sub(b.ledger.steps[4].StartedAt).Truncate(time.Hour), "deadlines are absolute")
+	require.Equal(t, 24*time.Hour, b.recorder.steps[4].EndedAt.Sub(b.recorder.steps[4].StartedAt).Truncate(time.Hour), "deadlines are absolute")
 }
 
 func TestStateTooLargeToCarry(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{p: {call: http, with: {method: post, endpoint: 'http://x'}}}]}}]`, ``)
 	b.limits.SoftEvents, b.limits.HardEvents, b.limits.LastEvents, b.limits.SnapshotBytes = 100, 200, 300, 10
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer("p") }
@@ -549,35 +549,35 @@ do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{p: {call: http, with: {meth
 	require.Zero(t, b.input.Chain)
 }
 
-func TestTasksAreGivenBack(t *testing.T) {
+func TestWorkflowTasksReturnToTemporal(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*bench){
-		"a newer interpreter": func(b *bench) { b.input.Interpreter = interp.Version + 1 },
-		"no interpreter":      func(b *bench) { b.input.Interpreter = 0 },
-		"an unknown document": func(b *bench) { b.input.DocumentHash = "sha256:none" },
-		"a broken snapshot":   func(b *bench) { b.input.Snapshot = []byte("x") },
+	for name, change := range map[string]func(*testRun){
+		"a newer interpreter": func(b *testRun) { b.input.Interpreter = interp.Version + 1 },
+		"no interpreter":      func(b *testRun) { b.input.Interpreter = 0 },
+		"an unknown document": func(b *testRun) { b.input.DocumentHash = "sha256:none" },
+		"a broken snapshot":   func(b *testRun) { b.input.Snapshot = []byte("x") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, `do: [{a: {set: {x: 1}}}]`, ``)
+			b := newTestRun(t, `do: [{a: {set: {x: 1}}}]`, ``)
 			change(b)
 			_, err := b.run()
 			var panicked *temporal.PanicError
 			require.ErrorAs(t, err, &panicked, "a panic fails the workflow task, not the run")
-			require.Empty(t, b.ledger.runs)
+			require.Empty(t, b.recorder.runs)
 		})
 	}
 }
 
 func TestInputOverTheLimits(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{a: {set: {x: 1}}}]`, strings.Repeat("[", 2000)+strings.Repeat("]", 2000))
+	b := newTestRun(t, `do: [{a: {set: {x: 1}}}]`, strings.Repeat("[", 2000)+strings.Repeat("]", 2000))
 	_, err := b.run()
 	status, problem := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
 	require.Equal(t, dsl.ErrorTypeValidation, problem.Type)
 	require.Equal(t, "/input", problem.Instance)
-	require.Len(t, b.ledger.runs, 1)
+	require.Len(t, b.recorder.runs, 1)
 }
 
 func TestFailedReadsAnyError(t *testing.T) {

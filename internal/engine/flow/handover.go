@@ -5,8 +5,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// handleResponse handles the end of a call's activity in a run of interp.BoundedSince or later: the call's result, a request that goes
-// on in the process that sent it, or the loss of its result.
+// handleResponse handles the completion of a call's activity in a run of interp.BoundedSince or later: the call's
+// result, a request that continues in the process that sent it, or the loss of its result.
 func (d *driver) handleResponse(e *effect, response HTTPResponse, err error) {
 	if e.call.Local {
 		d.localBytes += response.Size()
@@ -24,21 +24,21 @@ func (d *driver) handleResponse(e *effect, response HTTPResponse, err error) {
 			e.tries-- // nothing was sent
 		} else {
 			e.attempts = response.Attempts
-			d.machine.Attempted(e.id, e.attempts, now)
+			d.machine.RecordAttempts(e.id, e.attempts, now)
 		}
 		d.startCall(e)
 		return
 	case lost(err):
 		e.attempts = append(e.attempts, Attempt{StartedAt: e.sentAt, EndedAt: now, Unknown: true})
 		if e.tries < d.limits.CallTries && !e.call.Once {
-			d.machine.Attempted(e.id, e.attempts, now)
+			d.machine.RecordAttempts(e.id, e.attempts, now)
 			d.startCall(e)
 			return
 		}
 	}
 	result := resultOf(e.call, response, err)
 	if len(e.attempts) > 0 {
-		if len(result.Attempts) == 0 && !lost(err) { // the last try could not send anything
+		if len(result.Attempts) == 0 && !lost(err) { // the last try sent nothing
 			result.Attempts = []Attempt{{StartedAt: e.sentAt, EndedAt: now}}
 		}
 		result.Attempts = append(e.attempts, result.Attempts...)
@@ -46,8 +46,8 @@ func (d *driver) handleResponse(e *effect, response HTTPResponse, err error) {
 	d.machine.Complete(e.id, result, now)
 }
 
-// attach waits for a request in flight, by an activity in the process that sent it. Where that process is gone nothing takes the
-// activity, or it stops to heartbeat.
+// attach waits for a request in flight, by an activity in the process that sent it. If that process is gone, no worker
+// takes the activity, or its heartbeats stop.
 func (d *driver) attach(e *effect, c Continued) {
 	left := max(e.call.Timeout-workflow.Now(d.ctx).Sub(e.sentAt), 0)
 	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{

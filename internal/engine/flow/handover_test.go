@@ -19,7 +19,7 @@ import (
 
 const oneGet = `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`
 
-// handsOver answers local activities as those do that leave their request in flight.
+// handsOver leaves the requests of local activities in flight.
 func handsOver(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	if r.Local {
 		return flow.HTTPResponse{Continued: &flow.Continued{Queue: "calls-1", ID: "x1"}}, nil
@@ -29,7 +29,7 @@ func handsOver(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error)
 
 func TestCallThatIsHandedOverIsSentOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, oneGet, ``)
+	b := newTestRun(t, oneGet, ``)
 	b.origin = handsOver
 	sent := flow.Attempt{StartedAt: time.Date(2026, 3, 1, 12, 0, 1, 0, time.UTC), EndedAt: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), Status: 200}
 	b.attached = func(context.Context, flow.AttachRequest) (flow.HTTPResponse, error) {
@@ -40,23 +40,23 @@ func TestCallThatIsHandedOverIsSentOnce(t *testing.T) {
 	require.Equal(t, []flow.AttachRequest{{ID: "x1"}}, b.attaches)
 	require.Equal(t, []interp.AttemptRecord{
 		{Number: 1, StartedAt: sent.StartedAt, EndedAt: &sent.EndedAt, Outcome: interp.OutcomeAnswered, HTTPStatus: 200},
-	}, b.ledger.steps[1].Attempts)
+	}, b.recorder.steps[1].Attempts)
 }
 
-func TestCallWhoseProcessIsLostIsSentAgainAndShown(t *testing.T) {
+func TestCallOfALostProcessIsRepeatedAndRecorded(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"no heartbeat": temporal.NewHeartbeatTimeoutError(), "not there": flow.Interrupted("the request is not in flight in this process"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, oneGet, ``)
+			b := newTestRun(t, oneGet, ``)
 			b.origin = handsOver
 			b.attached = func(context.Context, flow.AttachRequest) (flow.HTTPResponse, error) { return flow.HTTPResponse{}, err }
 			b.completes(`"again"`)
 			require.Len(t, b.requests, 2)
 			require.False(t, b.requests[1].Local)
-			attempts := b.ledger.steps[1].Attempts
+			attempts := b.recorder.steps[1].Attempts
 			require.Equal(t, interp.OutcomeUnknown, attempts[0].Outcome)
 		})
 	}
@@ -64,7 +64,7 @@ func TestCallWhoseProcessIsLostIsSentAgainAndShown(t *testing.T) {
 
 func TestPostponedCallIsAnActivity(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, oneGet, ``)
+	b := newTestRun(t, oneGet, ``)
 	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 		if r.Local {
 			return flow.HTTPResponse{Postponed: true}, nil
@@ -73,17 +73,17 @@ func TestPostponedCallIsAnActivity(t *testing.T) {
 	}
 	b.completes(`"done"`)
 	require.Len(t, b.requests, 2)
-	require.Len(t, b.ledger.steps[1].Attempts, 1)
+	require.Len(t, b.recorder.steps[1].Attempts, 1)
 }
 
-// away is the failure of an activity for want of the database that keeps large payloads.
+// away returns the failure of an activity because the database of large payloads is unavailable.
 func away(way string) error { return errors.New(way + " payload aa of run \"r\": the store is away") }
 
-// TestCallWhoseRequestCannotBeRead fails more often than a call may be sent: nothing was sent.
-func TestCallWhoseRequestCannotBeReadIsDelayed(t *testing.T) {
+// TestCallWithAnUnreadableRequestIsDelayed fails more often than a call may be sent: nothing was sent.
+func TestCallWithAnUnreadableRequestIsDelayed(t *testing.T) {
 	t.Parallel()
 	for _, metadata := range []string{"", ", metadata: {signalbox.repeat: never}"} {
-		b := newBench(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}`+metadata+`}}]`, ``)
+		b := newTestRun(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}`+metadata+`}}]`, ``)
 		b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 			if len(b.requests) <= 10 {
 				return flow.HTTPResponse{}, away(contract.PayloadsUnread)
@@ -92,15 +92,16 @@ func TestCallWhoseRequestCannotBeReadIsDelayed(t *testing.T) {
 		}
 		b.completes(`"done"`)
 		require.Len(t, b.requests, 11)
-		require.Len(t, b.ledger.steps[1].Attempts, 1)
+		require.Len(t, b.recorder.steps[1].Attempts, 1)
 	}
 }
 
-// TestCallWhoseAnswerIsLost sends a call again as often as one whose worker was lost, and shows each request.
-func TestCallWhoseAnswerCannotBeKeptIsSentAgainAndShown(t *testing.T) {
+// TestCallWhoseResponseCannotBeStored repeats a call as often as after the loss of its worker, and records each
+// request.
+func TestCallWhoseResponseCannotBeStored(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int{1, 2, 3} {
-		b := newBench(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}}}]`, ``)
+		b := newTestRun(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}}}]`, ``)
 		b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 			if len(b.requests) <= lost {
 				return flow.HTTPResponse{}, away(contract.PayloadsUnkept)
@@ -108,7 +109,7 @@ func TestCallWhoseAnswerCannotBeKeptIsSentAgainAndShown(t *testing.T) {
 			return answer("done")
 		}
 		_, err := b.run()
-		attempts := b.ledger.steps[1].Attempts
+		attempts := b.recorder.steps[1].Attempts
 		require.Len(t, attempts, min(lost+1, 3))
 		for i, a := range attempts[:lost] {
 			require.Equal(t, interp.OutcomeUnknown, a.Outcome, i)
@@ -122,7 +123,7 @@ func TestCallWhoseAnswerCannotBeKeptIsSentAgainAndShown(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
-	once := newBench(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
+	once := newTestRun(t, `do: [{g: {call: http, with: {method: post, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
 	once.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 		return flow.HTTPResponse{}, away(contract.PayloadsUnkept)
 	}
@@ -130,13 +131,14 @@ func TestCallWhoseAnswerCannotBeKeptIsSentAgainAndShown(t *testing.T) {
 	_, problem := flow.Failed(err)
 	require.Equal(t, []any{504, "Outcome unknown"}, []any{problem.Status, problem.Title})
 	require.Len(t, once.requests, 1)
-	require.Equal(t, interp.OutcomeUnknown, once.ledger.steps[1].Attempts[0].Outcome)
+	require.Equal(t, interp.OutcomeUnknown, once.recorder.steps[1].Attempts[0].Outcome)
 }
 
-// TestCallOfARepeatedWorkflowTask has a request that an earlier try of the workflow task may have sent, and loses one more.
+// TestCallOfARepeatedWorkflowTaskCountsItsRequests has a request that an earlier try of the workflow task may have
+// sent, and loses one more.
 func TestCallOfARepeatedWorkflowTaskCountsItsRequests(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, oneGet, ``)
+	b := newTestRun(t, oneGet, ``)
 	before := flow.Attempt{EndedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Unknown: true}
 	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 		switch {
@@ -150,11 +152,11 @@ func TestCallOfARepeatedWorkflowTaskCountsItsRequests(t *testing.T) {
 	}
 	b.completes(`"done"`)
 	require.Len(t, b.requests, 3)
-	attempts := b.ledger.steps[1].Attempts
+	attempts := b.recorder.steps[1].Attempts
 	require.Len(t, attempts, 3)
 	require.Equal(t, []any{interp.OutcomeUnknown, interp.OutcomeUnknown}, []any{attempts[0].Outcome, attempts[1].Outcome})
 
-	b = newBench(t, oneGet, ``)
+	b = newTestRun(t, oneGet, ``)
 	b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 		if r.Local {
 			return flow.HTTPResponse{Postponed: true, Attempts: []flow.Attempt{before}}, nil
@@ -164,13 +166,13 @@ func TestCallOfARepeatedWorkflowTaskCountsItsRequests(t *testing.T) {
 	_, err := b.run()
 	require.Error(t, err)
 	require.Len(t, b.requests, 3, "the local activity, which sent nothing, and two that may follow the first")
-	require.Len(t, b.ledger.steps[1].Attempts, 3)
+	require.Len(t, b.recorder.steps[1].Attempts, 3)
 }
 
-func TestCallThatMayNotBeRepeatedIsMadeOnce(t *testing.T) {
+func TestCallWithoutRepetitionIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"get", "post"} {
-		b := newBench(t, `do: [{g: {call: http, with: {method: `+method+`, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
+		b := newTestRun(t, `do: [{g: {call: http, with: {method: `+method+`, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
 		b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 			return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
 		}
@@ -180,12 +182,13 @@ func TestCallThatMayNotBeRepeatedIsMadeOnce(t *testing.T) {
 		require.Contains(t, problem.Detail, "signalbox.repeat: never")
 		require.Len(t, b.requests, 1)
 		require.Equal(t, []bool{false, true}, []bool{b.requests[0].Local, b.requests[0].Once})
-		require.Len(t, b.ledger.steps[1].Attempts, 1)
-		require.Equal(t, interp.OutcomeUnknown, b.ledger.steps[1].Attempts[0].Outcome)
+		require.Len(t, b.recorder.steps[1].Attempts, 1)
+		require.Equal(t, interp.OutcomeUnknown, b.recorder.steps[1].Attempts[0].Outcome)
 	}
 }
 
-// TestRoomForResults makes every call of a wide fork a local activity, with a share of the room for results that is small enough for all.
+// TestRoomForResults makes every call of a wide fork a local activity. Each gets a share of the room for results that
+// is small enough for all.
 func TestRoomForResults(t *testing.T) {
 	t.Parallel()
 	const calls = 200
@@ -193,7 +196,7 @@ func TestRoomForResults(t *testing.T) {
 	for i := range calls {
 		fmt.Fprintf(&branches, "  - c%d: {call: http, with: {method: get, endpoint: 'http://x'}}\n", i)
 	}
-	b := newBench(t, "do:\n- f:\n   fork:\n    branches:\n"+strings.ReplaceAll(branches.String(), "  - c", "    - c"), ``)
+	b := newTestRun(t, "do:\n- f:\n   fork:\n    branches:\n"+strings.ReplaceAll(branches.String(), "  - c", "    - c"), ``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(1) }
 	_, err := b.run()
 	require.NoError(t, err)
@@ -206,12 +209,12 @@ func TestRoomForResults(t *testing.T) {
 	require.LessOrEqual(t, room, b.limits.LocalRoom)
 }
 
-func TestOlderRunsSendSlowOrLargeSafeCallsAgain(t *testing.T) {
+func TestOlderRunsRepeatSlowOrLargeSafeCalls(t *testing.T) {
 	t.Parallel()
 	for _, category := range []flow.Category{flow.CategoryTransport, flow.CategoryTooLarge} {
 		t.Run(string(category), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
+			b := newTestRun(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
 			b.input.Interpreter = interp.BoundedSince - 1
 			b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 				if r.Local {
@@ -223,8 +226,8 @@ func TestOlderRunsSendSlowOrLargeSafeCallsAgain(t *testing.T) {
 			b.completes(`"slow"`)
 			require.Len(t, b.requests, 2)
 			require.Equal(t, b.limits.CallTimeout, b.requests[1].Timeout)
-			require.Len(t, b.ledger.steps[1].Attempts, 1)
-			require.Empty(t, b.ledger.steps[1].Attempts[0].Outcome)
+			require.Len(t, b.recorder.steps[1].Attempts, 1)
+			require.Empty(t, b.recorder.steps[1].Attempts[0].Outcome)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// failed is the workflow's error for a run that failed or timed out: a non-retryable application error whose type is
-// the problem's type and whose details are the problem and the run's status.
+// failed returns the workflow's error for a run that failed or timed out: a non-retryable application error with the
+// problem's type, and with the problem and the run's status as details.
 func failed(o interp.Outcome) error {
 	return temporal.NewApplicationErrorWithOptions(o.Error.Error(), o.Error.Type, temporal.ApplicationErrorOptions{
 		NonRetryable: true,
@@ -18,9 +18,9 @@ func failed(o interp.Outcome) error {
 	})
 }
 
-// Failed reads the error with which a run's workflow ended, as a client or a history's failure gives it: the run's
-// status (failed, timed_out or canceled) and, unless it was canceled, its problem. For an error that the interpreter
-// did not return it gives failed and a runtime problem; nil gives completed.
+// Failed reads the error with which a run's workflow ended, as returned by a client or stored in a history's failure.
+// It returns the run's status (failed, timed_out or canceled) and, unless it was canceled, its problem. For an error
+// that the interpreter did not return it returns failed and a runtime problem; for nil, completed.
 func Failed(err error) (interp.Status, *dsl.Error) {
 	if err == nil {
 		return interp.StatusCompleted, nil

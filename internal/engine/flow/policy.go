@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/lookout"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// maxPolicies is how many policies a worker keeps. Beyond it the memory starts afresh.
+// maxPolicies is the number of policies that a worker caches. When it is reached, the cache is cleared.
 const maxPolicies = 1000
 
-// lookout makes that of a run.
-func (w *Workflow) lookout(in Input) *lookout.Lookout {
+// newTracker returns the tracker of a run.
+func (w *Workflow) newTracker(in Input) *SensitiveTracker {
 	p := w.policy(in, in.DocumentHash)
 	if in.Sensitive.All {
 		p = redact.Everything()
@@ -21,27 +20,28 @@ func (w *Workflow) lookout(in Input) *lookout.Lookout {
 	for _, hash := range in.Sensitive.Documents {
 		p = p.With(w.policy(in, hash))
 	}
-	l := lookout.New(p, in.Sensitive)
-	l.Input(in.Input)
-	return l
+	t := NewSensitiveTracker(p, in.Sensitive)
+	t.Input(in.Input)
+	return t
 }
 
-// policies are those of documents, by hash.
+// policies caches the policies of documents, by hash.
 type policies struct {
-	mu    sync.Mutex
-	known map[string]*redact.Policy
+	mu     sync.Mutex
+	byHash map[string]*redact.Policy
 }
 
-// policy is that of a document. Of one that is gone, everything is sensitive; one that cannot be loaded now gives the task back.
+// policy returns the policy of a document. If the document is deleted, everything is sensitive. If it cannot be loaded
+// now, the task returns to Temporal.
 func (w *Workflow) policy(in Input, hash string) *redact.Policy {
 	w.policies.mu.Lock()
-	p := w.policies.known[hash]
+	p := w.policies.byHash[hash]
 	w.policies.mu.Unlock()
 	if p != nil {
 		return p
 	}
 	doc, err := w.document(hash)
-	if f, ok := fault.From(err); ok && f.Class == fault.NotFound {
+	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
 		return redact.Everything()
 	}
 	if err != nil {
@@ -50,9 +50,9 @@ func (w *Workflow) policy(in Input, hash string) *redact.Policy {
 	p = redact.For(doc)
 	w.policies.mu.Lock()
 	defer w.policies.mu.Unlock()
-	if len(w.policies.known) >= maxPolicies {
-		w.policies.known = map[string]*redact.Policy{}
+	if len(w.policies.byHash) >= maxPolicies {
+		w.policies.byHash = map[string]*redact.Policy{}
 	}
-	w.policies.known[hash] = p
+	w.policies.byHash[hash] = p
 	return p
 }

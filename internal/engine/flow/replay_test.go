@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// replay replays the history of a run that needs one workflow task only: what P-L5 says of pure runs.
-func replay(t *testing.T, b *bench, output any) (int, error) {
+// replay replays the history of a run that needs only one workflow task, as requirement P-L5 states for pure runs.
+func replay(t *testing.T, b *testRun, output any) (int, error) {
 	t.Helper()
 	input, err := converter.GetDefaultDataConverter().ToPayloads(b.input)
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func replay(t *testing.T, b *bench, output any) (int, error) {
 	}
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(
-		flow.New(t.Context(), b.docs, b.ledger, b.limits).Run, workflow.RegisterOptions{Name: workflowName})
+		flow.New(t.Context(), b.docs, b.recorder, b.limits).Run, workflow.RegisterOptions{Name: workflowName})
 	return len(history.Events), replayer.ReplayWorkflowHistory(quiet{}, history)
 }
 
@@ -61,20 +61,20 @@ func TestHundredSetsLeaveFiveEvents(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&rest, "  - s%d: {set: {n: '${ (.n // 0) + 1 }'}}\n", i)
 	}
-	b := newBench(t, rest.String(), `{}`)
+	b := newTestRun(t, rest.String(), `{}`)
 	b.limits.Machine.AdvanceFuel = 500 // many turns in one task
 	events, err := replay(t, b, map[string]any{"n": 100})
 	require.NoError(t, err)
 	require.LessOrEqual(t, events, 8)
-	require.Len(t, b.ledger.steps, 100)
-	last := b.ledger.runs[len(b.ledger.runs)-1]
+	require.Len(t, b.recorder.steps, 100)
+	last := b.recorder.runs[len(b.recorder.runs)-1]
 	require.Equal(t, interp.StatusCompleted, last.Status)
-	require.Equal(t, flow.Position(0, 3), b.ledger.positions[0])
+	require.Equal(t, flow.Position(0, 3), b.recorder.positions[0])
 }
 
-func TestReplayNoticesOtherResults(t *testing.T) {
+func TestReplayDetectsOtherResults(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `do: [{w: {wait: PT1S}}]`, `{}`)
+	b := newTestRun(t, `do: [{w: {wait: PT1S}}]`, `{}`)
 	_, err := replay(t, b, map[string]any{})
 	require.ErrorContains(t, err, "TMPRL1100")
 }

@@ -16,24 +16,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 )
 
-// deadlineGrace is how much longer a call may take than its task: the task's own timer has to be first, so that the
-// failure is the timeout that the document asked for. Whatever ends the task cancels the call.
+// deadlineGrace is the time by which a call may exceed its task's deadline. The task's own timer must fire first, so
+// that the failure is the timeout that the document requested. The end of the task cancels the call.
 const deadlineGrace = 2 * time.Second
 
 const (
-	// callGrace is how much longer the activity of a call may take than its request in runs older than interp.BoundedSince, keepGrace
-	// in others: there the activity waits with an answer until the database can keep it. That its worker is lost is noticed by heartbeats.
+	// callGrace is the time by which the activity of a call may exceed its request in runs older than
+	// interp.BoundedSince, keepGrace that in others: there the activity waits with a response until the database can
+	// store it. Heartbeats detect the loss of its worker.
 	callGrace = 5 * time.Second
 	keepGrace = 10 * time.Minute
-	// localGrace is how much longer a local activity may take than its patience: only a process without a processor needs it.
+	// localGrace is the time by which a local activity may exceed its patience. Only a process without processor time
+	// needs it.
 	localGrace = 5 * time.Second
-	// localQueue is how long a call waits for room in its worker to be a local activity before it becomes an activity.
+	// localQueue is the time for which a call waits for a free slot of its worker to run as a local activity before it
+	// becomes an activity.
 	localQueue = 10 * time.Second
-	// minInline is the least room for a result, in bytes, with which a call is made as a local activity.
+	// minInline is the smallest room for a result, in bytes, with which a call is made as a local activity.
 	minInline = 4 << 10
 )
 
-// request makes the wire form of a call.
+// request returns the wire form of a call.
 func (d *driver) request(c interp.Call) HTTPRequest {
 	r := HTTPRequest{
 		Method: c.HTTP.Method, URL: c.HTTP.URL, Headers: c.HTTP.Headers, Query: c.HTTP.Query,
@@ -53,7 +56,7 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 	if c.HTTP.HasBody {
 		body, err := encode(c.HTTP.Body)
 		if err != nil {
-			panic(fmt.Sprintf("encode a call's body: %v", err)) // expressions give only what JSON can hold
+			panic(fmt.Sprintf("encode a call's body: %v", err)) // expressions return only JSON values
 		}
 		r.Body = body
 	}
@@ -61,7 +64,7 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 	return r
 }
 
-// credentials puts into a request what its secrets and its authentication are.
+// credentials adds the secrets and the authentication to a request.
 func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
 	for mark, s := range from.Secrets {
 		if r.Secrets == nil {
@@ -74,7 +77,7 @@ func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
 		if a.Properties != nil {
 			properties, err := encode(a.Properties)
 			if err != nil {
-				panic(fmt.Sprintf("encode a call's authentication: %v", err)) // as with its body
+				panic(fmt.Sprintf("encode a call's authentication: %v", err)) // as for its body
 			}
 			r.Authentication.Properties = properties
 		}
@@ -84,12 +87,12 @@ func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
 	}
 }
 
-// safe tells of a method whether a request may be sent twice without harm.
+// safe reports whether a request with this method may be sent twice without harm.
 func safe(method string) bool {
 	return method == "GET" || method == "HEAD" || method == "OPTIONS"
 }
 
-// dispatch starts a call: as a local activity where inline is not 0, else as an activity.
+// dispatch starts a call: as a local activity if inline is not 0, else as an activity.
 func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, inline int64) {
 	e := &effect{kind: callEffect, id: id, call: &r, inline: inline}
 	if r.Local = inline > 0; r.Local {
@@ -106,10 +109,10 @@ func (d *driver) startLocalCall(e *effect) {
 	if d.limits.HandOver {
 		wire.Patience, wire.Inline = d.limits.LocalTimeout, e.inline
 		options.StartToCloseTimeout = wire.Patience + localGrace
-		// It counts the time in which the worker has no room for the activity, too. Nothing is sent before there is some.
+		// It includes the time in which the worker has no free slot for the activity. Nothing is sent before.
 		options.ScheduleToCloseTimeout = options.StartToCloseTimeout + localQueue
 	} else {
-		// The request's own timeout is the first to pass: then the failure says what happened.
+		// The request's own timeout must expire first: then the failure describes what happened.
 		wire.Timeout = min(wire.Timeout, d.limits.LocalTimeout)
 		wire.MaxResponseBytes = min(wire.MaxResponseBytes, e.inline)
 		options.ScheduleToCloseTimeout = wire.Timeout + time.Second
@@ -120,8 +123,9 @@ func (d *driver) startLocalCall(e *effect) {
 	d.startRequest(e, d.decoded(workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)), cancel)
 }
 
-// startCall starts a call as an activity. Answers and transport errors are not retried (CallError); what is, is a call whose worker
-// was lost: by Temporal in runs older than interp.BoundedSince, else by handleResponse, which records it.
+// startCall starts a call as an activity. Responses and transport errors are not retried (CallError). A call is retried
+// after the loss of its worker: by Temporal in runs older than interp.BoundedSince, else by handleResponse, which
+// records it.
 func (d *driver) startCall(e *effect) {
 	grace := callGrace
 	retries := temporal.RetryPolicy{
@@ -144,7 +148,7 @@ func (d *driver) startCall(e *effect) {
 	d.startRequest(e, workflow.ExecuteActivity(ctx, name, *e.call), cancel)
 }
 
-// startRequest notes that a request of a call is about to be sent.
+// startRequest records that a request of a call is about to be sent.
 func (d *driver) startRequest(e *effect, future workflow.Future, cancel workflow.CancelFunc) {
 	e.future, e.cancel = future, cancel
 	e.tries++
@@ -152,8 +156,9 @@ func (d *driver) startRequest(e *effect, future workflow.Future, cancel workflow
 	d.pending = append(d.pending, e)
 }
 
-// roomForLocal tells whether a safe call may be a local activity now. While one is in flight the workflow task stays
-// open and no timer, activity or event can report, so nothing else may be about to: else a race's timer would be late.
+// roomForLocal reports whether a safe call may be a local activity now. While one is in flight, the workflow task stays
+// open and no timer, activity or event can be delivered. So none may be expected soon: otherwise the timer of a race
+// would be late.
 func (d *driver) roomForLocal() bool {
 	if d.machine.Listening() {
 		return false
@@ -175,8 +180,8 @@ func (d *driver) roomForLocal() bool {
 	return locals < d.limits.LocalWidth
 }
 
-// inline returns how many bytes the result of a safe call may add to the workflow task as that of a local activity, when so many
-// calls are about to start; 0: it has to be an activity.
+// inline returns the number of bytes that the result of a safe call as a local activity may add to the workflow task,
+// when this many calls are about to start. 0: the call must be an activity.
 func (d *driver) inline(calls int) int64 {
 	if !d.roomForLocal() {
 		return 0
@@ -195,9 +200,9 @@ func (d *driver) inline(calls int) int64 {
 	return share
 }
 
-// again tells whether a call that failed as a local activity is to be made as an activity: it took too long or its
-// answer was too large for one.
-func again(err error) bool {
+// retryAsActivity reports whether a call that failed as a local activity must be made as an activity: it took too long,
+// or its response was too large.
+func retryAsActivity(err error) bool {
 	if failure, ok := failureOf(err); ok {
 		late := failure.Category == CategoryTransport && failure.Error.Status == 504
 		return late || failure.Category == CategoryTooLarge
@@ -206,7 +211,7 @@ func again(err error) bool {
 	return timeout
 }
 
-// lost returns whether a failure says nothing about the request: its result was lost.
+// lost reports whether the result of a request was lost, so that its failure does not describe the request.
 func lost(err error) bool {
 	if _, timeout := errors.AsType[*temporal.TimeoutError](err); timeout {
 		return true
@@ -215,14 +220,14 @@ func lost(err error) bool {
 	return ok && app.Type() == InterruptedError
 }
 
-// resultOf tells the machine how a call went.
+// resultOf returns the result of a call for the machine.
 func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 	if err != nil {
 		return failedCall(r, err)
 	}
 	content, err := decode(response.Content)
 	if err != nil {
-		return interp.Result{Error: communication(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err)), Attempts: response.Attempts}
+		return interp.Result{Error: communicationError(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err)), Attempts: response.Attempts}
 	}
 	if r.Output != OutputResponse {
 		return interp.Result{Value: content, Attempts: response.Attempts}
@@ -247,15 +252,15 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 	if lost(err) && r.Once {
 		detail := fmt.Sprintf("%s %s: the result was lost with the worker that made the call, or could not be kept, so it is unknown whether the receiver acted; "+
 			"%s: %s forbids to send it again", r.Method, r.URL, dsl.RepeatKey, dsl.RepeatNever)
-		return interp.Result{Error: communication(504, "Outcome unknown", detail), Unanswered: true}
+		return interp.Result{Error: communicationError(504, "Outcome unknown", detail), Unanswered: true}
 	}
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.Type() == InterruptedError && strings.Contains(app.Message(), contract.PayloadsUnkept) {
 		detail := fmt.Sprintf("%s %s: the answer could not be kept, as the database was away", r.Method, r.URL)
-		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
+		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
 	}
 	if lost(err) {
 		detail := fmt.Sprintf("%s %s: the workers that made the call were lost or did not answer in time", r.Method, r.URL)
-		return interp.Result{Error: communication(504, "No answer", detail), Unanswered: true}
+		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
 	}
 	problem := dsl.Error{
 		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Call not made",
@@ -264,7 +269,7 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 	return interp.Result{Error: &problem, Unanswered: true}
 }
 
-func communication(status int, title, detail string) *dsl.Error {
+func communicationError(status int, title, detail string) *dsl.Error {
 	return &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: title, Detail: detail}
 }
 

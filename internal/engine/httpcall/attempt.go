@@ -8,15 +8,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// attempts records the requests of one call that leave the process. Redirections that are followed belong to the request that led to
-// them. The transport sends a safe request again where the connection that it reused is closed under it: that is a request of its own.
+// attempts records the requests of one call that leave the process. Followed redirects belong to the request that
+// caused them. The transport repeats a safe request if the reused connection is closed under it: that is a separate
+// request.
 type attempts struct {
 	mu       sync.Mutex
 	list     []flow.Attempt
-	redirect bool // the next request follows a redirection
+	redirect bool // the next request follows a redirect
 }
 
-// trace makes the hooks by which the transport reports what it sends.
+// trace returns the hooks by which the transport reports sent requests.
 func (a *attempts) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{WroteHeaders: a.sent}
 }
@@ -35,14 +36,14 @@ func (a *attempts) sent() {
 	a.list = append(a.list, flow.Attempt{StartedAt: now})
 }
 
-// follow notes that a redirection is about to be followed.
+// follow records that a redirect is about to be followed.
 func (a *attempts) follow() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.redirect = true
 }
 
-// end ends the open request, if there is one: with the status of its answer, or 0 where there is none.
+// end ends the open request, if any, with the status of its response, or 0 if there is none.
 func (a *attempts) end(status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +53,7 @@ func (a *attempts) end(status int) {
 	}
 }
 
-// all returns what was sent, where the request asks for it.
+// all returns the recorded requests, if the call asks for them.
 func (a *attempts) all(r flow.HTTPRequest) []flow.Attempt {
 	if !r.ReportAttempts {
 		return nil
@@ -62,5 +63,5 @@ func (a *attempts) all(r flow.HTTPRequest) []flow.Attempt {
 	return a.list
 }
 
-// attemptTime is the time as histories keep it.
+// attemptTime returns the current time in the precision of histories.
 func attemptTime() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

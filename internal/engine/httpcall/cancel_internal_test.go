@@ -18,9 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// TestSlowRequestIsCanceledSoon measures, by the clock of the test, the time from the moment at which a cancellation is requested to the
-// end of the request. The request is made right after the activity begins, so that the whole interval between two heartbeats is in it:
-// Temporal reports a cancellation with its answer to a heartbeat.
+// TestSlowRequestIsCanceledSoon measures, by the clock of the test, the time from the request of a cancellation to the
+// end of the HTTP request. The cancellation is requested right after the activity begins, so that the time includes the
+// whole interval between two heartbeats: Temporal reports a cancellation in its response to a heartbeat.
 func TestSlowRequestIsCanceledSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,14 +31,14 @@ func TestSlowRequestIsCanceledSoon(t *testing.T) {
 			ended = time.Now()
 			close(done)
 		})
-		id := c.exchanges.keep(&exchange{cancel: end, done: done}).ID
+		id := c.exchanges.handOver(&exchange{cancel: end, done: done}).ID
 
 		canceled, cancel := context.WithCancel(t.Context())
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		env.SetTestTimeout(time.Hour)
 		env.SetWorkerOptions(worker.Options{BackgroundActivityContext: canceled})
-		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { cancel() }) // as the SDK does on Temporal's answer
+		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { cancel() }) // as the SDK does on Temporal's response
 		env.RegisterActivityWithOptions(c.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
 		env.ExecuteWorkflow(func(ctx workflow.Context) error {
 			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -47,7 +47,7 @@ func TestSlowRequestIsCanceledSoon(t *testing.T) {
 			return workflow.ExecuteActivity(ctx, flow.AttachActivity, flow.AttachRequest{ID: id}).Get(ctx, nil)
 		})
 		require.ErrorContains(t, env.GetWorkflowError(), "the request was ended with its activity")
-		took := ended.Sub(requested) + flow.HeartbeatsWithin // by which a worker, unlike this environment, may hold a heartbeat back
+		took := ended.Sub(requested) + flow.HeartbeatsWithin // a worker, unlike this environment, may delay a heartbeat
 		require.Greater(t, took, flow.HeartbeatsWithin)
 		require.LessOrEqual(t, took, 5*time.Second)
 	})

@@ -15,18 +15,19 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// sealed is a request with its secrets in place. Nothing of it may be told: failures and results name the request that it was made of.
-type sealed struct {
+// resolvedRequest is a request with its secrets inserted. Nothing of it may be disclosed: failures and results name the
+// original request.
+type resolvedRequest struct {
 	flow.HTTPRequest
-	method authn.Method // nil where it does not authenticate
+	method authn.Method // nil without authentication
 	values []string     // the secrets in it
 }
 
-// resolve puts the secrets of a request in their places.
-func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*sealed, error) {
-	s := &sealed{HTTPRequest: r}
+// resolve inserts the secrets of a request.
+func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*resolvedRequest, error) {
+	s := &resolvedRequest{HTTPRequest: r}
 	if len(r.Secrets) > 0 {
-		if err := c.place(ctx, s); err != nil {
+		if err := c.insertSecrets(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +53,7 @@ func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*sealed, erro
 	return s, nil
 }
 
-// providerError is a provider that cannot tell whether there is a secret.
+// providerError reports a provider that could not determine whether a secret exists.
 type providerError struct{ error }
 
 func (e *providerError) Unwrap() error { return e.error }
@@ -65,8 +66,8 @@ func (c *Caller) secret(ctx context.Context, project, name string) (secret.Value
 	return value, err
 }
 
-// place replaces each mark by what it stands for.
-func (c *Caller) place(ctx context.Context, s *sealed) error {
+// insertSecrets replaces each mark by its secret.
+func (c *Caller) insertSecrets(ctx context.Context, s *resolvedRequest) error {
 	pairs := make([]string, 0, 2*len(s.Secrets))
 	for _, mark := range slices.Sorted(maps.Keys(s.Secrets)) {
 		ref := s.Secrets[mark]
@@ -82,18 +83,18 @@ func (c *Caller) place(ctx context.Context, s *sealed) error {
 	}
 	marks := strings.NewReplacer(pairs...)
 	s.URL = marks.Replace(s.URL)
-	s.Headers, s.Query = placeAll(marks, s.Headers), placeAll(marks, s.Query)
+	s.Headers, s.Query = replaceAll(marks, s.Headers), replaceAll(marks, s.Query)
 	var err error
-	if s.Body, err = placeIn(marks, s.Body); err != nil || s.Authentication == nil {
+	if s.Body, err = replaceInJSON(marks, s.Body); err != nil || s.Authentication == nil {
 		return err
 	}
 	policy := *s.Authentication
-	policy.Properties, err = placeIn(marks, policy.Properties)
+	policy.Properties, err = replaceInJSON(marks, policy.Properties)
 	s.Authentication = &policy
 	return err
 }
 
-func placeAll(marks *strings.Replacer, texts map[string]string) map[string]string {
+func replaceAll(marks *strings.Replacer, texts map[string]string) map[string]string {
 	out := make(map[string]string, len(texts))
 	for name, text := range texts {
 		out[name] = marks.Replace(text)
@@ -101,8 +102,8 @@ func placeAll(marks *strings.Replacer, texts map[string]string) map[string]strin
 	return out
 }
 
-// placeIn replaces the marks in the strings of a JSON value.
-func placeIn(marks *strings.Replacer, data json.RawMessage) (json.RawMessage, error) {
+// replaceInJSON replaces the marks in the strings of a JSON value.
+func replaceInJSON(marks *strings.Replacer, data json.RawMessage) (json.RawMessage, error) {
 	if len(data) == 0 {
 		return data, nil
 	}
@@ -110,36 +111,36 @@ func placeIn(marks *strings.Replacer, data json.RawMessage) (json.RawMessage, er
 	if err != nil {
 		return nil, fmt.Errorf("the body is not valid JSON: %w", err)
 	}
-	return jq.EncodeJSON(placed(marks, v))
+	return jq.EncodeJSON(replaceInValue(marks, v))
 }
 
-func placed(marks *strings.Replacer, v any) any {
+func replaceInValue(marks *strings.Replacer, v any) any {
 	switch v := v.(type) {
 	case string:
 		return marks.Replace(v)
 	case []any:
 		for i, item := range v {
-			v[i] = placed(marks, item)
+			v[i] = replaceInValue(marks, item)
 		}
 	case map[string]any:
 		for name, member := range v {
-			v[name] = placed(marks, member)
+			v[name] = replaceInValue(marks, member)
 		}
 	}
 	return v
 }
 
-// credentials are all texts of an exchange that must not be told.
-func (s *sealed) credentials() []string {
+// credentials returns all texts of an exchange that must be redacted.
+func (s *resolvedRequest) credentials() []string {
 	if s.method == nil {
 		return s.values
 	}
 	return append(slices.Clone(s.values), s.method.Credentials()...)
 }
 
-// none is the provider where there is none.
-type none struct{}
+// noSecrets is the provider of a caller without one.
+type noSecrets struct{}
 
-func (none) Resolve(_ context.Context, _, name string) (secret.Value, error) {
-	return nil, fmt.Errorf("the secret %q: %w: this worker has no provider of secrets", name, secret.ErrMissing)
+func (noSecrets) Resolve(_ context.Context, _, name string) (secret.Value, error) {
+	return nil, fmt.Errorf("the secret %q: %w: this worker has no secret provider", name, secret.ErrMissing)
 }

@@ -28,23 +28,23 @@ const (
 	mark    = "⟦secrets.token⟧"
 )
 
-// vault gives the secrets of the project shop.
-type vault map[string]string
+// fakeSecrets provides the secrets of the project shop.
+type fakeSecrets map[string]string
 
-func (v vault) Resolve(_ context.Context, project, name string) (secret.Value, error) {
-	value, ok := v[name]
+func (f fakeSecrets) Resolve(_ context.Context, project, name string) (secret.Value, error) {
+	value, ok := f[name]
 	switch {
 	case name == "broken":
-		return nil, errors.New("the vault is sealed")
+		return nil, errors.New("the provider is sealed")
 	case project != "shop" || !ok:
 		return nil, fmt.Errorf("the secret %q: %w", name, secret.ErrMissing)
 	}
 	return secret.Value(value), nil
 }
 
-func keeper(t *testing.T) *httpcall.Caller {
+func secretsCaller(t *testing.T) *httpcall.Caller {
 	t.Helper()
-	c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), Secrets: vault{
+	c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), Secrets: fakeSecrets{
 		"token": token, "planted": planted, "db": `{"user":"me","password":"p4ssw0rd-long","port":5432}`, "list": "[1]",
 		"client": `{"authority":"AUTHORITY","grant":"client_credentials"}`,
 	}})
@@ -52,14 +52,14 @@ func keeper(t *testing.T) *httpcall.Caller {
 	return c
 }
 
-// using is a request of the project shop with secrets in it.
+// using returns a request of the project shop with secrets in it.
 func using(url string, secrets map[string]flow.Secret) flow.HTTPRequest {
 	r := get(url)
 	r.Method, r.Project, r.Secrets = http.MethodPost, "shop", secrets
 	return r
 }
 
-// echo answers with all of the request, in one way or another.
+// echo responds with all parts of the request, in one of several ways.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("X-Echo", r.Header.Get("X-Token"))
@@ -82,7 +82,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %v", r.RequestURI, body, r.Header)
 }
 
-func TestSecretsArePlacedWhereTheirMarksAre(t *testing.T) {
+func TestSecretsReplaceTheirMarks(t *testing.T) {
 	t.Parallel()
 	var got *http.Request
 	var body []byte
@@ -96,7 +96,7 @@ func TestSecretsArePlacedWhereTheirMarksAre(t *testing.T) {
 	r.Headers = map[string]string{"X-Token": "Bearer " + mark, "X-Other": "⟦secrets.other⟧"}
 	r.Query = map[string]string{"q": "⟦secrets.planted⟧"}
 	r.Body = json.RawMessage(`{"a":["` + mark + `",{"b":"<⟦secrets.planted⟧>"}],"n":12345678901234567890,"port":"⟦secrets.db.port⟧"}`)
-	_, err := keeper(t).Call(t.Context(), r)
+	_, err := secretsCaller(t).Call(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, "/"+token, got.URL.Path)
 	require.Equal(t, "1", got.URL.Query().Get("a"))
@@ -106,7 +106,7 @@ func TestSecretsArePlacedWhereTheirMarksAre(t *testing.T) {
 	require.JSONEq(t, `{"a":["tok-0123456789",{"b":"<pl4nted/secret+value \"quoted\">"}],"n":12345678901234567890,"port":"5432"}`, string(body))
 }
 
-func TestAnEchoHoldsNoSecret(t *testing.T) {
+func TestEchoedSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	at := origin(t, echo)
 	for _, as := range []string{"application/json", "text/plain", "application/octet-stream"} {
@@ -121,7 +121,7 @@ func TestAnEchoHoldsNoSecret(t *testing.T) {
 					r.Headers = map[string]string{"X-Token": mark, "X-Both": mark + "⟦secrets.planted⟧"}
 					r.Query = map[string]string{"q": "⟦secrets.planted⟧"}
 					r.Body = json.RawMessage(`["⟦secrets.planted⟧","` + mark + `"]`)
-					res, err := keeper(t).Call(t.Context(), r)
+					res, err := secretsCaller(t).Call(t.Context(), r)
 					require.Equal(t, fail != "", err != nil)
 					all, failed := json.Marshal(res)
 					require.NoError(t, failed)
@@ -141,7 +141,7 @@ func TestAnEchoHoldsNoSecret(t *testing.T) {
 					} {
 						require.NotContains(t, said, leak)
 					}
-					if err == nil || as != "application/octet-stream" { // of which a failure quotes nothing
+					if err == nil || as != "application/octet-stream" { // a failure does not quote it
 						require.Contains(t, said, "⟦redacted⟧")
 					}
 				})
@@ -150,8 +150,8 @@ func TestAnEchoHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// TestASecretThatIsAURL has the whole address of a request be a secret; of what was sent, the result shows nothing of it.
-func TestASecretThatIsAURL(t *testing.T) {
+// TestSecretURL uses a secret as the whole address of a request. The result shows nothing of it.
+func TestSecretURL(t *testing.T) {
 	t.Parallel()
 	at, err := url.Parse(origin(t, func(http.ResponseWriter, *http.Request) {}))
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestASecretThatIsAURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), Secrets: vault{"token": tc.secret}})
+			c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), Secrets: fakeSecrets{"token": tc.secret}})
 			t.Cleanup(c.Close)
 			r := using(mark, map[string]flow.Secret{mark: {Name: "token"}})
 			r.Output, r.Query = flow.OutputResponse, tc.query
@@ -178,7 +178,7 @@ func TestASecretThatIsAURL(t *testing.T) {
 	}
 }
 
-func TestSecretsThatCannotBeHad(t *testing.T) {
+func TestUnavailableSecrets(t *testing.T) {
 	t.Parallel()
 	at := origin(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 	for name, tc := range map[string]struct {
@@ -191,14 +191,14 @@ func TestSecretsThatCannotBeHad(t *testing.T) {
 	}{
 		"missing":            {secret: flow.Secret{Name: "gone"}, title: "Secret not found", status: 400, says: `the secret "gone": not found`},
 		"of another project": {secret: flow.Secret{Name: "token"}, other: true, title: "Secret not found", status: 400, says: `"token"`},
-		"provider fails":     {secret: flow.Secret{Name: "broken"}, title: "Secret not available", status: 503, says: "the vault is sealed"},
+		"provider fails":     {secret: flow.Secret{Name: "broken"}, title: "Secret not available", status: 503, says: "the provider is sealed"},
 		"no member":          {secret: flow.Secret{Name: "db", Members: []string{"pass"}}, title: "Secret not found", status: 400, says: `no member "pass"`},
 		"an object":          {secret: flow.Secret{Name: "db"}, title: "Secret not usable", status: 400, says: "name one of its members: password, port, user"},
 		"a member of text":   {secret: flow.Secret{Name: "token", Members: []string{"x"}}, title: "Secret not usable", status: 400, says: `"token" is not a JSON object`},
-		"too deep":           {secret: flow.Secret{Name: "db", Members: []string{"user", "x"}}, title: "Secret not usable", status: 400, says: `"db.user" of a secret is no text`},
+		"too deep":           {secret: flow.Secret{Name: "db", Members: []string{"user", "x"}}, title: "Secret not usable", status: 400, says: `"db.user" of a secret is not text`},
 		"no policy":          {auth: &flow.Authentication{Scheme: "basic", Secret: "token"}, title: "Secret not usable", status: 400, says: "not a JSON object with the properties of the authentication basic"},
 		"half a policy":      {auth: &flow.Authentication{Scheme: "bearer", Secret: "db"}, title: "Secret not usable", status: 400, says: "lacks a token"},
-		"no such scheme":     {auth: &flow.Authentication{Scheme: "magic", Secret: "db"}, title: "Secret not usable", status: 400, says: `no authentication "magic"`},
+		"no such scheme":     {auth: &flow.Authentication{Scheme: "magic", Secret: "db"}, title: "Secret not usable", status: 400, says: `unknown authentication "magic"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +211,7 @@ func TestSecretsThatCannotBeHad(t *testing.T) {
 				r.Project = "other"
 			}
 			r.Headers = map[string]string{"X-Token": mark}
-			_, err := keeper(t).Call(t.Context(), r)
+			_, err := secretsCaller(t).Call(t.Context(), r)
 			f := failureOf(t, err)
 			require.Equal(t, flow.CategoryRefused, f.Category)
 			require.Equal(t, dsl.ErrorTypeConfiguration, f.Error.Type)
@@ -222,7 +222,7 @@ func TestSecretsThatCannotBeHad(t *testing.T) {
 			require.NotContains(t, f.Error.Detail, "p4ssw0rd")
 
 			r.ReportAttempts = true
-			_, err = keeper(t).Call(t.Context(), r)
+			_, err = secretsCaller(t).Call(t.Context(), r)
 			kind, status := dsl.ErrorTypeConfiguration, tc.status
 			if tc.title == "Secret not found" {
 				kind, status = dsl.ErrorTypeAuthorization, 403
@@ -233,7 +233,7 @@ func TestSecretsThatCannotBeHad(t *testing.T) {
 	}
 }
 
-func TestFailuresHoldNoSecret(t *testing.T) {
+func TestSecretsInFailuresAreRedacted(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]string{
 		"no URL":      "http://[" + mark,
@@ -249,14 +249,14 @@ func TestFailuresHoldNoSecret(t *testing.T) {
 			if name == "no header" {
 				r.Headers = map[string]string{"X": mark + "\n"}
 			}
-			_, err := keeper(t).Call(t.Context(), r)
+			_, err := secretsCaller(t).Call(t.Context(), r)
 			require.Error(t, err)
 			require.NotContains(t, err.Error()+fmt.Sprint(failureOf(t, err)), token)
 		})
 	}
 }
 
-func TestRedirectionsTakeNoSecretAway(t *testing.T) {
+func TestRedirectsCarryNoSecrets(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Value
 	other := origin(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -270,13 +270,13 @@ func TestRedirectionsTakeNoSecretAway(t *testing.T) {
 		r.Headers = map[string]string{"X-Token": mark}
 		r.Authentication = &flow.Authentication{Scheme: "bearer", Properties: json.RawMessage(`{"token":"` + mark + `"}`)}
 		seen.Store("")
-		_, err := keeper(t).Call(t.Context(), r)
+		_, err := secretsCaller(t).Call(t.Context(), r)
 		require.NotContains(t, seen.Load(), token)
 		if !refused {
 			require.NoError(t, err)
 			continue
 		}
-		require.Contains(t, failureOf(t, err).Error.Detail, "a redirection would take a request with secrets in it to")
+		require.Contains(t, failureOf(t, err).Error.Detail, "a redirect would carry a request with secrets in it to")
 		require.Empty(t, seen.Load())
 	}
 }
@@ -321,7 +321,7 @@ func TestAuthentication(t *testing.T) {
 			t.Parallel()
 			r := using(at, map[string]flow.Secret{mark: {Name: "token"}})
 			r.Authentication = &flow.Authentication{Scheme: tc.scheme, Properties: json.RawMessage(tc.properties)}
-			res, err := keeper(t).Call(t.Context(), r)
+			res, err := secretsCaller(t).Call(t.Context(), r)
 			if tc.status > 0 {
 				f := failureOf(t, err)
 				require.Equal(t, tc.status, f.Error.Status)
@@ -335,7 +335,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-func TestTokensAreKeptUntilTheyAreRefused(t *testing.T) {
+func TestTokensAreCachedUntilTheyAreRejected(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	authority := origin(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -346,7 +346,7 @@ func TestTokensAreKeptUntilTheyAreRefused(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
-	c := keeper(t)
+	c := secretsCaller(t)
 	call := func(path string) error {
 		r := using(at+path, nil)
 		r.Authentication = &flow.Authentication{Scheme: "oauth2", Properties: json.RawMessage(`{"authority":"` + authority + `","grant":"client_credentials"}`)}
@@ -361,7 +361,8 @@ func TestTokensAreKeptUntilTheyAreRefused(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
-// TestDigest holds the answer to a challenge against RFC 7616, 3.9.1, by way of a server that computes it from what it was given.
+// TestDigest checks the response to a challenge against RFC 7616, 3.9.1, with a server that computes it from its
+// challenge.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	for _, challenge := range []string{
@@ -384,13 +385,13 @@ func TestDigest(t *testing.T) {
 		r := using(at+"/x?y=1", map[string]flow.Secret{mark: {Name: "token"}})
 		r.Body = json.RawMessage(`{"a":1}`)
 		r.Authentication = &flow.Authentication{Scheme: "digest", Properties: json.RawMessage(`{"username":"me","password":"` + mark + `"}`)}
-		res, err := keeper(t).Call(t.Context(), r)
+		res, err := secretsCaller(t).Call(t.Context(), r)
 		require.NoError(t, err, challenge)
 		require.JSONEq(t, `"{\"a\":1}"`, string(res.Content))
 		require.EqualValues(t, 2, requests.Load())
 
 		r.Secrets = nil // another password
-		_, err = keeper(t).Call(t.Context(), r)
+		_, err = secretsCaller(t).Call(t.Context(), r)
 		require.Equal(t, http.StatusUnauthorized, failureOf(t, err).Error.Status)
 	}
 }

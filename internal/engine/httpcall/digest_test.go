@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// validDigest checks an answer to a challenge as a server does.
+// validDigest checks the response to a challenge as a server does.
 func validDigest(header, method, username, password string) bool {
 	field := map[string]string{}
 	for _, m := range regexp.MustCompile(`(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]+))`).FindAllStringSubmatch(header, -1) {

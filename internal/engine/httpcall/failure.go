@@ -15,48 +15,48 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
-	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// Bounds on text that comes from outside and goes into errors, in bytes.
+// Bounds of external text in errors, in bytes.
 const (
 	maxQuoted = 200
 	maxTitle  = 200
 	maxDetail = 1024
 )
 
-// errTimeLimit is the cause of a call that took longer than it may.
+// errTimeLimit is the cause of a call that exceeded its time limit.
 var errTimeLimit = errors.New("time limit reached")
 
-// answered is the failure of an answer whose status is an error.
-func answered(r flow.HTTPRequest, res *http.Response, body []byte) error {
+// statusError returns the failure of a response with an error status.
+func statusError(r flow.HTTPRequest, res *http.Response, body []byte) error {
 	contentType := res.Header.Get(headerContentType)
-	title, said := problemDetail(contentType, body)
+	title, text := problemDetail(contentType, body)
 	if title == "" {
 		title = http.StatusText(res.StatusCode)
 	}
 	if title == "" {
 		title = fmt.Sprintf("HTTP status %d", res.StatusCode)
 	}
-	if said == "" && (isJSON(mediaType(contentType)) || isText(mediaType(contentType))) {
-		said, _ = asText(contentType, body)
+	if text == "" && (isJSON(mediaType(contentType)) || isText(mediaType(contentType))) {
+		text, _ = asText(contentType, body)
 	}
 	detail := fmt.Sprintf("%s answered %d", subject(r), res.StatusCode)
-	if said = oneLine(said); said != "" {
-		detail += ": " + said
+	if text = oneLine(text); text != "" {
+		detail += ": " + text
 	}
 	return failure(flow.CategoryAnswered, dsl.ErrorTypeCommunication, res.StatusCode, oneLine(title), detail)
 }
 
-// invalidRequest is the failure of a request that cannot be sent.
+// invalidRequest returns the failure of a request that cannot be sent.
 func invalidRequest(r flow.HTTPRequest, err error) error {
 	detail := fmt.Sprintf("%s was not sent: %v", subject(r), err)
 	return failure(flow.CategoryRefused, dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Invalid request", detail)
 }
 
 func notJSON(r flow.HTTPRequest, err error) error {
-	detail := fmt.Sprintf("%s answered with a body announced as JSON that is none: %v", subject(r), err)
+	detail := fmt.Sprintf("%s answered with a body announced as JSON that is not valid JSON: %v", subject(r), err)
 	return failure(flow.CategoryAnswered, dsl.ErrorTypeCommunication, http.StatusBadGateway, "Invalid response", detail)
 }
 
@@ -65,7 +65,7 @@ func tooLarge(r flow.HTTPRequest, err error) error {
 	return failure(flow.CategoryTooLarge, dsl.ErrorTypeCommunication, http.StatusBadGateway, "Response too large", detail)
 }
 
-// transportFailure is the failure of an exchange that gave no complete answer. parent is the activity's context,
+// transportFailure returns the failure of an exchange without a complete response. parent is the activity's context,
 // bounded the one with the call's own time limit.
 func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
@@ -74,7 +74,7 @@ func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, err e
 	var blocked *blockedError
 	switch {
 	case errors.As(err, &blocked):
-		detail := fmt.Sprintf("%s was refused: %s", subject(r), blocked.what)
+		detail := fmt.Sprintf("%s was rejected: %s", subject(r), blocked.what)
 		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthorization, http.StatusForbidden, "Call refused", detail)
 	case errors.Is(err, errTooLarge):
 		return tooLarge(r, err)
@@ -107,7 +107,7 @@ func classify(bounded context.Context, err error) (int, string) {
 	return http.StatusBadGateway, "No valid answer"
 }
 
-// reason is what went wrong without the method and URL that net/http puts before it.
+// reason returns the error without the method and URL that net/http prepends.
 func reason(bounded context.Context, r flow.HTTPRequest, err error) string {
 	if errors.Is(context.Cause(bounded), errTimeLimit) {
 		return fmt.Sprintf("no complete answer within %s", r.Timeout)
@@ -118,13 +118,13 @@ func reason(bounded context.Context, r flow.HTTPRequest, err error) string {
 	return err.Error()
 }
 
-// failure makes the error that crosses the wire. What net/http said is not attached as its cause: that text repeats the
-// whole URL, with what may be secret in its query.
+// failure returns the error for the wire. The error of net/http is not attached as its cause: that text contains the
+// whole URL, with secrets in its query.
 func failure(category flow.Category, kind string, status int, title, detail string) error {
 	return &failed{category, dsl.Error{Type: kind, Status: status, Title: title, Detail: detail}}
 }
 
-// failed is a failure on its way out.
+// failed is a failure before its redaction.
 type failed struct {
 	category flow.Category
 	problem  dsl.Error
@@ -132,8 +132,9 @@ type failed struct {
 
 func (f *failed) Error() string { return f.problem.Error() }
 
-// outward is how an error leaves: without secrets, and only then shortened, as half a secret would not be found.
-func outward(err error, s *scrub.Scrubber, sent []flow.Attempt) error {
+// redacted returns an error without secrets. It shortens texts only after the redaction, because half a secret would
+// not be found.
+func redacted(err error, s *redact.Scrubber, sent []flow.Attempt) error {
 	f, ok := errors.AsType[*failed](err)
 	if !ok {
 		return err
@@ -143,7 +144,7 @@ func outward(err error, s *scrub.Scrubber, sent []flow.Attempt) error {
 	return flow.CallError(f.category, p, nil, sent...)
 }
 
-// unresolved is the failure of a request whose secrets or credentials cannot be had. Nothing was sent.
+// unresolved returns the failure of a request with unavailable secrets or credentials. Nothing was sent.
 func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
@@ -153,7 +154,7 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing) && r.ReportAttempts:
 		kind, status, title = dsl.ErrorTypeAuthorization, http.StatusForbidden, "Secret not found"
-	case errors.Is(err, secret.ErrMissing): // runs of older interpreters, which report no attempts, keep the error that they began with
+	case errors.Is(err, secret.ErrMissing): // runs of older interpreters, which report no attempts, keep their error
 		title = "Secret not found"
 	case errors.As(err, &provider):
 		status, title = http.StatusServiceUnavailable, "Secret not available"
@@ -161,7 +162,7 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	return failure(flow.CategoryRefused, kind, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
 }
 
-// unauthenticated is the failure of a request for which its authority gave no credentials.
+// unauthenticated returns the failure of a request without credentials from its authority.
 func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, err error) error {
 	var (
 		refused *authn.RefusedError
@@ -177,7 +178,7 @@ func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, err er
 	return invalidRequest(r, err)
 }
 
-// subject names the call without what may be secret in its URL: user, query and fragment.
+// subject identifies the call without the parts of its URL that may be secret: user, query and fragment.
 func subject(r flow.HTTPRequest) string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -187,7 +188,7 @@ func subject(r flow.HTTPRequest) string {
 	return fmt.Sprintf("%s %s", r.Method, clip(u.String(), maxQuoted))
 }
 
-// oneLine makes outside text fit for a line: runs of space and control characters become one space.
+// oneLine converts external text to one line: it replaces runs of spaces and control characters by one space.
 func oneLine(s string) string {
 	s = clip(s, 2*maxDetail)
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
@@ -195,7 +196,7 @@ func oneLine(s string) string {
 	}), " ")
 }
 
-// clip shortens to at most limit bytes, at the end of a character.
+// clip shortens text to at most limit bytes, at the end of a character.
 func clip(s string, limit int) string {
 	const mark = "…"
 	if len(s) <= limit {

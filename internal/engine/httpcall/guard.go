@@ -8,12 +8,13 @@ import (
 	"syscall"
 )
 
-// guard refuses connections to addresses that are not public.
+// guard rejects connections to addresses that are not public.
 type guard struct {
 	allowed []netip.Prefix
 }
 
-// control runs for every socket, after resolution and before connecting: what it sees is what is connected to.
+// control is called for every socket, after resolution and before the connection: it checks the address of the
+// connection itself.
 func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -52,8 +53,8 @@ func public(addr netip.Addr) bool {
 	return true
 }
 
-// reserved lists what net/netip takes for global and the IANA special-purpose registries do not, and the one public
-// address that belongs to a cloud's own control plane.
+// reserved returns the prefixes that net/netip treats as global and the IANA special-purpose registries do not, and the
+// one public address that belongs to a cloud's own control plane.
 func reserved() []netip.Prefix {
 	v4 := func(a, b, c, d byte, bits int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{a, b, c, d}), bits)
@@ -87,7 +88,7 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// embedded returns the IPv4 address that a translated one (NAT64, 6to4) really leads to.
+// embedded returns the IPv4 address to which a translated one (NAT64, 6to4) leads.
 func embedded(addr netip.Addr) (netip.Addr, bool) {
 	if !addr.Is6() {
 		return netip.Addr{}, false
@@ -102,7 +103,7 @@ func embedded(addr netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// blockedError is a connection or redirection that was not made.
+// blockedError reports a connection or redirect that was not made.
 type blockedError struct{ what string }
 
 func (e *blockedError) Error() string { return e.what }

@@ -24,7 +24,7 @@ func requireBlocked(t *testing.T, err error) flow.CallFailure {
 	return f
 }
 
-func TestGuardRefusesAddressesThatAreNotPublic(t *testing.T) {
+func TestGuardRejectsAddressesThatAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200",
@@ -128,7 +128,7 @@ func TestRedirections(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `"GET  text/plain"`, string(res.Content))
 	})
-	t.Run("a result when there is nowhere to go", func(t *testing.T) {
+	t.Run("a result without a Location", func(t *testing.T) {
 		t.Parallel()
 		res, err := call(t, "/unchanged", true)
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestRedirections(t *testing.T) {
 		_, err := call(t, "/file", true)
 		require.Contains(t, requireBlocked(t, err).Error.Detail, `scheme "ftp"`)
 	})
-	t.Run("not for ever", func(t *testing.T) {
+	t.Run("not without a limit", func(t *testing.T) {
 		t.Parallel()
 		_, err := call(t, "/loop", true)
 		require.Contains(t, requireBlocked(t, err).Error.Detail, "more than 10 times")

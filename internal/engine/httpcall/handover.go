@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// unattachedFor is how long a request that was handed over goes on, or its result is kept, until an activity takes it. A workflow
-	// task that was lost meanwhile leaves one that no activity ever takes.
+	// unattachedFor is the time for which a request that was handed over continues, or its result is stored, until an
+	// activity attaches to it. After the loss of a workflow task, no activity ever attaches to its requests.
 	unattachedFor = time.Minute
-	// drainUnattached is how long a process that stops waits for activities to take what was handed over.
+	// drainUnattached is the time for which a stopping process waits for activities to attach to requests that were
+	// handed over.
 	drainUnattached = 2 * time.Second
-	// maxKept is how many requests that were handed over a process has in flight before calls go to activities from the start, of
-	// which a worker takes a limited number.
-	maxKept = 1000
+	// maxHandedOver is the number of handed over requests that a process has in flight before new calls become
+	// activities at once, of which a worker executes a limited number.
+	maxHandedOver = 1000
 )
 
-// exchange is one request in flight that outlives the local activity that began it.
+// exchange is one request in flight that outlives the local activity that started it.
 type exchange struct {
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when response and err are set
@@ -34,32 +35,32 @@ type exchange struct {
 	expiry   *time.Timer
 }
 
-// exchanges are the requests of this process that were handed over. It is safe for concurrent use.
+// exchanges holds the requests of this process that were handed over. It is safe for concurrent use.
 type exchanges struct {
 	queue string
 
-	mu      sync.Mutex
-	kept    map[string]*exchange
-	changed chan struct{} // closed and replaced when kept changes
+	mu       sync.Mutex
+	requests map[string]*exchange
+	changed  chan struct{} // closed and replaced when requests changes
 }
 
 func newExchanges(queue string) *exchanges {
-	return &exchanges{queue: queue, kept: map[string]*exchange{}, changed: make(chan struct{})}
+	return &exchanges{queue: queue, requests: map[string]*exchange{}, changed: make(chan struct{})}
 }
 
-// full returns whether enough was handed over.
+// full reports whether the limit of handed over requests is reached.
 func (e *exchanges) full() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.kept) >= maxKept
+	return len(e.requests) >= maxHandedOver
 }
 
-// keep hands x over to an activity.
-func (e *exchanges) keep(x *exchange) *flow.Continued {
+// handOver hands x over to an activity.
+func (e *exchanges) handOver(x *exchange) *flow.Continued {
 	id := rand.Text()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.kept[id] = x
+	e.requests[id] = x
 	x.expiry = time.AfterFunc(unattachedFor, func() {
 		if e.remove(id, false) {
 			x.cancel()
@@ -69,11 +70,11 @@ func (e *exchanges) keep(x *exchange) *flow.Continued {
 	return &flow.Continued{Queue: e.queue, ID: id}
 }
 
-// attach takes an exchange that no other activity has taken.
+// attach returns an exchange to which no other activity has attached.
 func (e *exchanges) attach(id string) (*exchange, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x, ok := e.kept[id]
+	x, ok := e.requests[id]
 	if !ok || x.attached {
 		return nil, false
 	}
@@ -83,30 +84,32 @@ func (e *exchanges) attach(id string) (*exchange, bool) {
 	return x, true
 }
 
-// remove forgets an exchange; false: it is not there, or an activity has taken it and attached is false.
+// remove removes an exchange. It returns false if the exchange does not exist, or if its state of attachment differs
+// from attached.
 func (e *exchanges) remove(id string, attached bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x, ok := e.kept[id]
+	x, ok := e.requests[id]
 	if !ok || x.attached != attached {
 		return false
 	}
-	delete(e.kept, id)
+	delete(e.requests, id)
 	e.notify()
 	return true
 }
 
-// notify wakes waitIdle. The lock is held.
+// notify wakes the callers of count. The lock must be held.
 func (e *exchanges) notify() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// count returns how many exchanges an activity has taken, and how many not.
+// count returns the numbers of exchanges with and without an attached activity, and a channel that is closed when they
+// change.
 func (e *exchanges) count() (attached, unattached int, changed <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, x := range e.kept {
+	for _, x := range e.requests {
 		if x.attached {
 			attached++
 		} else {
@@ -128,10 +131,10 @@ func (c *Caller) begin(ctx context.Context, r flow.HTTPRequest) *exchange {
 	return x
 }
 
-// callLocally performs a request for a local activity for as long as its patience lasts, and then hands it over.
+// callLocally performs a request for a local activity until its patience expires, and then hands it over.
 func (c *Caller) callLocally(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
-	// Temporal repeats a workflow task without bound, and keeps nothing of local activities in those that failed. So what may have been sent
-	// in one is sent again by an activity alone, which the run counts.
+	// Temporal retries a workflow task without a bound, and does not store the local activities of failed tries. So
+	// only an activity may repeat a request that an earlier try may have sent, and the run counts it.
 	if before := c.attemptsBefore(ctx, r); len(before) > 0 || c.exchanges.full() {
 		return flow.HTTPResponse{Postponed: true, Attempts: before}, nil
 	}
@@ -140,7 +143,7 @@ func (c *Caller) callLocally(ctx context.Context, r flow.HTTPRequest) (flow.HTTP
 	defer patience.Stop()
 	select {
 	case <-x.done:
-		if int64(x.response.Size()) <= r.Inline && c.storage.takes(ctx, x.response) {
+		if int64(x.response.Size()) <= r.Inline && c.storage.canStore(ctx, x.response) {
 			return x.response, x.err
 		}
 	case <-patience.C:
@@ -149,10 +152,11 @@ func (c *Caller) callLocally(ctx context.Context, r flow.HTTPRequest) (flow.HTTP
 		<-x.done
 		return flow.HTTPResponse{}, flow.Interrupted(fmt.Sprintf("%s: %v", subject(r), ctx.Err()))
 	}
-	return flow.HTTPResponse{Continued: c.exchanges.keep(x)}, nil
+	return flow.HTTPResponse{Continued: c.exchanges.handOver(x)}, nil
 }
 
-// Attach is the activity that takes over a request which a local activity has handed over. Its cancellation ends the request.
+// Attach is the activity that continues a request which a local activity has handed over. Its cancellation ends the
+// request.
 func (c *Caller) Attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error) {
 	x, ok := c.exchanges.attach(r.ID)
 	if !ok {
@@ -171,15 +175,15 @@ func (c *Caller) Attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPRes
 	}
 }
 
-// Queue is the task queue on which this process takes over what its local activities hand over.
+// Queue is the task queue on which this process continues the calls that its local activities hand over.
 func (c *Caller) Queue() string { return c.exchanges.queue }
 
-// Drain waits until the requests that were handed over have ended, until ctx ends. Then it cancels those that are left: the runs send
-// them again from another process, where they may.
+// Drain waits until the requests that were handed over have ended. When ctx ends, it cancels the rest: the runs repeat
+// them from another process, unless that is forbidden.
 func (c *Caller) Drain(ctx context.Context) {
 	patience := time.NewTimer(drainUnattached)
 	defer patience.Stop()
-	give := patience.C
+	expired := patience.C
 	waiting := true
 	for {
 		attached, unattached, changed := c.exchanges.count()
@@ -188,8 +192,8 @@ func (c *Caller) Drain(ctx context.Context) {
 		}
 		select {
 		case <-changed:
-		case <-give:
-			give, waiting = nil, false
+		case <-expired:
+			expired, waiting = nil, false
 		case <-ctx.Done():
 			c.exchanges.cancelAll()
 			return
@@ -197,16 +201,16 @@ func (c *Caller) Drain(ctx context.Context) {
 	}
 }
 
-// cancelAll ends all requests that were handed over.
+// cancelAll cancels all requests that were handed over.
 func (e *exchanges) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, x := range e.kept {
+	for _, x := range e.requests {
 		x.cancel()
 	}
 }
 
-// attemptsBefore are the requests that an earlier try of the same workflow task may have sent.
+// attemptsBefore returns the requests that an earlier try of the same workflow task may have sent.
 func (c *Caller) attemptsBefore(ctx context.Context, r flow.HTTPRequest) []flow.Attempt {
 	if !r.ReportAttempts || !activity.IsActivity(ctx) || !c.repeated(activity.GetInfo(ctx).WorkflowExecution.RunID) {
 		return nil

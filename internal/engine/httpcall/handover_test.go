@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// patient is a request of a local activity that is handed over after a while.
+// patient returns a request of a local activity that is handed over after the given time.
 func patient(url string, patience time.Duration) flow.HTTPRequest {
 	r := get(url)
 	r.Patience, r.Inline, r.ReportAttempts = patience, 1<<10, true
@@ -31,7 +31,7 @@ func requireInterrupted(t *testing.T, err error) {
 	require.Equal(t, flow.InterruptedError, app.Type())
 }
 
-func TestSlowRequestIsHandedOverInFlight(t *testing.T) {
+func TestSlowRequestIsHandedOver(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	answer := make(chan struct{})
@@ -55,7 +55,7 @@ func TestSlowRequestIsHandedOverInFlight(t *testing.T) {
 	c.Drain(t.Context())
 }
 
-func TestLargeAnswerIsHandedOver(t *testing.T) {
+func TestLargeResponseIsHandedOver(t *testing.T) {
 	t.Parallel()
 	url := origin(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 2<<10)) })
 	c := newCaller(t)
@@ -70,7 +70,7 @@ func TestLargeAnswerIsHandedOver(t *testing.T) {
 	requireInterrupted(t, err)
 }
 
-// TestCancellationEndsTheRequest cancels a request before it is handed over, after, and by the end of the process.
+// TestCancellationEndsTheRequest cancels a request before its handover, after it, and by the end of the process.
 func TestCancellationEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	arrived, gone := make(chan struct{}), make(chan struct{})
@@ -114,7 +114,7 @@ func TestCancellationEndsTheRequest(t *testing.T) {
 	}
 }
 
-func TestRedirectionsBelongToTheirAttempt(t *testing.T) {
+func TestRedirectsBelongToTheirAttempt(t *testing.T) {
 	t.Parallel()
 	url := origin(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/from" {
@@ -149,8 +149,8 @@ func TestFailuresReportTheirAttempts(t *testing.T) {
 	require.Empty(t, failureOf(t, err).Attempts)
 }
 
-// forgetful is an origin that answers the first request on each connection and closes it upon the second.
-func forgetful(t *testing.T) (url string, requests *atomic.Int32) {
+// closingOrigin answers the first request on each connection and closes the connection on the second.
+func closingOrigin(t *testing.T) (url string, requests *atomic.Int32) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -181,10 +181,11 @@ func forgetful(t *testing.T) (url string, requests *atomic.Int32) {
 	return "http://" + l.Addr().String(), requests
 }
 
-// TestRequestThatTheTransportRepeats counts the requests that net/http sends by itself when the connection that it reused is closed.
-func TestRequestThatTheTransportRepeats(t *testing.T) {
+// TestRequestRepeatedByTheTransport counts the requests that net/http repeats by itself when the reused connection is
+// closed.
+func TestRequestRepeatedByTheTransport(t *testing.T) {
 	t.Parallel()
-	url, requests := forgetful(t)
+	url, requests := closingOrigin(t)
 	c := newCaller(t)
 	_, err := c.Call(t.Context(), patient(url, time.Minute))
 	require.NoError(t, err)

@@ -1,48 +1,48 @@
-// Package httpcall performs the HTTP exchanges behind `call: http`: the activity that package flow calls by the name
-// [flow.HTTPActivity].
+// Package httpcall performs the HTTP exchanges of `call: http`: it implements the activity [flow.HTTPActivity].
 //
 // Make one [Caller] per worker with [New], register [Caller.Call], and [Caller.Close] it when the worker has stopped.
 // Connections are kept and shared between calls; cookies are not.
 //
-// # Where it connects to
+// # Permitted addresses
 //
-// Only to public addresses, and to the networks that [Options.AllowPrivate] names. The check is made on the address of
-// each connection, after the name was resolved, so a name that changes its address between check and use gains
-// nothing, and every redirect is checked again. Proxies named in the environment are not used: the guard could not see
-// behind them, and what a workflow reaches must not depend on the shell its worker was started from.
+// Calls connect only to public addresses, and to the networks of [Options.AllowPrivate]. The check uses the address of
+// each connection, after the name was resolved: a name that changes its address between check and use gains nothing,
+// and every redirect is checked again. Proxies of the environment are not used: the guard could not check the addresses
+// behind them, and the reach of a workflow must not depend on the shell that started its worker.
 //
-// # Redirections
+// # Redirects
 //
-// Without `redirect` a status of 300 to 399 is an error and nothing is followed. With it up to 10 redirections are
-// followed; one that cannot be followed (304, or no Location) is the result. What leaves the origin that the workflow
-// named carries no headers of the workflow's making other than Accept and Content-Type, and https never falls back to http.
+// Without `redirect`, a status of 300 to 399 is an error and nothing is followed. With it, up to 10 redirects are
+// followed. A redirect that cannot be followed (304, or no Location) is the result. A redirect to another origin than
+// the workflow's carries no headers of the workflow except Accept and Content-Type, and https is never redirected to
+// http.
 //
 // # Secrets and authentication
 //
-// Secrets in a request are marks until it is sent; [Options.Secrets] gives what they stand for. Their values are taken out of
-// everything that comes back (package scrub): content, headers, the request as it went out, the texts of failures. A redirection to another
-// origin that would take the body of a request with secrets along is refused. Package authn has the schemes of authentication; its
-// requests to authorities pass the same guard.
+// Secrets in a request are marks until it is sent; [Options.Secrets] resolves them. Their values are redacted in
+// everything that is returned (package redact): content, headers, the request as sent, the texts of failures. A
+// redirect to another origin is rejected if it would carry the body of a request with secrets. Package authn implements
+// the schemes of authentication; its requests to authorities pass the same guard.
 //
 // # Failures
 //
-// Every failed call is a [flow.CallError]; Temporal never retries it, since the language's `try` decides that:
+// Every failed call is a [flow.CallError]. Temporal never retries it, because the language's `try` decides that:
 //
 //	what happened                                      type            status               category
-//	the origin answered with an error status           communication   the answer's         answered
-//	answer announced as JSON that is none              communication   502                  answered
+//	the origin responded with an error status          communication   the response's       answered
+//	response announced as JSON that is not valid       communication   502                  answered
 //	name not resolved, connection refused              communication   503                  transport
-//	TLS failed, connection cut, answer not HTTP        communication   502                  transport
-//	no complete answer in time                         communication   504                  transport
-//	answer over the size limit                         communication   502                  too_large
-//	address or redirection not allowed by the guard    authorization   403                  refused
+//	TLS failed, connection cut, response not HTTP      communication   502                  transport
+//	no complete response in time                       communication   504                  transport
+//	response over the size limit                       communication   502                  too_large
+//	address or redirect not allowed by the guard       authorization   403                  refused
 //	URL, method or header that cannot be sent          configuration   400                  refused
-//	a secret that nobody has, or that lacks a member   configuration   400                  refused
-//	a provider of secrets that fails                   configuration   503                  refused
+//	a secret that does not exist, or lacks a member    configuration   400                  refused
+//	a secret provider that fails                       configuration   503                  refused
 //	no token from the authority                        authentication  401                  refused
 //
-// A status of 503 means that nothing was sent. With 502 and 504 nobody knows whether the origin acted.
-// A call that ends because its activity was canceled returns the context's error instead.
+// A status of 503 means that nothing was sent. With 502 and 504 it is unknown whether the origin acted. A call that
+// ends because its activity was canceled returns the context's error instead.
 package httpcall
 
 import (
@@ -62,36 +62,36 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
-	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 const (
 	maxRedirects           = 10
 	maxResponseHeaderBytes = 64 << 10
-	// Where a request does not bound itself.
+	// Defaults for a request without its own bounds.
 	defaultTimeout          = 30 * time.Second
 	defaultMaxResponseBytes = 1 << 20
-	// Origins that vanish without closing are noticed by TCP keep-alive, idle connections are given back.
+	// TCP keep-alive detects origins that vanish without closing. Idle connections are closed.
 	idleConnTimeout     = 60 * time.Second
 	keepAlive           = 15 * time.Second
 	maxIdleConns        = 256
 	maxIdleConnsPerHost = 32
 )
 
-// Options say what a [Caller] may do.
+// Options configure a [Caller].
 type Options struct {
-	// AllowPrivate names networks that may be called although they are not public.
+	// AllowPrivate lists networks that may be called although they are not public.
 	AllowPrivate []netip.Prefix
-	// UserAgent is sent where a workflow gives none of its own.
+	// UserAgent is sent unless a workflow sets its own.
 	UserAgent string
-	// Secrets gives the secrets that calls use; nil: there are none.
+	// Secrets provides the secrets of calls. nil: there are none.
 	Secrets secret.Provider
-	// Repeated returns whether the workflow task that an execution has now was given out before, so that its calls may have been
-	// sent; nil: never.
+	// Repeated reports whether an execution's current workflow task was dispatched before, so that its calls may have
+	// been sent. nil: never.
 	Repeated func(runID string) bool
-	// Writable returns an error while the database that keeps large answers is away; nil: it never is. Calls wait with a large answer
-	// until it is there, as an answer that cannot be kept is lost.
+	// Writable returns an error while the database that stores large responses is unavailable. nil: it always is
+	// available. Calls hold back a large response during an outage, because a response that cannot be stored is lost.
 	Writable func(ctx context.Context) error
 }
 
@@ -99,7 +99,7 @@ type Options struct {
 type Caller struct {
 	client    *http.Client
 	transport *http.Transport
-	// once sends each request over a connection of its own: on one that it reuses the transport may send a request twice.
+	// once sends each request over a new connection: on a reused one the transport may send a request twice.
 	once      *http.Client
 	userAgent string
 	secrets   secret.Provider
@@ -109,7 +109,7 @@ type Caller struct {
 	storage   storage
 }
 
-// New makes a caller. It starts nothing until its first call.
+// New returns a caller. It starts nothing before its first call.
 func New(o Options) *Caller {
 	g := guard{allowed: o.AllowPrivate}
 	dialer := &net.Dialer{KeepAlive: keepAlive, ControlContext: g.control}
@@ -138,16 +138,16 @@ func New(o Options) *Caller {
 		c.repeated = func(string) bool { return false }
 	}
 	if c.secrets == nil {
-		c.secrets = none{}
+		c.secrets = noSecrets{}
 	}
 	c.tokens = authn.NewTokens(c.client, time.Now)
 	return c
 }
 
-// Close gives back the connections that are kept. Calls in progress are not affected.
+// Close closes the idle connections. Calls in progress are not affected.
 func (c *Caller) Close() { c.transport.CloseIdleConnections() }
 
-// Call is the activity. Its errors are described at the package.
+// Call is the activity. The package documentation describes its errors.
 func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	if r.Timeout <= 0 {
 		r.Timeout = defaultTimeout
@@ -169,38 +169,38 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 	return c.storage.await(ctx, res, err)
 }
 
-// perform makes the call and ends with it.
+// perform makes the call and returns its result.
 func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTimeLimit)
 	defer cancel()
 
 	sent := &attempts{}
-	sealed, err := c.resolve(bounded, r)
+	resolved, err := c.resolve(bounded, r)
 	if err != nil {
-		return flow.HTTPResponse{}, outward(unresolved(ctx, r, err), nil, sent.all(r))
+		return flow.HTTPResponse{}, redacted(unresolved(ctx, r, err), nil, sent.all(r))
 	}
-	res, body, err := c.exchange(ctx, bounded, r, sealed, sent) //nolint:bodyclose // it was read and closed
-	scrubber := scrub.New(sealed.credentials()...)
+	res, body, err := c.exchange(ctx, bounded, r, resolved, sent) //nolint:bodyclose // it was read and closed
+	scrubber := redact.NewScrubber(resolved.credentials()...)
 	switch {
 	case err != nil && r.ReportAttempts && errors.Is(ctx.Err(), context.Canceled):
 		return flow.HTTPResponse{}, flow.Interrupted(err.Error())
 	case err != nil:
-		return flow.HTTPResponse{}, outward(err, scrubber, sent.all(r))
+		return flow.HTTPResponse{}, redacted(err, scrubber, sent.all(r))
 	case !acceptable(res.StatusCode, r.Redirect):
-		return flow.HTTPResponse{}, outward(answered(r, res, scrubber.Bytes(body)), scrubber, sent.all(r))
+		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body)), scrubber, sent.all(r))
 	}
 	out, err := respond(r, res, body, scrubber)
 	out.Attempts = sent.all(r)
-	return out, outward(err, scrubber, out.Attempts)
+	return out, redacted(err, scrubber, out.Attempts)
 }
 
-// exchange sends the request, twice where the first answer is a challenge, and reads the answer.
+// exchange sends the request, twice if the first response is a challenge, and reads the response.
 func (c *Caller) exchange(
-	ctx, bounded context.Context, r flow.HTTPRequest, s *sealed, sent *attempts,
+	ctx, bounded context.Context, r flow.HTTPRequest, s *resolvedRequest, sent *attempts,
 ) (*http.Response, []byte, error) {
-	travel := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0, sent: sent})
-	travel = httptrace.WithClientTrace(travel, sent.trace())
-	req, err := c.build(travel, s.HTTPRequest)
+	requestCtx := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0, sent: sent})
+	requestCtx = httptrace.WithClientTrace(requestCtx, sent.trace())
+	req, err := c.build(requestCtx, s.HTTPRequest)
 	if err != nil {
 		return nil, nil, invalidRequest(r, err)
 	}
@@ -220,7 +220,7 @@ func (c *Caller) exchange(
 	if !again {
 		return res, body, nil
 	}
-	if req, err = c.build(travel, s.HTTPRequest); err != nil {
+	if req, err = c.build(requestCtx, s.HTTPRequest); err != nil {
 		return nil, nil, invalidRequest(r, err)
 	}
 	req.Header.Set("Authorization", header)
@@ -230,7 +230,7 @@ func (c *Caller) exchange(
 	return res, body, nil
 }
 
-// send sends a request and reads the answer up to its limit.
+// send sends a request and reads the response up to its limit.
 func (c *Caller) send(req *http.Request, r flow.HTTPRequest, sent *attempts) (*http.Response, []byte, error) {
 	client := c.client
 	if r.Once {
@@ -241,7 +241,7 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, sent *attempts) (*h
 		sent.end(0)
 		return nil, nil, err
 	}
-	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
+	defer func() { _ = res.Body.Close() }() // the body has been read
 	body, err := readBody(res.Body, r.MaxResponseBytes)
 	if err != nil && !errors.Is(err, errTooLarge) {
 		sent.end(0)
@@ -251,7 +251,7 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, sent *attempts) (*h
 	return res, body, err
 }
 
-// acceptable tells whether a status is a result. The client has already swallowed 1xx.
+// acceptable reports whether a status is a result. The client has already consumed 1xx.
 func acceptable(status int, redirect bool) bool {
 	if redirect {
 		return status >= 200 && status <= 399
@@ -259,7 +259,7 @@ func acceptable(status int, redirect bool) bool {
 	return status >= 200 && status <= 299
 }
 
-// heartbeat keeps a long call alive, and open to cancellation, until the returned function is called.
+// heartbeat sends heartbeats for a long call, which also makes it cancelable, until the returned function is called.
 func heartbeat(ctx context.Context) func() {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -271,7 +271,7 @@ func heartbeat(ctx context.Context) func() {
 	done, joined := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(joined)
-		// A third leaves room for one beat that is lost.
+		// A third of the timeout tolerates the loss of one heartbeat.
 		ticker := time.NewTicker(limit / 3)
 		defer ticker.Stop()
 		for {
@@ -293,10 +293,10 @@ func heartbeat(ctx context.Context) func() {
 
 type redirectsKey struct{}
 
-// redirects says what to do with redirections of a request.
+// redirects configures the treatment of redirects of a request.
 type redirects struct {
 	follow bool
-	secret bool // secrets are in the request
+	secret bool // the request contains secrets
 	sent   *attempts
 }
 
@@ -304,7 +304,7 @@ func withRedirects(ctx context.Context, r redirects) context.Context {
 	return context.WithValue(ctx, redirectsKey{}, r)
 }
 
-// checkRedirect decides on following a redirection. The address it leads to is checked by the guard as ever.
+// checkRedirect decides whether a redirect is followed. The guard checks its address like any other.
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	policy, _ := next.Context().Value(redirectsKey{}).(redirects)
 	if !policy.follow {
@@ -316,22 +316,22 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
-		return &blockedError{what: fmt.Sprintf("a redirection leads to the scheme %q", next.URL.Scheme)}
+		return &blockedError{what: fmt.Sprintf("a redirect leads to the scheme %q", next.URL.Scheme)}
 	case via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme == "http":
-		return &blockedError{what: fmt.Sprintf("a redirection leads from https to http at %q", next.URL.Host)}
+		return &blockedError{what: fmt.Sprintf("a redirect leads from https to http at %q", next.URL.Host)}
 	}
 	if next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
 		if policy.secret && next.Body != nil && next.Body != http.NoBody {
-			return &blockedError{what: fmt.Sprintf("a redirection would take a request with secrets in it to %q", next.URL.Host)}
+			return &blockedError{what: fmt.Sprintf("a redirect would carry a request with secrets in it to %q", next.URL.Host)}
 		}
-		keepForeign(next.Header)
+		dropPrivateHeaders(next.Header)
 	}
 	policy.sent.follow()
 	return nil
 }
 
-// keepForeign drops everything that another origin than the one named by the workflow has no business to see.
-func keepForeign(h http.Header) {
+// dropPrivateHeaders removes every header that must not reach another origin than the one named by the workflow.
+func dropPrivateHeaders(h http.Header) {
 	for name := range h {
 		switch name {
 		case "Accept", "Content-Type", "User-Agent":

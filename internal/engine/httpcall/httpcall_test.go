@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newCaller may call this machine, where the tests' origins are.
+// newCaller returns a caller that may call this machine, on which the tests' origins listen.
 func newCaller(t *testing.T) *httpcall.Caller {
 	t.Helper()
 	c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), UserAgent: "signalbox/test"})
@@ -49,7 +49,7 @@ func origin(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// get is a request as the interpreter makes it, without the parts a test is about.
+// get returns a request as the interpreter makes it, without the parts under test.
 func get(url string) flow.HTTPRequest {
 	return flow.HTTPRequest{
 		Method: http.MethodGet, URL: url, Output: flow.OutputContent,
@@ -68,7 +68,7 @@ func failureOf(t *testing.T, err error) flow.CallFailure {
 	return f
 }
 
-func TestSendsWhatItWasGiven(t *testing.T) { //nolint:tparallel // the cases share what was got
+func TestRequestsAreSent(t *testing.T) { //nolint:tparallel // the cases share the received request
 	t.Parallel()
 	type sent struct {
 		Method, URI, Host, Body string
@@ -139,7 +139,7 @@ func TestSendsWhatItWasGiven(t *testing.T) { //nolint:tparallel // the cases sha
 	}
 }
 
-func TestReadsAnswers(t *testing.T) {
+func TestResponsesAreDecoded(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, contentType, body, output, want string
@@ -148,7 +148,7 @@ func TestReadsAnswers(t *testing.T) {
 		{"JSON by suffix", "application/hal+json", `[1.50,true,null]`, flow.OutputContent, `[1.5,true,null]`},
 		{"text", "text/plain", "a \"b\"\n", flow.OutputContent, `"a \"b\"\n"`},
 		{"text in another character set", "text/plain; charset=ISO-8859-1", "gr\xfc\xdfe", flow.OutputContent, `"grüße"`},
-		{"text that is none", "text/plain", "\xff\xfe", flow.OutputContent, `"//4="`},
+		{"invalid text", "text/plain", "\xff\xfe", flow.OutputContent, `"//4="`},
 		{"unknown character set", "text/plain; charset=klingon", "abc", flow.OutputContent, `"YWJj"`},
 		{"XML", "application/atom+xml", "<a/>", flow.OutputContent, `"<a/>"`},
 		{"binary", "image/png", "\x89PNG", flow.OutputContent, `"iVBORw=="`},
@@ -202,7 +202,7 @@ func TestOutputResponse(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(res.Request.Headers), "planted-secret")
 }
 
-func TestErrorAnswers(t *testing.T) {
+func TestErrorResponses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 4000)
 	for _, tc := range []struct {
@@ -243,7 +243,7 @@ func TestErrorAnswers(t *testing.T) {
 	}
 }
 
-func TestInvalidJSONAnswer(t *testing.T) {
+func TestInvalidJSONResponse(t *testing.T) {
 	t.Parallel()
 	url := origin(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -340,7 +340,7 @@ func TestTimeLimitCoversTheBody(t *testing.T) {
 	require.Contains(t, f.Error.Detail, "no complete answer within 50ms")
 }
 
-func TestCancellationIsNoFailureOfTheCall(t *testing.T) {
+func TestCancellationIsNotAFailureOfTheCall(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
 	url := origin(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,7 @@ const (
 	typeJSON             = "application/json"
 )
 
-// build makes the request that goes out. Its errors mean that nothing can be sent.
+// build returns the request to send. Its errors mean that nothing can be sent.
 func (c *Caller) build(ctx context.Context, r flow.HTTPRequest) (*http.Request, error) {
 	target, err := targetURL(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Caller) build(ctx context.Context, r flow.HTTPRequest) (*http.Request, 
 	return req, nil
 }
 
-// safe tells whether a method promises to change nothing (RFC 9110, 9.2.1).
+// safe reports whether a method is safe (RFC 9110, 9.2.1).
 func safe(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -69,8 +69,8 @@ func safe(method string) bool {
 func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		if why, ok := errors.AsType[*url.Error](err); ok {
-			err = why.Err // without the whole URL, which may hold secrets
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // without the whole URL, which may hold secrets
 		}
 		return nil, fmt.Errorf("its URL cannot be read: %w", err)
 	}
@@ -94,7 +94,7 @@ func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	return u, nil
 }
 
-// requestHeaders checks and copies the workflow's headers; Host is told apart, as net/http wants it.
+// requestHeaders checks and copies the workflow's headers. It returns Host separately, as net/http requires.
 func requestHeaders(given map[string]string) (http.Header, string, error) {
 	headers, host := make(http.Header, len(given)+4), ""
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -117,7 +117,7 @@ func requestHeaders(given map[string]string) (http.Header, string, error) {
 	return headers, host, nil
 }
 
-// requestBody is JSON, or the text of a JSON string where Content-Type says something other than JSON.
+// requestBody returns JSON, or the text of a JSON string if Content-Type names a type other than JSON.
 func requestBody(value json.RawMessage, headers http.Header) (io.Reader, error) {
 	if len(value) == 0 {
 		return http.NoBody, nil
@@ -140,7 +140,7 @@ func setDefault(h http.Header, name, value string) {
 	}
 }
 
-// mediaType is the type without parameters, lower case; empty when there is none that can be read.
+// mediaType returns the type without parameters, in lower case. It is empty if there is no valid one.
 func mediaType(contentType string) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

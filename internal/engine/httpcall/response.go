@@ -16,13 +16,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/scrub"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body was.
+// maxContentBytes bounds the content as JSON: base64 and escapes make it longer than the body.
 const maxContentBytes = interp.MaxValueBytes
 
-// errTooLarge is an answer over its limit.
+// errTooLarge reports a response over its limit.
 var errTooLarge = errors.New("answer over the size limit")
 
 // readBody reads up to limit bytes, counted after decompression.
@@ -37,8 +37,8 @@ func readBody(r io.Reader, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// respond makes the result of an acceptable answer, without the secrets that it may repeat.
-func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *scrub.Scrubber) (flow.HTTPResponse, error) {
+// respond returns the result of an acceptable response, without the secrets that it may contain.
+func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scrubber) (flow.HTTPResponse, error) {
 	out := flow.HTTPResponse{StatusCode: res.StatusCode}
 	contentType := res.Header.Get(headerContentType)
 	if r.Output == flow.OutputRaw || !isJSON(mediaType(contentType)) {
@@ -68,7 +68,7 @@ func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *scrub.Scrub
 	return out, nil
 }
 
-// decode turns a body into the value a workflow sees. No body is nil.
+// decode converts a body to the value for the workflow. An empty body is nil.
 func decode(output, contentType string, body []byte) (any, error) {
 	switch {
 	case len(body) == 0:
@@ -88,7 +88,7 @@ func decode(output, contentType string, body []byte) (any, error) {
 	return base64.StdEncoding.EncodeToString(body), nil
 }
 
-// isText tells which types are text. A body of no type is taken for text if it can be.
+// isText reports whether a type is text. A body without a type is text if it can be decoded as such.
 func isText(media string) bool {
 	switch media {
 	case "", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/toml",
@@ -98,7 +98,8 @@ func isText(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
 }
 
-// asText decodes a body in the character set its type names, UTF-8 by default; false when it is not text in it.
+// asText decodes a body in the character set of its type, UTF-8 by default. It returns false if the body is not text in
+// it.
 func asText(contentType string, body []byte) (string, bool) {
 	_, params, _ := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(params["charset"])
@@ -113,7 +114,7 @@ func asText(contentType string, body []byte) (string, bool) {
 	return string(text), err == nil && utf8.Valid(text)
 }
 
-// flatten joins repeated headers the way RFC 9110 does. Names are lower case, so that expressions need not guess.
+// flatten joins repeated headers according to RFC 9110. Names are in lower case, so that expressions can rely on it.
 func flatten(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for name, values := range h {
@@ -122,14 +123,14 @@ func flatten(h http.Header) map[string]string {
 	return out
 }
 
-func scrubbed(s *scrub.Scrubber, headers map[string]string) map[string]string {
+func scrubbed(s *redact.Scrubber, headers map[string]string) map[string]string {
 	for name, value := range headers {
 		headers[name] = s.Text(value)
 	}
 	return headers
 }
 
-// sentHeaders leaves out credentials: results are stored and shown.
+// sentHeaders omits credentials: results are stored and shown.
 func sentHeaders(h http.Header) map[string]string {
 	out := flatten(h)
 	for _, name := range []string{"authorization", "proxy-authorization", "cookie"} {
@@ -138,7 +139,7 @@ func sentHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// problemDetail reads the title and detail of an answer that is itself a problem description (RFC 9457).
+// problemDetail returns the title and detail of a response that is itself a problem description (RFC 9457).
 func problemDetail(contentType string, body []byte) (title, detail string) {
 	if mediaType(contentType) != "application/problem+json" {
 		return "", ""

@@ -7,44 +7,44 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/pause"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
-	// storedFrom is the size in bytes from which an answer may go to the database. Smaller ones need none.
+	// storedFrom is the size in bytes from which a response may be stored in the database. Smaller ones never are.
 	storedFrom = 1 << 10
-	// trustedFor is for how long a database that took values is taken to do so.
-	trustedFor = time.Second
-	// askFor bounds a question to the database, and askEvery is the time between two.
-	askFor, askEvery = time.Second, 250 * time.Millisecond
+	// availableFor is the time for which a database that accepted values is assumed to be available.
+	availableFor = time.Second
+	// checkTimeout bounds a check of the database, and checkEvery is the time between two checks.
+	checkTimeout, checkEvery = time.Second, 250 * time.Millisecond
 )
 
-// storage is the database that keeps large answers, as far as calls need to know it. It is safe for concurrent use.
+// storage reports the availability of the database that stores large responses. It is safe for concurrent use.
 type storage struct {
-	writable func(ctx context.Context) error
-	trusted  atomic.Int64 // until when it is known to take values, in nanoseconds
+	writable       func(ctx context.Context) error
+	availableUntil atomic.Int64 // in nanoseconds
 }
 
-// takes reports whether an answer can be kept now.
-func (s *storage) takes(ctx context.Context, r flow.HTTPResponse) bool {
+// canStore reports whether a response can be stored now.
+func (s *storage) canStore(ctx context.Context, r flow.HTTPResponse) bool {
 	now := time.Now()
-	if s.writable == nil || r.Size() < storedFrom || now.UnixNano() < s.trusted.Load() {
+	if s.writable == nil || r.Size() < storedFrom || now.UnixNano() < s.availableUntil.Load() {
 		return true
 	}
-	bounded, cancel := context.WithTimeout(ctx, askFor)
+	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if s.writable(bounded) != nil {
 		return false
 	}
-	s.trusted.Store(now.Add(trustedFor).UnixNano())
+	s.availableUntil.Store(now.Add(availableFor).UnixNano())
 	return true
 }
 
-// await returns what a call of an activity gave, once it can be kept.
+// await returns the result of an activity's call, once it can be stored.
 func (s *storage) await(ctx context.Context, r flow.HTTPResponse, err error) (flow.HTTPResponse, error) {
-	for err == nil && !s.takes(ctx, r) {
-		if !pause.For(ctx, askEvery) {
-			return flow.HTTPResponse{}, flow.Interrupted(fmt.Sprintf("the answer was lost, as it could not be kept before its activity ended: %v", ctx.Err()))
+	for err == nil && !s.canStore(ctx, r) {
+		if !loop.Sleep(ctx, checkEvery) {
+			return flow.HTTPResponse{}, flow.Interrupted(fmt.Sprintf("the response was lost, because it could not be stored before its activity ended: %v", ctx.Err()))
 		}
 	}
 	return r, err

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 )
 
-// storage is a database that can be away, and counts how often it was asked.
+// storage is a database that can be unavailable, and that counts its checks.
 type storage struct {
 	away  atomic.Bool
 	asked atomic.Int32
@@ -31,7 +31,7 @@ func (s *storage) writable(context.Context) error {
 	return nil
 }
 
-// storing makes a caller over a storage, and an origin with a large and a small answer that counts its requests.
+// storing returns a caller over a storage, and an origin with a large and a small response that counts its requests.
 func storing(t *testing.T) (c *httpcall.Caller, s *storage, url string, requests *atomic.Int32) {
 	t.Helper()
 	s, requests = &storage{}, &atomic.Int32{}
@@ -46,8 +46,8 @@ func storing(t *testing.T) (c *httpcall.Caller, s *storage, url string, requests
 	return c, s, url, requests
 }
 
-// A large answer that cannot be kept now is handed over, and the activity waits with it.
-func TestAnswerWaitsForTheDatabase(t *testing.T) {
+// A large response that cannot be stored now is handed over, and the activity waits with it.
+func TestResponseWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	c, s, url, requests := storing(t)
 	s.away.Store(true)
@@ -73,7 +73,7 @@ func TestAnswerWaitsForTheDatabase(t *testing.T) {
 	require.Nil(t, res.Continued, "a small answer needs no database")
 }
 
-// A call that is an activity from the start waits, too, until it is canceled.
+// A call that is an activity from the start waits too, until it is canceled.
 func TestActivityWaitsForTheDatabaseUntilItEnds(t *testing.T) {
 	t.Parallel()
 	c, s, url, _ := storing(t)
@@ -91,7 +91,7 @@ func TestActivityWaitsForTheDatabaseUntilItEnds(t *testing.T) {
 	requireInterrupted(t, <-failed)
 }
 
-func TestDatabaseIsNotAskedForEachAnswer(t *testing.T) {
+func TestDatabaseIsNotCheckedForEachResponse(t *testing.T) {
 	t.Parallel()
 	c, s, url, requests := storing(t)
 	large := patient(url+"/large", time.Minute)
@@ -106,7 +106,7 @@ func TestDatabaseIsNotAskedForEachAnswer(t *testing.T) {
 	require.LessOrEqual(t, float64(s.asked.Load()), 1+time.Since(began).Seconds())
 }
 
-// What an earlier try of the workflow task may have sent is not sent by a local activity again.
+// A local activity does not repeat requests that an earlier try of the workflow task may have sent.
 func TestRepeatedWorkflowTaskSendsNothing(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32

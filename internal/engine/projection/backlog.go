@@ -7,46 +7,47 @@ import (
 )
 
 const (
-	// maxSteps and maxBytes bound what waits for the store. Beyond them updates are dropped.
+	// maxSteps and maxBytes bound the backlog. Updates beyond them are dropped.
 	maxSteps = 200_000
 	maxBytes = 112 << 20
-	// fullSteps and fullBytes are from where workflow tasks are held back while the store works; half of it lets them go on.
+	// fullSteps and fullBytes are the sizes from which workflow tasks are held back while the store is available. At
+	// half of them they continue.
 	fullSteps = 20_000
 	fullBytes = 16 << 20
-	// maxSuspects bounds the runs that are remembered until their repair is requested, and requestsAtOnce how many repairs are requested in
-	// one transaction. Beyond the bound a run is found only while its row is behind.
+	// maxSuspects bounds the number of runs that are remembered until their repair is requested, and requestsAtOnce the
+	// number of repairs that one transaction requests. A run beyond the bound is detected only while its row is behind.
 	maxSuspects    = 100_000
 	requestsAtOnce = 500
-	// requestAfter lets a repair begin when updates of its run are taken again: until then they are dropped.
+	// requestAfter delays a repair until updates of its run are accepted again: before that they are dropped.
 	requestAfter = time.Second
 )
 
-// backlog is how much waits for the store, and what found no room. Its owner's lock guards it.
+// backlog counts what waits for the store, and the runs with dropped updates. Its owner's lock guards it.
 type backlog struct {
-	// pending waits, writing is under way; both are steps and bytes.
+	// pending is waiting, writing is being written. Both count steps and bytes.
 	pending, writing amount
-	// shares are those of task queues in both; a queue that has nothing in them is not there.
-	shares   map[string]share
-	away     bool
-	suspects map[string]suspect
-	room     chan struct{} // closed when there is room again; nil while no caller waits
+	// shares are the parts of task queues in both. A queue without a part has no entry.
+	shares      map[string]share
+	unavailable bool // the store
+	suspects    map[string]suspect
+	room        chan struct{} // closed when there is room again; nil while no caller waits
 }
 
-// suspect is a run whose row is, or may be, behind what this process knows of the run.
+// suspect is a run with a row that is, or may be, behind the run's state in this process.
 type suspect struct {
-	// lost is set where an update of the run was dropped, dropping that later ones are, too, until a repair is requested. Otherwise the row
-	// is only to be compared.
+	// lost is set if an update of the run was dropped. While dropping is set, later updates are dropped too, until a
+	// repair is requested. If lost is not set, the row must only be compared.
 	lost, dropping bool
-	// since is set where one was dropped after the run was last listed by requests.
+	// since is set if an update was dropped after requests last listed the run.
 	since bool
 }
 
 type amount struct{ steps, bytes int }
 
-// share is what one task queue has in the backlog.
+// share is the part of one task queue in the backlog.
 type share struct{ pending, writing amount }
 
-// load is how much an amount is of a full backlog.
+// load returns the fraction of a full backlog.
 func (a amount) load() float64 {
 	return max(float64(a.steps)/fullSteps, float64(a.bytes)/fullBytes)
 }
@@ -63,7 +64,7 @@ func amountOf(u run.Update) amount { return amount{len(u.Steps), u.Size()} }
 
 func (b *backlog) all() amount { return b.pending.plus(b.writing) }
 
-// take counts an update in, or drops it. An update that alone is over the bounds is taken where nothing waits.
+// take adds an update, or drops it. An update that alone exceeds the bounds is accepted if the backlog is empty.
 func (b *backlog) take(queue string, u run.Update) (amount, bool) {
 	own := amountOf(u)
 	if b.suspects[u.RunID].dropping || b.all() != (amount{}) && b.all().plus(own).beyond(maxSteps, maxBytes) {
@@ -77,25 +78,25 @@ func (b *backlog) take(queue string, u run.Update) (amount, bool) {
 	return own, true
 }
 
-// drop notes that an update of a run is dropped.
+// drop records that an update of a run was dropped.
 func (b *backlog) drop(runID string) {
 	b.suspect(runID, suspect{lost: true, dropping: true, since: true})
 }
 
-// unsure notes that what Temporal accepted of a run may not have come here.
+// unsure records that updates of a run which Temporal accepted may be missing here.
 func (b *backlog) unsure(runID string) {
-	if _, noted := b.suspects[runID]; !noted {
+	if _, found := b.suspects[runID]; !found {
 		b.suspect(runID, suspect{})
 	}
 }
 
 func (b *backlog) suspect(runID string, s suspect) {
-	if _, noted := b.suspects[runID]; noted || len(b.suspects) < maxSuspects {
+	if _, found := b.suspects[runID]; found || len(b.suspects) < maxSuspects {
 		b.suspects[runID] = s
 	}
 }
 
-// taken moves an amount from what waits to what is under way.
+// taken moves an amount from pending to writing.
 func (b *backlog) taken(queue string, own amount) {
 	b.pending, b.writing = b.pending.minus(own), b.writing.plus(own)
 	s := b.shares[queue]
@@ -103,7 +104,7 @@ func (b *backlog) taken(queue string, own amount) {
 	b.shares[queue] = s
 }
 
-// written counts out what was under way.
+// written removes the amount in writing.
 func (b *backlog) written() {
 	b.writing = amount{}
 	for queue, s := range b.shares {
@@ -116,17 +117,18 @@ func (b *backlog) written() {
 	b.release()
 }
 
-// store notes whether the store works.
-func (b *backlog) store(works bool) {
-	b.away = !works
+// storeAvailable records whether the store is available.
+func (b *backlog) storeAvailable(available bool) {
+	b.unavailable = !available
 	b.release()
 }
 
-// wait returns what is closed when there is room, nil where there is. In a full backlog there is room for a task queue that has less
-// in it than one has on average: those that have filled it wait. One of all has at least the average, so that the backlog is bounded.
+// wait returns a channel that is closed when there is room, nil if there is room now. In a full backlog there is room
+// for a task queue with a share below the average: the queues that fill the backlog wait. A single queue always has the
+// average, so the backlog is bounded.
 func (b *backlog) wait(queue string) <-chan struct{} {
 	all := b.all()
-	if b.away || !all.beyond(fullSteps, fullBytes) {
+	if b.unavailable || !all.beyond(fullSteps, fullBytes) {
 		return nil
 	}
 	s := b.shares[queue]
@@ -140,13 +142,13 @@ func (b *backlog) wait(queue string) <-chan struct{} {
 }
 
 func (b *backlog) release() {
-	if b.room != nil && (b.away || !b.all().beyond(fullSteps/2, fullBytes/2)) {
+	if b.room != nil && (b.unavailable || !b.all().beyond(fullSteps/2, fullBytes/2)) {
 		close(b.room)
 		b.room = nil
 	}
 }
 
-// requests are for some of the runs whose rows are to be repaired.
+// requests returns requests for the repair of some of the runs.
 func (b *backlog) requests() []run.RepairRequest {
 	var list []run.RepairRequest
 	for id, s := range b.suspects {
@@ -164,8 +166,8 @@ func (b *backlog) requests() []run.RepairRequest {
 	return list
 }
 
-// requested forgets runs whose repair is requested. Where an update was dropped meanwhile, which the repair may be too early for, the
-// run is only not dropped from any more, and is requested again.
+// requested removes the runs of requested repairs. If an update was dropped since, the repair may start before it: then
+// the updates of the run are accepted again, and its repair is requested again.
 func (b *backlog) requested(list []run.RepairRequest) {
 	for _, r := range list {
 		if s := b.suspects[r.RunID]; s.since {

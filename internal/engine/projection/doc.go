@@ -1,14 +1,14 @@
-// Package projection makes rows follow Temporal.
+// Package projection updates the rows of runs according to Temporal.
 //
-// The interpreter makes records of runs and steps while it executes a workflow task. [Tap] holds them until Temporal has
-// accepted the task, [Writer] then writes them in batches. So rows never tell of something that Temporal has not taken,
-// and neither a slow nor an absent store ever holds up a run.
+// The interpreter creates records of runs and steps while it executes a workflow task. [Tap] holds them until Temporal
+// has accepted the task, and [Writer] then writes them in batches. Rows thus never show anything that Temporal has not
+// accepted, and an unavailable or slow store does not block runs.
 //
 //	writer := projection.NewWriter(store, observer, time.Now)
 //	tap := projection.NewTap(time.Now, writer.Accept)
 //	options.ConnectionOptions.DialOptions = append(…, grpc.WithChainUnaryInterceptor(tap.Intercept))
 //	workflow := flow.New(…, tap, …)
 //
-// What is lost with a process between acceptance and write is made up for by [Rebuild], which interprets a history
-// again and gets the same records.
+// [Rebuild] restores records that were lost with a process between acceptance and write: it interprets a history again,
+// which creates the same records.
 package projection

@@ -15,47 +15,48 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 const (
-	// partSteps and partBytes bound what a rebuild holds before it is written, beside the steps that are open.
+	// partSteps and partBytes bound the data that a rebuild holds before it is written, beside the open steps.
 	partSteps = 1000
 	partBytes = 2 << 20
-	// chainMask has the bits of a position that are the number of the execution in its chain.
+	// chainMask selects the bits of a position that hold the index of the execution in its chain.
 	chainMask = ^int64(1<<32 - 1)
 )
 
-// Write takes a part of what a rebuild makes.
+// Write writes a part of a rebuild.
 type Write func(ctx context.Context, part run.Update) error
 
-// Rebuilding is the history of one execution that is to be interpreted again.
+// Rebuilding describes the history of one execution that is interpreted again.
 type Rebuilding struct {
 	History   *historypb.History
 	Execution flow.Execution
 	// Name is the registered type of the workflow.
 	Name string
-	// Keys open the history, and External has the payloads that it only refers to.
-	Keys     *seal.Ring
+	// Keys open the history, and External reads the payloads that it refers to.
+	Keys     *keyring.Ring
 	External converter.ExternalStorage
 	Log      sdklog.Logger
-	// Workflow makes the workflow function over a sink.
+	// Workflow returns the workflow function over a sink.
 	Workflow func(flow.Sink) any
 }
 
-// Rebuild interprets the history of one execution of a run again and writes the records that it made, in parts of bounded size. It
-// returns the last state that the execution recorded, nil where it recorded none, and the position that it has come to.
+// Rebuild interprets the history of one execution of a run again and writes the resulting records, in parts of bounded
+// size. It returns the last state that the execution recorded, nil if there is none, and the position that it has
+// reached.
 //
-// A part shows a position only when all that was recorded up to it is written with it or was before: a rebuild that is cut off
-// leaves a row that is still behind. The end of ctx ends the interpretation at the next turn of the workflow.
+// A part has a position only if all records up to it are written with it or before: after an interrupted rebuild, the
+// row is still behind. The end of ctx ends the interpretation at the next turn of the workflow.
 func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64, error) {
 	c := &collector{ctx: ctx, write: write, update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
-	// The interpreter's fuel bounds what it computes; how long that takes is the machine's affair, not a deadlock.
+	// The interpreter's fuel bounds its compute. A slow machine is not a deadlock.
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter: payload.Converter(b.Keys), FailureConverter: payload.FailureConverter(b.Keys), ExternalStorage: b.External,
+		DataConverter: codec.Converter(b.Keys), FailureConverter: codec.FailureConverter(b.Keys), ExternalStorage: b.External,
 		DisableDeadlockDetection: true,
 		Interceptors:             []interceptor.WorkerInterceptor{&stopper{collector: c}},
 	})
@@ -81,8 +82,8 @@ func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64,
 	return c.last, c.update.Position, nil
 }
 
-// ReplayError says that a history cannot be interpreted again: its document or its key is gone, the interpreter is newer, or it
-// replays to other commands. Another attempt fails in the same way until something is deployed.
+// ReplayError reports that a history cannot be interpreted again: its document or its key is missing, the interpreter
+// is newer, or it replays to other commands. A retry fails in the same way until something is deployed.
 type ReplayError struct {
 	Execution flow.Execution
 	Err       error
@@ -96,8 +97,8 @@ func (e *ReplayError) Error() string {
 // Unwrap returns the cause.
 func (e *ReplayError) Unwrap() error { return e.Err }
 
-// trim removes a workflow task that was started and not accepted from the end of a history: replayed, it would record what
-// Temporal has not taken. It returns how long the history was at the start of the last task that was accepted.
+// trim removes a workflow task that was started and not accepted from the end of a history: its replay would create
+// records that Temporal has not accepted. It returns the length of the history at the start of the last accepted task.
 func trim(h *historypb.History) int64 {
 	if n := len(h.GetEvents()); n > 0 && h.GetEvents()[n-1].GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED {
 		h.Events = h.GetEvents()[:n-1]
@@ -110,12 +111,12 @@ func trim(h *historypb.History) int64 {
 	return 0
 }
 
-// collector is the sink of a rebuild. The replayer calls it in the workflow's goroutine, where waiting for the store does no harm:
-// no deadlock is looked for.
+// collector is the sink of a rebuild. The replayer calls it in the workflow's goroutine, where waiting for the store
+// does no harm: deadlock detection is disabled.
 type collector struct {
-	ctx    context.Context //nolint:containedctx // that of one rebuild, which the sink's interface does not pass on
+	ctx    context.Context //nolint:containedctx // the context of one rebuild, which the sink's interface does not pass
 	write  Write
-	update run.Update // what is not written yet
+	update run.Update // not written yet
 	last   *run.State
 	bytes  int
 	limit  int // steps
@@ -145,7 +146,7 @@ func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecor
 
 func (c *collector) full() bool { return len(c.update.Steps) >= c.limit || c.bytes >= partBytes }
 
-// check ends the interpretation when the context has ended, or a write has failed.
+// check ends the interpretation if the context has ended, or a write has failed.
 func (c *collector) check() {
 	if c.failed == nil && c.ctx.Err() != nil {
 		c.failed = context.Cause(c.ctx)
@@ -153,7 +154,7 @@ func (c *collector) check() {
 	c.must(c.failed)
 }
 
-// must ends the interpretation on an error: there is no other way out of a workflow that does not wait.
+// must ends the interpretation on an error: a workflow that does not wait cannot be ended otherwise.
 func (c *collector) must(err error) {
 	if err != nil {
 		c.failed = err
@@ -161,7 +162,7 @@ func (c *collector) must(err error) {
 	}
 }
 
-// flush writes all that there is: everything that was recorded up to its position.
+// flush writes all pending records: everything that was recorded up to its position.
 func (c *collector) flush() error {
 	compact(&c.update)
 	part := c.update
@@ -169,7 +170,7 @@ func (c *collector) flush() error {
 	return c.send(part)
 }
 
-// send writes a part, in several where one turn of the interpreter has made more than fits into a transaction.
+// send writes a part, in several if one turn of the interpreter has created more than a transaction may hold.
 func (c *collector) send(part run.Update) error {
 	for _, one := range divide(part) {
 		if err := c.write(c.ctx, one); err != nil {
@@ -179,8 +180,8 @@ func (c *collector) send(part run.Update) error {
 	return nil
 }
 
-// flushEnded writes the steps that have ended amid a workflow task. Open ones stay: a later record of the same task has the same
-// position, and would be taken for an old one. The state and the position wait for the end of the task.
+// flushEnded writes the completed steps during a workflow task. Open steps stay: a later record of the same task has
+// the same position, and would be ignored as old. The state and the position wait for the end of the task.
 func (c *collector) flushEnded() error {
 	compact(&c.update)
 	part := run.Update{RunID: c.update.RunID, ExecutionID: c.update.ExecutionID, Position: c.update.Position, Partial: true, Sensitive: c.update.Sensitive}
@@ -195,7 +196,7 @@ func (c *collector) flushEnded() error {
 		part.Steps = append(part.Steps, s)
 	}
 	c.update.Steps = open
-	// Not sooner than when as many have come again: each time, all that are open are gone through.
+	// The next flush waits for as many new steps as are open, because each flush iterates over all open steps.
 	c.limit = max(partSteps, 2*len(open))
 	c.bytes = min(c.bytes, partBytes/2)
 	if len(part.Steps) == 0 {
@@ -204,8 +205,8 @@ func (c *collector) flushEnded() error {
 	return c.send(part)
 }
 
-// finish writes what is left. The position is that of the last task that was accepted, also where that task recorded nothing, so
-// that the row does not look as if it were behind.
+// finish writes the rest. The position is that of the last accepted task, even if that task recorded nothing, so that
+// the row does not appear to be behind.
 func (c *collector) finish(accepted int64) error {
 	if c.update.Position == 0 {
 		return nil
@@ -214,7 +215,7 @@ func (c *collector) finish(accepted int64) error {
 	return c.flush()
 }
 
-// stopper has the workflow of a rebuild end with it also where it records nothing: each of its turns asks for the time.
+// stopper ends a workflow that records nothing with its rebuild: each turn of the workflow reads the time.
 type stopper struct {
 	interceptor.WorkerInterceptorBase
 
@@ -249,7 +250,8 @@ func (s *stoppedOutbound) Now(ctx workflow.Context) time.Time {
 	return s.Next.Now(ctx)
 }
 
-// untilStopped is a log until the rebuild is ended: the panic that ends it is no failure of the workflow.
+// untilStopped is a log that drops errors after the end of the rebuild: the panic that ends it is not a failure of the
+// workflow.
 type untilStopped struct {
 	sdklog.Logger
 
@@ -263,7 +265,7 @@ func (l *untilStopped) Error(msg string, keyvals ...any) {
 	}
 }
 
-// Unusable reports whether an error says that a history cannot be interpreted again.
+// Unusable reports whether an error means that a history cannot be interpreted again.
 func Unusable(err error) bool {
 	_, unusable := errors.AsType[*ReplayError](err)
 	return unusable

@@ -21,16 +21,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
-// recordings are the histories that every release keeps, see test/replay.
+// recordings is the directory of recorded histories that every release keeps, see test/replay.
 const recordings = "../../../test/replay"
 
 func recorded(t *testing.T, scenario string) (*historypb.History, flow.Execution) {
@@ -44,27 +44,27 @@ func recorded(t *testing.T, scenario string) (*historypb.History, flow.Execution
 	return history, flow.Execution{WorkflowID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId()}
 }
 
-// shelf has one document, under whatever hash.
-type shelf struct {
+// fakeSource has one document, for every hash.
+type fakeSource struct {
 	doc *dsl.Document
 	err error
 }
 
-func (s shelf) Document(context.Context, string) (*dsl.Document, error) { return s.doc, s.err }
+func (s fakeSource) Document(context.Context, string) (*dsl.Document, error) { return s.doc, s.err }
 
-func scenarioDocument(t *testing.T, scenario string) shelf {
+func scenarioDocument(t *testing.T, scenario string) fakeSource {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(recordings, "scenario", "documents", scenario+".yaml"))
 	require.NoError(t, err)
 	doc, problems := dsl.Parse(source)
 	require.False(t, problems.HasErrors(), problems)
-	return shelf{doc: doc}
+	return fakeSource{doc: doc}
 }
 
-// sealing are the keys of all histories that a test makes.
-func sealing(t *testing.T) *seal.Ring {
+// sealing returns the keys of all histories of a test.
+func sealing(t *testing.T) *keyring.Ring {
 	t.Helper()
-	keys, err := seal.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), seal.KeySize)})
+	keys, err := keyring.New("test", map[string][]byte{"test": bytes.Repeat([]byte("k"), keyring.KeySize)})
 	require.NoError(t, err)
 	return keys
 }
@@ -88,7 +88,7 @@ func rebuild(t *testing.T, history *historypb.History, e flow.Execution, docs fl
 	return whole, err
 }
 
-func TestRebuildMakesTheRecordsAgain(t *testing.T) {
+func TestRebuildRestoresTheRecords(t *testing.T) {
 	t.Parallel()
 	history, e := recorded(t, "timers")
 	u, err := rebuild(t, history, e, scenarioDocument(t, "timers"))
@@ -103,7 +103,7 @@ func TestRebuildMakesTheRecordsAgain(t *testing.T) {
 	seen := map[int64]bool{}
 	var open []string
 	for _, s := range u.Steps {
-		require.False(t, seen[s.Number], "each step once, as it is now")
+		require.False(t, seen[s.Number], "each step once, with its last state")
 		seen[s.Number] = true
 		if s.EndedAt.IsZero() {
 			open = append(open, s.Path)
@@ -120,7 +120,7 @@ func TestRebuildMakesTheRecordsAgain(t *testing.T) {
 func TestRebuildOfAnOpenRun(t *testing.T) {
 	t.Parallel()
 	history, e := recorded(t, "timers")
-	// The first workflow task, its commands and no further.
+	// The first workflow task with its commands, and nothing further.
 	first := 0
 	for i, event := range history.GetEvents() {
 		if event.GetWorkflowTaskCompletedEventAttributes() != nil {
@@ -136,14 +136,14 @@ func TestRebuildOfAnOpenRun(t *testing.T) {
 	require.Equal(t, []string{"1 waiting@3"}, numbered(u.Steps))
 }
 
-func TestRebuildSaysWhatItCannotRead(t *testing.T) {
+func TestRebuildReportsUnreadableHistories(t *testing.T) {
 	t.Parallel()
 	history, e := recorded(t, "timers")
 	_, err := rebuild(t, history, e, scenarioDocument(t, "canceled"))
 	require.ErrorContains(t, err, fmt.Sprintf("interpreting the history of run %q (execution %q) again", e.WorkflowID, e.RunID))
 
 	away := errors.New("the store is away")
-	_, err = rebuild(t, history, e, shelf{err: away})
+	_, err = rebuild(t, history, e, fakeSource{err: away})
 	require.ErrorContains(t, err, "the store is away")
 
 	history, e = recorded(t, "pure")
@@ -166,15 +166,15 @@ func TestRebuildEndsWithItsContext(t *testing.T) {
 	cancel()
 	history, e = recorded(t, "timers")
 	_, _, err = projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")), func(context.Context, run.Update) error {
-		t.Error("nothing is written any more")
+		t.Error("nothing is written after the end")
 		return nil
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, projection.Unusable(err))
 }
 
-// TestRebuildLeavesWhatWasNotAccepted has a workflow task at the end of the history that a worker has just been given.
-func TestRebuildLeavesWhatWasNotAccepted(t *testing.T) {
+// TestRebuildIgnoresUnacceptedTasks has a workflow task at the end of the history that a worker has just received.
+func TestRebuildIgnoresUnacceptedTasks(t *testing.T) {
 	t.Parallel()
 	history, e := recorded(t, "timers")
 	last := 0
@@ -186,12 +186,13 @@ func TestRebuildLeavesWhatWasNotAccepted(t *testing.T) {
 	history.Events = history.GetEvents()[:last+1]
 	u, err := rebuild(t, history, e, scenarioDocument(t, "timers"))
 	require.NoError(t, err)
-	require.Equal(t, run.Waiting, u.State.Status, "not completed: nobody has taken that yet")
+	require.Equal(t, run.Waiting, u.State.Status, "not completed: Temporal has not accepted that yet")
 	require.Less(t, u.Position, int64(last))
 }
 
-// TestRebuildHoldsAPart has one workflow task that enters far more steps than a part has, in an older run, each of whose steps has a row.
-func TestRebuildHoldsAPart(t *testing.T) {
+// TestRebuildWritesInParts has one workflow task that enters far more steps than a part holds, in an older run, in
+// which each step has a row.
+func TestRebuildWritesInParts(t *testing.T) {
 	t.Parallel()
 	const rounds = 20_000
 	doc, problems := dsl.Parse(fmt.Appendf(nil, `
@@ -202,7 +203,7 @@ do:
 	require.Empty(t, problems)
 	largest, steps, open := 0, map[int64]bool{}, 0
 	var last run.Update
-	_, position, err := projection.Rebuild(t.Context(), rebuilding(t, firstTask(t), flow.Execution{WorkflowID: "r1", RunID: "x"}, shelf{doc: doc}),
+	_, position, err := projection.Rebuild(t.Context(), rebuilding(t, firstTask(t), flow.Execution{WorkflowID: "r1", RunID: "x"}, fakeSource{doc: doc}),
 		func(_ context.Context, part run.Update) error {
 			largest = max(largest, len(part.Steps))
 			for _, s := range part.Steps {
@@ -222,10 +223,10 @@ do:
 	require.LessOrEqual(t, largest, 2000)
 }
 
-// firstTask is the history of a run of an older interpreter whose first workflow task ended with a timer.
+// firstTask returns the history of a run of an older interpreter in which the first workflow task ended with a timer.
 func firstTask(t *testing.T) *historypb.History {
 	t.Helper()
-	input, err := payload.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: 3})
+	input, err := codec.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: 3})
 	require.NoError(t, err)
 	events := []*historypb.HistoryEvent{
 		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{

@@ -16,28 +16,28 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Tap collects the records of workflow tasks and passes them on once Temporal has accepted the task that made them.
+// Tap collects the records of workflow tasks and passes them on once Temporal has accepted their task.
 //
-// It sits at two places in one worker process. As the workflow's [flow.Sink] it takes the records of the task in
-// progress. As an interceptor of the client it learns which execution a task token belongs to, and sees the answer
-// to the task's completion: only then are the records facts.
+// It has two roles in one worker process. As the workflow's [flow.Sink] it receives the records of the task in
+// progress. As an interceptor of the client it learns the execution of each task token, and observes the response to
+// the task's completion: only then are the records valid.
 //
-// A task that is refused, or whose answer is lost, is interpreted again from the beginning by whoever gets it next; its
-// records are dropped here and made again there.
+// If a task is rejected, or its response is lost, the next worker interprets it again from the beginning. Its records
+// are dropped here and created again there.
 type Tap struct {
 	accept func(queue string, update run.Update, at time.Time)
 	now    func() time.Time
 	wait   func(ctx context.Context, queue string, most time.Duration)
 	unsure func(runID string)
-	failed func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)
+	failed func(workflowID string, failure *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)
 
 	mu sync.Mutex
-	// tasks are the workflow tasks in this process, by token, open the tokens by execution.
+	// tasks holds the workflow tasks in this process by token, open the tokens by execution.
 	tasks map[string]*task
 	open  map[flow.Execution]string
-	// records made by the task in progress of an execution.
+	// records of the task in progress of an execution.
 	records map[flow.Execution]*run.Update
-	// swept is when unanswered completions were last dropped.
+	// swept is the time when unanswered completions were last dropped.
 	swept time.Time
 }
 
@@ -45,25 +45,26 @@ type task struct {
 	execution flow.Execution
 	queue     string // of the execution, not of the process
 	opened    time.Time
-	// update is what the task made; set when its completion is first sent. sent is when that was last done.
+	// update holds the records of the task. It is set when its completion is first sent. sent is the time of the last
+	// try.
 	update *run.Update
 	sent   time.Time
 }
 
 const (
-	// holdMost bounds how long the completion of a workflow task is held back, and holdUntil the age of the task up to which it is:
-	// Temporal gives a task to another worker after ten seconds.
-	holdMost  = 2 * time.Second
+	// maxHold bounds the time for which the completion of a workflow task is held back, and holdUntil the age of the
+	// task up to which it is: Temporal gives a task to another worker after ten seconds.
+	maxHold   = 2 * time.Second
 	holdUntil = 5 * time.Second
-	// holdPoll bounds how long a worker does not ask for a next task.
+	// holdPoll bounds the time for which a worker does not poll for a next task.
 	holdPoll = 5 * time.Second
-	// answeredWithin is how long after a completion was last sent its answer may still arrive: the SDK gives a request ten seconds and
-	// repeats it every few seconds. A completion that is older is unanswered for good, and its records are dropped.
+	// answeredWithin is the time after the last try of a completion within which its response may still arrive: the SDK
+	// gives a request ten seconds and repeats it every few seconds. An older completion stays unanswered, and its
+	// records are dropped.
 	answeredWithin = 20 * time.Second
 )
 
-// NewTap returns a tap that calls accept for every task that Temporal accepted and that changed something, with the task queue of its
-// execution.
+// NewTap returns a tap that calls accept for every accepted task with changes, with the task queue of its execution.
 func NewTap(now func() time.Time, accept func(queue string, update run.Update, at time.Time)) *Tap {
 	return &Tap{
 		accept: accept, now: now, wait: func(context.Context, string, time.Duration) {}, unsure: func(string) {},
@@ -71,20 +72,22 @@ func NewTap(now func() time.Time, accept func(queue string, update run.Update, a
 	}
 }
 
-// OnFailure has fn called for every workflow task that fails here, at the first attempt: the SDK lets later ones time out. It is
-// called before the tap is used; fn must not block.
-func (t *Tap) OnFailure(fn func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)) {
+// OnFailure registers fn for every workflow task that fails here, at the first attempt: the SDK lets later ones time
+// out. It must be called before the tap is used. fn must not block.
+func (t *Tap) OnFailure(fn func(workflowID string, failure *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)) {
 	t.failed = fn
 }
 
-// HoldBack has wait called before a workflow task is completed and before a next one is asked for. It returns when there is room for
-// more records of the task queue, or after the given time. It is called before the tap is used.
+// HoldBack registers wait, which is called before a workflow task is completed and before the next one is polled. It
+// must return when there is room for more records of the task queue, or after the given time. HoldBack must be called
+// before the tap is used.
 func (t *Tap) HoldBack(wait func(ctx context.Context, queue string, most time.Duration)) {
 	t.wait = wait
 }
 
-// OnUnsure has fn called for every run of which Temporal may have accepted a workflow task that was completed here, and whose answer was
-// lost: its records are dropped, so its row may be behind. It is called before the tap is used; fn must not block.
+// OnUnsure registers fn for every run with a workflow task that was completed here and may have been accepted, but
+// without a response. The records of the task are dropped, so the run's row may be behind. OnUnsure must be called
+// before the tap is used. fn must not block.
 func (t *Tap) OnUnsure(fn func(runID string)) { t.unsure = fn }
 
 var _ flow.Sink = (*Tap)(nil)
@@ -109,7 +112,7 @@ func (t *Tap) Intercept(
 	switch request := req.(type) {
 	case *workflowservice.PollWorkflowTaskQueueRequest:
 		queue := request.GetTaskQueue()
-		t.wait(ctx, cmp.Or(queue.GetNormalName(), queue.GetName()), holdPoll) // the name of a sticky queue is one of the process
+		t.wait(ctx, cmp.Or(queue.GetNormalName(), queue.GetName()), holdPoll) // a sticky queue has a name of the process
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
 		if queue, most := t.completing(string(request.GetTaskToken())); most > 0 {
 			t.wait(ctx, queue, most)
@@ -122,7 +125,8 @@ func (t *Tap) Intercept(
 				t.opened(response.GetWorkflowTask())
 			}
 		case status.Code(err) == codes.NotFound:
-			// Temporal has no such task any more: it accepted an earlier request whose answer was lost, or timed the task out.
+			// The task no longer exists in Temporal: it accepted an earlier request and its response was lost, or timed
+			// the task out.
 			if task := t.forget(string(request.GetTaskToken())); task != nil && task.update != nil {
 				t.unsure(task.update.RunID)
 			}
@@ -148,8 +152,8 @@ func (t *Tap) Intercept(
 	return nil
 }
 
-// opened notes a new workflow task. Whatever is left of an earlier one of the same execution was never accepted as far
-// as this process knows, and will be made again.
+// opened records a new workflow task. The records of an earlier task of the same execution were never accepted as far
+// as this process can determine, and will be created again.
 func (t *Tap) opened(response *workflowservice.PollWorkflowTaskQueueResponse) {
 	token := string(response.GetTaskToken())
 	if token == "" {
@@ -173,7 +177,7 @@ func (t *Tap) opened(response *workflowservice.PollWorkflowTaskQueueResponse) {
 	}
 }
 
-// dropUnanswered drops the completions whose answers cannot arrive any more.
+// dropUnanswered drops the completions without a response that cannot receive one any more.
 func (t *Tap) dropUnanswered(now time.Time) {
 	for token, task := range t.tasks {
 		if task.update != nil && !task.awaited(now) {
@@ -183,13 +187,13 @@ func (t *Tap) dropUnanswered(now time.Time) {
 	}
 }
 
-// awaited reports whether the task has been completed here and Temporal's answer may still arrive.
+// awaited reports whether the task has been completed here and Temporal's response may still arrive.
 func (t *task) awaited(now time.Time) bool {
 	return t.update != nil && now.Sub(t.sent) < answeredWithin
 }
 
-// completing takes the task's records aside: the request is about to be sent, so it has made all of them. It returns the task queue, and
-// for how long the request may be held back: only the first one is, and only while the task is young.
+// completing moves the records to the task: its completion is about to be sent, so there will be no more. It returns
+// the task queue, and the time for which the request may be held back: only the first request of a young task may.
 func (t *Tap) completing(token string) (queue string, most time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,11 +207,11 @@ func (t *Tap) completing(token string) (queue string, most time.Duration) {
 	}
 	task.update = t.records[task.execution]
 	delete(t.records, task.execution)
-	return task.queue, min(holdMost, holdUntil-task.sent.Sub(task.opened))
+	return task.queue, min(maxHold, holdUntil-task.sent.Sub(task.opened))
 }
 
-// Holds reports whether a workflow task of a run has been completed here and Temporal's answer is on its way. An answer that was lost
-// is not waited for: the row of such a run is behind, and is repaired.
+// Holds reports whether a workflow task of a run has been completed here and Temporal's response is outstanding. It
+// does not wait for a lost response: the row of such a run is behind, and is repaired.
 func (t *Tap) Holds(runID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,7 +242,7 @@ func (t *Tap) forget(token string) *task {
 	return task
 }
 
-// drop forgets a task. An execution's open token is the only one of its tokens that is known here.
+// drop removes a task. Only one token of an execution is open in this process.
 func (t *Tap) drop(token string, task *task) {
 	delete(t.tasks, token)
 	delete(t.open, task.execution)

@@ -25,16 +25,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// at is the n-th second of a test.
+// at returns the n-th second of a test.
 func at(n int) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
 }
 
-// wire is a tap between a worker and a Temporal that answers what the test says.
+// wire is a tap between a worker and a fake Temporal that returns the test's responses.
 type wire struct {
 	*projection.Tap
 
-	// now is what the tap takes for the time.
+	// now is the tap's clock.
 	now atomic.Pointer[time.Time]
 
 	mu       sync.Mutex
@@ -61,7 +61,7 @@ func (w *wire) later(n int) {
 	w.now.Store(&now)
 }
 
-// taken returns what was accepted since it was last asked, as "run@position: steps".
+// taken returns the updates since its last call, as "run@position: steps".
 func (w *wire) taken() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *wire) taken() []string {
 	return lines
 }
 
-// call sends a request to which Temporal answers with a reply or an error. meanwhile happens before the answer.
+// call sends a request to which Temporal responds with a reply or an error. meanwhile runs before the response.
 func (w *wire) call(request, reply any, err error, meanwhile ...func()) error {
 	return w.Intercept(context.TODO(), "method", request, reply, nil,
 		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
@@ -121,17 +121,17 @@ func TestAcceptedTasksArePassedOn(t *testing.T) {
 	w.poll(t, "e1", "token")
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	w.record("e1", 3, one(1, interp.StatusCompleted), one(2, interp.StatusRunning))
-	require.Empty(t, w.taken(), "nothing before Temporal has it")
+	require.Empty(t, w.taken(), "nothing before the completion is sent")
 	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("token")},
 		&workflowservice.RespondWorkflowTaskCompletedResponse{}, nil, func() {
-			require.Empty(t, w.taken(), "not while it is being asked either")
+			require.Empty(t, w.taken(), "nothing before Temporal responds")
 		}))
 	require.Equal(t, []string{"e1@3: 1 running 1 completed 2 running"}, w.taken())
 	require.NoError(t, w.complete("token", nil))
 	require.Empty(t, w.taken(), "a token is good once")
 }
 
-func TestTheUpdateSaysWhatTheRecordsSay(t *testing.T) {
+func TestUpdateContainsTheRecords(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
@@ -143,7 +143,7 @@ func TestTheUpdateSaysWhatTheRecordsSay(t *testing.T) {
 		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: interp.StatusCompleted, StartedAt: at(2),
 			EndedAt: &ended, Input: []byte(`1`), Output: []byte(`2`)},
 		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: interp.StatusWaiting, WaitKind: interp.WaitRetry,
-			WaitUntil: &until, StartedAt: at(3), Error: problem,
+			WaitUntil: &until, StartedAt: at(3), Error: problem, Deadline: &until, DeadlineBy: "/timeout", Taken: []interp.TakenEvent{{Filter: 1, At: at(3)}},
 			Attempts: []interp.AttemptRecord{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}},
 	}, nil)
 	w.Records(execution("e1"), 5, &interp.RunRecord{
@@ -159,12 +159,13 @@ func TestTheUpdateSaysWhatTheRecordsSay(t *testing.T) {
 			{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(2), EndedAt: at(4),
 				Input: []byte(`1`), Output: []byte(`2`), Position: 3},
 			{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: "waiting", WaitingKind: "retry", WaitUntil: until,
-				StartedAt: at(3), Error: problem, Attempts: []run.Attempt{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}, Position: 3},
+				StartedAt: at(3), Error: problem, Attempts: []run.Attempt{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}, Position: 3,
+				Wait: &run.StepWait{Deadline: until, DeadlineBy: "/timeout", Taken: []run.TakenEvent{{Filter: 1, At: at(3)}}}},
 		},
 	}}, w.accepted)
 }
 
-func TestATaskThatMadeNothingIsNotPassedOn(t *testing.T) {
+func TestTasksWithoutRecordsAreNotPassedOn(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
@@ -172,7 +173,7 @@ func TestATaskThatMadeNothingIsNotPassedOn(t *testing.T) {
 	require.Empty(t, w.taken())
 }
 
-func TestOnlyStepsLeaveTheState(t *testing.T) {
+func TestStepsAloneKeepTheState(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
@@ -182,14 +183,14 @@ func TestOnlyStepsLeaveTheState(t *testing.T) {
 	require.Len(t, w.accepted[0].Steps, 1)
 }
 
-func TestARefusedTaskIsForgotten(t *testing.T) {
+func TestRejectedTaskIsDropped(t *testing.T) {
 	t.Parallel()
 	refused := status.Error(codes.InvalidArgument, "unhandled command")
 	w := newWire()
 	w.poll(t, "e1", "token")
 	w.record("e1", 3, one(1, interp.StatusRunning))
-	require.ErrorIs(t, w.complete("token", refused), refused, "the caller sees the answer as it is")
-	// The SDK tells Temporal that the task failed, and gets it again.
+	require.ErrorIs(t, w.complete("token", refused), refused, "the caller receives the original error")
+	// The SDK reports to Temporal that the task failed, and receives it again.
 	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: []byte("token")}, nil, nil))
 	w.poll(t, "e1", "token-2")
 	w.record("e1", 5, one(2, interp.StatusRunning))
@@ -197,7 +198,7 @@ func TestARefusedTaskIsForgotten(t *testing.T) {
 	require.Equal(t, []string{"e1@5: 2 running"}, w.taken(), "what was refused never was")
 }
 
-func TestARetriedCompletionIsPassedOnOnce(t *testing.T) {
+func TestRetriedCompletionIsPassedOnOnce(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
@@ -210,8 +211,9 @@ func TestARetriedCompletionIsPassedOnOnce(t *testing.T) {
 	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
 }
 
-// The records of a completion whose answer is lost hold up the repair of the row only as long as that answer may still arrive.
-func TestALostAnswerHoldsNothingUp(t *testing.T) {
+// The records of a completion with a lost response delay the repair of the row only while that response may still
+// arrive.
+func TestLostResponseDelaysRepairsBriefly(t *testing.T) {
 	t.Parallel()
 	lost := status.Error(codes.Unavailable, "cut")
 	for name, tt := range map[string]struct {
@@ -255,8 +257,8 @@ func TestALostAnswerHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// A completion that is never answered keeps its records in memory no longer than an answer may take.
-func TestAnUnansweredCompletionIsDropped(t *testing.T) {
+// The records of an unanswered completion stay in memory only while its response may arrive.
+func TestUnansweredCompletionIsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
@@ -268,13 +270,13 @@ func TestAnUnansweredCompletionIsDropped(t *testing.T) {
 	require.Empty(t, w.taken())
 }
 
-func TestALostAnswerIsMadeAgainByTheNextTask(t *testing.T) {
+func TestNextTaskRestoresTheRecordsOfALostResponse(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	require.Error(t, w.complete("token", status.Error(codes.DeadlineExceeded, "no answer")))
-	// Temporal had it after all: the next task interprets from the beginning and says all of it again.
+	// Temporal has accepted it: the next task interprets from the beginning and creates all records again.
 	w.poll(t, "e1", "token-2")
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	w.record("e1", 9, one(1, interp.StatusCompleted))
@@ -282,12 +284,12 @@ func TestALostAnswerIsMadeAgainByTheNextTask(t *testing.T) {
 	require.Equal(t, []string{"e1@9: 1 running 1 completed"}, w.taken())
 }
 
-func TestARecordOfATaskThatTimedOutIsDropped(t *testing.T) {
+func TestRecordsOfATimedOutTaskAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "stale")
 	w.record("e1", 3, one(1, interp.StatusRunning))
-	// The task went to this process again before the first answer was sent.
+	// This process received the task again before the first completion was sent.
 	w.poll(t, "e1", "fresh")
 	require.NoError(t, w.complete("stale", nil))
 	require.Empty(t, w.taken(), "a stale token says nothing")
@@ -296,7 +298,7 @@ func TestARecordOfATaskThatTimedOutIsDropped(t *testing.T) {
 	require.Equal(t, []string{"e1@3: 7 running"}, w.taken())
 }
 
-func TestAStaleFailureDoesNotForgetTheNewTask(t *testing.T) {
+func TestStaleFailureKeepsTheNextTask(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "stale")
@@ -327,13 +329,13 @@ func TestEagerStartIsOpen(t *testing.T) {
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	require.NoError(t, w.complete("token", nil))
 	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
-	// Most starts bring no task.
+	// Most starts return no task.
 	require.NoError(t, w.call(&workflowservice.StartWorkflowExecutionRequest{}, &workflowservice.StartWorkflowExecutionResponse{}, nil))
 	require.NoError(t, w.complete("", nil))
 	require.Empty(t, w.taken())
 }
 
-func TestAQueryLeavesNothing(t *testing.T) {
+func TestQueryLeavesNoRecords(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	// A worker without the run in its cache interprets all of it to answer a query.
@@ -356,7 +358,7 @@ func TestFailedCallsOpenNothing(t *testing.T) {
 	require.NoError(t, w.call(&workflowservice.DescribeNamespaceRequest{}, &workflowservice.DescribeNamespaceResponse{}, nil))
 }
 
-func TestAnEmptyPollOpensNothing(t *testing.T) {
+func TestEmptyPollOpensNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{}, nil))
@@ -364,7 +366,7 @@ func TestAnEmptyPollOpensNothing(t *testing.T) {
 	require.Empty(t, w.taken())
 }
 
-func TestExecutionsOfOneRunAreApart(t *testing.T) {
+func TestExecutionsOfOneRunAreSeparate(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	first, second := flow.Execution{WorkflowID: "r", RunID: "e1"}, flow.Execution{WorkflowID: "r", RunID: "e2"}

@@ -3,13 +3,13 @@ package projection
 import "github.com/signalbox-dev/signalbox/internal/run"
 
 const (
-	// batchSteps and batchBytes bound the steps of one transaction, and about what they take; one step may be larger.
+	// batchSteps and batchBytes bound the steps of one transaction and their approximate size. One step may be larger.
 	batchSteps = 2000
 	batchBytes = 4 << 20
 )
 
-// transactions divides updates into what is written together. An update that is too large for one transaction is divided into
-// partial ones; the last of them, which moves the run's own row, is written when all its steps are.
+// transactions divides updates into transactions. An update that is too large for one is divided into partial ones. The
+// last of them, which updates the run's own row, is written after all its steps.
 func transactions(updates []run.Update) [][]run.Update {
 	var all [][]run.Update
 	steps, bytes := batchSteps+1, 0 // the first update begins a transaction
@@ -26,7 +26,7 @@ func transactions(updates []run.Update) [][]run.Update {
 	return all
 }
 
-// divide returns the parts of an update that fit a transaction, in the order in which they are to be written.
+// divide returns the parts of an update that fit into a transaction, in the order of writing.
 func divide(u run.Update) []run.Update {
 	var parts []run.Update
 	rest := u

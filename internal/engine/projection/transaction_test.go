@@ -15,7 +15,7 @@ import (
 func TestWriterDividesLargeUpdates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w := projection.NewWriter(l, l, time.Now)
 		large := update("large", 7, steps(1, 4500)...)
 		large.Summary = &run.StepSummary{From: 5001, To: 6000, Position: 7}
@@ -24,13 +24,13 @@ func TestWriterDividesLargeUpdates(t *testing.T) {
 		w.Accept(queue, update("small", 3, steps(1, 1)...), time.Now())
 		require.NoError(t, w.Start(t.Context()))
 		synctest.Wait()
-		require.Equal(t, []string{"large@7/2000", "large@7/2000", "large@7/500", "small@3/1"}, l.told())
+		require.Equal(t, []string{"large@7/2000", "large@7/2000", "large@7/500", "small@3/1"}, l.writtenRuns())
 		for _, batch := range l.batches[:2] {
 			part := batch[0]
 			require.True(t, part.Partial)
 			require.Nil(t, part.State, "the state is written with the last steps")
 			require.Nil(t, part.Summary)
-			require.Equal(t, large.Sensitive, part.Sensitive, "each part is searched for what is sensitive")
+			require.Equal(t, large.Sensitive, part.Sensitive, "each part carries the sensitive texts")
 		}
 		last := l.batches[2][0]
 		require.False(t, last.Partial)
@@ -43,7 +43,7 @@ func TestWriterDividesLargeUpdates(t *testing.T) {
 func TestWriterBoundsTheBytesOfATransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w := projection.NewWriter(l, l, time.Now)
 		for n := range 3 {
 			heavy := update(fmt.Sprint("r", n), 3, steps(1, 200)...)

@@ -1,13 +1,13 @@
 package projection
 
-// turns is an order of runs: their task queues take turns, and of each the run that came first is next. So a queue with a few runs
-// waits for one run of each other queue, however many those have.
+// turns orders runs: their task queues take turns, and within a queue the runs are ordered by arrival. A queue with a
+// few runs thus waits for one run of each other queue, however many those have.
 type turns struct {
 	queues []string // with runs, the next one first
 	runs   map[string][]string
 }
 
-// add puts a run behind the others of its task queue.
+// add appends a run to its task queue.
 func (t *turns) add(queue, id string) {
 	if t.runs == nil {
 		t.runs = map[string][]string{}
@@ -18,7 +18,7 @@ func (t *turns) add(queue, id string) {
 	t.runs[queue] = append(t.runs[queue], id)
 }
 
-// first returns the run that is next.
+// first returns the next run.
 func (t *turns) first() (id string, ok bool) {
 	if len(t.queues) == 0 {
 		return "", false
@@ -26,7 +26,7 @@ func (t *turns) first() (id string, ok bool) {
 	return t.runs[t.queues[0]][0], true
 }
 
-// next removes the first run, and gives the next turn to another task queue.
+// next removes the first run, and passes the turn to the next task queue.
 func (t *turns) next() {
 	queue := t.queues[0]
 	t.queues = t.queues[1:]

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// add puts the interpreter's records into an update. A later record of a step replaces an earlier one.
+// add adds the interpreter's records to an update. A later record of a step replaces an earlier one.
 func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.StepRecord) {
 	u.Position = max(u.Position, position)
 	if r != nil {
@@ -25,14 +25,14 @@ func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.Step
 	}
 }
 
-// shrink compacts an update that is about to grow, and leaves room for as many steps again: a long run that is interpreted at once then
-// holds about as many steps as have rows.
+// shrink compacts an update that is about to grow, and reserves room for as many steps again. A long run that is
+// interpreted at once thus holds about as many steps as have rows.
 func shrink(u *run.Update) {
 	compact(u)
 	u.Steps = slices.Grow(u.Steps, len(u.Steps)+1)
 }
 
-// merge puts a later update of the same run on top of an earlier one.
+// merge applies a later update of the same run to an earlier one.
 func merge(u *run.Update, later run.Update) {
 	if later.Position >= u.Position {
 		u.Position, u.ExecutionID = later.Position, later.ExecutionID
@@ -49,7 +49,7 @@ func merge(u *run.Update, later run.Update) {
 	u.Sensitive = union(u.Sensitive, later.Sensitive)
 }
 
-// union is all that is in either of two lists of texts. The later one of an execution begins with the earlier one.
+// union returns the texts of both lists. The later list of an execution begins with the earlier one.
 func union(earlier, later []string) []string {
 	if len(earlier) == 0 || len(earlier) <= len(later) && slices.Equal(earlier, later[:len(earlier)]) {
 		return later
@@ -59,7 +59,7 @@ func union(earlier, later []string) []string {
 	return slices.Compact(both)
 }
 
-// compact keeps the newest entry of every step that the summary does not replace, in order of number of first mention.
+// compact keeps the newest entry of every step that the summary does not replace, in order of first occurrence.
 func compact(u *run.Update) {
 	index := make(map[int64]int, len(u.Steps))
 	kept := u.Steps[:0]
@@ -88,8 +88,8 @@ func state(r *interp.RunRecord) *run.State {
 	return s
 }
 
-// startedAt is when the run was first executed, as far as an update can tell: what is known already, else the entry into
-// the first step, else the beginning of the status.
+// startedAt returns the start of the run, as far as an update determines it: the earlier value, else the entry into the
+// first step, else the beginning of the status.
 func startedAt(before *run.State, r *interp.RunRecord, steps []interp.StepRecord) time.Time {
 	if before != nil {
 		return before.StartedAt
@@ -108,6 +108,12 @@ func step(r *interp.StepRecord, position int64) run.Step {
 		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
 		Input: r.Input, Output: r.Output, Error: r.Error, Position: position,
 		InputShown: r.InputShown, OutputShown: r.OutputShown, Kept: r.Kept,
+	}
+	if r.Deadline != nil || len(r.Taken) > 0 {
+		s.Wait = &run.StepWait{Deadline: deref(r.Deadline), DeadlineBy: r.DeadlineBy}
+		for _, t := range r.Taken {
+			s.Wait.Taken = append(s.Wait.Taken, run.TakenEvent(t))
+		}
 	}
 	for _, a := range r.Attempts {
 		s.Attempts = append(s.Attempts, run.Attempt{

@@ -46,7 +46,7 @@ func TestJoin(t *testing.T) {
 	silent := run.Update{RunID: "r", ExecutionID: "e3", Position: 2 << 32}
 	joined = projection.Join(joined, silent)
 	require.Equal(t, "e3", joined.ExecutionID)
-	require.Equal(t, run.Waiting, joined.State.Status, "who says nothing of the state leaves it")
+	require.Equal(t, run.Waiting, joined.State.Status, "an update without a state keeps it")
 }
 
 func TestJoinKeepsTheNewerOfAStep(t *testing.T) {
@@ -60,20 +60,20 @@ func TestJoinKeepsTheNewerOfAStep(t *testing.T) {
 	require.Equal(t, []string{"1 completed@9", "2 running@5"}, numbered(joined.Steps))
 }
 
-// TestAnyWayOfWritingGivesTheSameRows takes the workflow tasks of runs and brings their records to a store in two ways: one
-// by one and in order, and as the platform does, gathered in a backlog while the store is at work, some joined to a
-// rebuilt history, some told twice and late.
-func TestAnyWayOfWritingGivesTheSameRows(t *testing.T) {
+// TestRowsDoNotDependOnTheWayOfWriting writes the records of a run's workflow tasks to a store in two ways: one by one
+// and in order, and as the platform does: collected in a backlog while the store is busy, some joined to a rebuilt
+// history, some repeated and late.
+func TestRowsDoNotDependOnTheWayOfWriting(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) []workflowTask{"short runs": drawTasks, "summarized runs": drawLongRun} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			anyWayGivesTheSameRows(t, draw)
+			checkRows(t, draw)
 		})
 	}
 }
 
-func anyWayGivesTheSameRows(t *testing.T, draw func(*rapid.T) []workflowTask) {
+func checkRows(t *testing.T, draw func(*rapid.T) []workflowTask) {
 	t.Helper()
 	kept := openStore(t)
 	cases := 0
@@ -101,7 +101,7 @@ func anyWayGivesTheSameRows(t *testing.T, draw func(*rapid.T) []workflowTask) {
 	})
 }
 
-// tasksOf is the records of one workflow task: several, since the interpreter speaks whenever something changed.
+// workflowTask holds the records of one workflow task: several, since the interpreter publishes after every change.
 type workflowTask struct {
 	execution string
 	position  int64
@@ -109,7 +109,7 @@ type workflowTask struct {
 	steps     [][]interp.StepRecord
 }
 
-// accept returns what a tap makes of the task.
+// accept returns the updates that a tap creates from the task.
 func (k workflowTask) accept(id string) []run.Update {
 	var made []run.Update
 	tap := projection.NewTap(time.Now, func(_ string, u run.Update, _ time.Time) { made = append(made, u) })
@@ -158,7 +158,7 @@ func drawTasks(t *rapid.T) []workflowTask {
 				steps = append(steps, interp.StepRecord{Number: entered, Status: interp.StatusRunning, StartedAt: at(i)})
 			}
 			var r *interp.RunRecord
-			// A run's first task always tells its state, as the interpreter does.
+			// A run's first task always records its state, as the interpreter does.
 			if i == 0 || turn == turns-1 && last || rapid.Bool().Draw(t, "state") {
 				r = &interp.RunRecord{
 					Status: rapid.SampledFrom([]interp.Status{interp.StatusRunning, interp.StatusWaiting}).Draw(t, "status"),
@@ -188,7 +188,7 @@ do:
                 - t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}], catch: {do: [{h: {set: {x: 1}}}]}}
                 - p: {wait: {seconds: 1}}`
 
-// drawLongRun interprets a run of which few steps have rows, and draws where its workflow tasks end.
+// drawLongRun interprets a run of which few steps have rows, and draws the ends of its workflow tasks.
 func drawLongRun(t *rapid.T) []workflowTask {
 	doc, problems := dsl.Parse([]byte(longRun))
 	require.Empty(t, problems)
@@ -257,7 +257,7 @@ func TestRecordsOfALongRunAreBounded(t *testing.T) {
 	require.Equal(t, int64(total-9_000), joined.Summary.Steps())
 }
 
-// bring gives the tasks to a writer whose store answers when the draw says so.
+// bring passes the tasks to a writer over a gated store.
 func bring(rt *rapid.T, kept *storetest.Plain, w *projection.Writer, gate *gated, tasks []workflowTask, id string) {
 	for i, task := range tasks {
 		for _, u := range task.accept(id) {
@@ -267,9 +267,9 @@ func bring(rt *rapid.T, kept *storetest.Plain, w *projection.Writer, gate *gated
 		case 0:
 			gate.step(nil)
 		case 1:
-			gate.step(context.DeadlineExceeded) // the store was away: tried again in a moment
+			gate.step(context.DeadlineExceeded) // the store was unavailable: retried soon
 		case 2:
-			// A reader finds the row behind and makes up for it from the history so far.
+			// A reader finds the row behind and repairs it from the history so far.
 			var whole run.Update
 			for _, earlier := range tasks[:i+1] {
 				for _, u := range earlier.accept(id) {
@@ -279,7 +279,7 @@ func bring(rt *rapid.T, kept *storetest.Plain, w *projection.Writer, gate *gated
 			_, err := kept.ApplyUpdates(rt.Context(), []run.Update{whole})
 			require.NoError(rt, err)
 		case 3:
-			// Another process was told of an older task, late.
+			// Another process writes an older task late.
 			old := rapid.SampledFrom(tasks[:i+1]).Draw(rt, "old")
 			_, err := kept.ApplyUpdates(rt.Context(), old.accept(id))
 			require.NoError(rt, err)
@@ -287,7 +287,7 @@ func bring(rt *rapid.T, kept *storetest.Plain, w *projection.Writer, gate *gated
 	}
 }
 
-// gated is a store whose calls wait for their answer.
+// gated is a store that blocks its calls until the test ends them.
 type gated struct {
 	*storetest.Plain
 	calls   chan struct{}
@@ -308,7 +308,7 @@ func (g *gated) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.T
 
 func (g *gated) Written(context.Context, []string, []run.Transition, time.Duration) {}
 
-// step answers the call that waits, if there is one by now.
+// step ends the waiting call, if there is one.
 func (g *gated) step(err error) {
 	select {
 	case <-g.calls:
@@ -317,7 +317,7 @@ func (g *gated) step(err error) {
 	}
 }
 
-// finish lets all calls through until the writer has stopped.
+// finish ends all calls until the writer has stopped.
 func (g *gated) finish(stopped <-chan error) {
 	for {
 		select {
@@ -350,7 +350,7 @@ func insert(t *testing.T, s *storetest.Plain, id string) {
 	require.NoError(t, err)
 }
 
-// rows are a run and its steps without its names and without the count of changes, which depends on how they came.
+// rows are a run and its steps without its names and without the count of changes, which depends on the way of writing.
 type rows struct {
 	run     run.Run
 	steps   []run.Step

@@ -7,36 +7,37 @@ import (
 	"sync"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Store is where updates go.
+// Store writes updates.
 type Store interface {
 	ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error)
-	// RequestRepairs is that of [run.RepairStore].
+	// RequestRepairs is the method of [run.RepairStore].
 	RequestRepairs(ctx context.Context, list []run.RepairRequest) error
 }
 
-// Observer is told what was written, for metrics and for watches.
+// Observer is notified of writes, for metrics and for watches.
 type Observer interface {
-	// Written is called after each batch: the runs that were in it, their changes of status, and how long the oldest
-	// update had waited.
+	// Written is called after each batch, with its runs, their changes of status, and the waiting time of the oldest
+	// update.
 	Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration)
 }
 
 const (
-	// retryFirst and retryMost bound the pace of attempts while the store is away, and after requests for repairs that failed.
-	retryFirst = 100 * time.Millisecond
-	retryMost  = 5 * time.Second
-	// refusedAfter is how often a store that is there may fail to write a transaction before that is taken to lie in what is written.
-	refusedAfter = 5
+	// minRetryDelay and maxRetryDelay bound the delay between retries while the store is unavailable, and after
+	// requests for repairs that failed.
+	minRetryDelay = 100 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
+	// rejectedAfter is the number of failures of an available store to write a transaction after which the cause is
+	// assumed to be in the data.
+	rejectedAfter = 5
 )
 
-// Writer writes updates to the store in batches: while one transaction is under way, what comes in is gathered for the
-// next. A store that is away delays rows and touches no run; one that is merely slower than the workers holds them back, see
-// [Writer.Wait].
+// Writer writes updates to the store in batches: during one transaction, it collects the updates for the next. An
+// unavailable store delays rows and no run. A store that is slower than the workers holds them back, see [Writer.Wait].
 type Writer struct {
 	store    Store
 	observer Observer
@@ -45,7 +46,7 @@ type Writer struct {
 	mu      sync.Mutex
 	pending map[string]*waiting
 	order   turns
-	writing map[string]struct{} // the runs of the batch that is under way
+	writing map[string]struct{} // the runs of the batch in progress
 	backlog backlog
 	wake    chan struct{}
 
@@ -69,14 +70,14 @@ func NewWriter(store Store, observer Observer, now func() time.Time) *Writer {
 	}
 }
 
-// Start begins to write.
+// Start starts writing.
 func (w *Writer) Start(ctx context.Context) error {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go w.loop(ctx)
 	return nil
 }
 
-// Stop writes what is left, until ctx ends, and joins the writer.
+// Stop writes the rest, until ctx ends, and waits for the writer to end.
 func (w *Writer) Stop(ctx context.Context) error {
 	close(w.stopping)
 	defer w.cancel()
@@ -88,12 +89,13 @@ func (w *Writer) Stop(ctx context.Context) error {
 		<-w.done
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return fmt.Errorf("writing the last changes of %d runs: %w; they are made up for from their histories", len(w.pending), ctx.Err())
+		return fmt.Errorf("writing the last changes of %d runs: %w; they are restored from their histories", len(w.pending), ctx.Err())
 	}
 }
 
-// Accept takes one update to write. It never blocks: where there is no room, the update is dropped, and so are later ones of its run
-// until a repair is requested. The row then stays behind, where any process finds it. Updates of different task queues take turns.
+// Accept queues one update. It never blocks: if there is no room, the update is dropped, and so are later ones of its
+// run until a repair is requested. The row then stays behind, where any process finds it. Updates of different task
+// queues take turns.
 func (w *Writer) Accept(queue string, u run.Update, at time.Time) {
 	w.mu.Lock()
 	if own, taken := w.backlog.take(queue, u); taken {
@@ -112,8 +114,8 @@ func (w *Writer) Accept(queue string, u run.Update, at time.Time) {
 	}
 }
 
-// Unsure has the row of a run compared with Temporal, and repaired where it is behind: something that was accepted may not have come
-// here. It never blocks.
+// Unsure requests that the row of a run be compared with Temporal, and repaired if it is behind: an accepted update may
+// be missing here. It never blocks.
 func (w *Writer) Unsure(runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +126,7 @@ func (w *Writer) Unsure(runID string) {
 	}
 }
 
-// Holds reports whether an update of a run waits to be written, or is being written.
+// Holds reports whether an update of a run is waiting or being written.
 func (w *Writer) Holds(runID string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +135,8 @@ func (w *Writer) Holds(runID string) bool {
 	return waits || writing
 }
 
-// Wait returns when there is room for more of a task queue, at the latest after the given time or with ctx. It returns at once while
-// the store is away: waiting for a database would have its outage touch runs.
+// Wait returns when there is room for more records of a task queue, at the latest after the given time or with ctx. It
+// returns at once while the store is unavailable, so that an outage of the database does not delay runs.
 func (w *Writer) Wait(ctx context.Context, queue string, most time.Duration) {
 	w.mu.Lock()
 	room := w.backlog.wait(queue)
@@ -179,18 +181,18 @@ func (w *Writer) loop(ctx context.Context) {
 	}
 }
 
-// again returns when to request the repairs of runs whose rows are or may be behind, nil when there are none.
+// again returns a channel that fires when repairs must be requested, nil if there are none to request.
 func (w *Writer) again() <-chan time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.backlog.suspects) == 0 {
 		return nil
 	}
-	return time.After(retryMost)
+	return time.After(maxRetryDelay)
 }
 
-// request has workers repair the rows of runs that are or may be behind. It comes after a write, so the store is there. Runs that come
-// meanwhile wait for the next time: what is to be written waits while repairs are requested.
+// request requests repairs of the rows that are or may be behind. It follows a write, so the store is available. Runs
+// that are added meanwhile wait for the next call, because pending updates wait while repairs are requested.
 func (w *Writer) request(ctx context.Context) {
 	log := logger.FromContext(ctx)
 	w.mu.Lock()
@@ -211,7 +213,7 @@ func (w *Writer) request(ctx context.Context) {
 			}
 		}
 		if lost > 0 {
-			log.WarnContext(ctx, "Projection dropped updates; rows are made up for from histories", "runs", lost)
+			log.WarnContext(ctx, "Projection dropped updates; rows will be rebuilt from histories", "runs", lost)
 		}
 		w.mu.Lock()
 		w.backlog.requested(list)
@@ -219,7 +221,7 @@ func (w *Writer) request(ctx context.Context) {
 	}
 }
 
-// putBack returns a batch that was not written to the backlog, where Stop counts what is left.
+// putBack returns an unwritten batch to the backlog, where Stop counts the rest.
 func (w *Writer) putBack(batch []run.Update, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,8 +232,8 @@ func (w *Writer) putBack(batch []run.Update, since time.Time) {
 	}
 }
 
-// take removes updates from the backlog, those of task queues by turns and of each the oldest, whole runs, up to about batchSteps steps
-// and batchBytes. They count as part of it until they are written.
+// take removes updates from the backlog, by turns of task queues and the oldest of each first, as whole runs, up to
+// about batchSteps steps and batchBytes. They count as part of the backlog until they are written.
 func (w *Writer) take() ([]run.Update, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,7 +264,7 @@ func (w *Writer) take() ([]run.Update, time.Time) {
 	return batch, since
 }
 
-// written removes a batch from what this process holds.
+// written removes the batch in progress from the backlog.
 func (w *Writer) written() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,30 +272,30 @@ func (w *Writer) written() {
 	w.backlog.written()
 }
 
-// write tries until the batch is written; false when ctx has ended before. What the store refuses although it is there, is written run
-// by run, and the run that it refuses is left to a repair: it holds up no others.
+// write retries until the batch is written. It returns false if ctx has ended before. If an available store rejects the
+// batch, it is written run by run, and a rejected run is left to a repair, so that it does not delay others.
 func (w *Writer) write(ctx context.Context, batch []run.Update, since time.Time) bool {
 	log := logger.FromContext(ctx)
-	refused := 0
-	for delay := retryFirst; ; delay = min(2*delay, retryMost) {
+	rejected := 0
+	for delay := minRetryDelay; ; delay = min(2*delay, maxRetryDelay) {
 		transitions, err := w.store.ApplyUpdates(ctx, batch)
 		w.mu.Lock()
-		w.backlog.store(err == nil)
+		w.backlog.storeAvailable(err == nil)
 		w.mu.Unlock()
-		if f, ok := fault.From(err); err != nil && ctx.Err() == nil && (!ok || f.Class != fault.Unavailable) {
-			refused++
+		if f, ok := apperror.From(err); err != nil && ctx.Err() == nil && (!ok || f.Class != apperror.Unavailable) {
+			rejected++
 		}
-		if refused == refusedAfter {
+		if rejected == rejectedAfter {
 			return w.divide(ctx, batch, since, err)
 		}
 		if err == nil {
-			if delay > retryFirst {
+			if delay > minRetryDelay {
 				log.InfoContext(ctx, "Projection writes again", "runs", len(batch), "behind", w.now().Sub(since))
 			}
 			w.report(ctx, batch, transitions, since)
 			return true
 		}
-		if delay == retryFirst {
+		if delay == minRetryDelay {
 			log.WarnContext(ctx, "Projection cannot write, will retry", "runs", len(batch), "error", err)
 		}
 		timer := time.NewTimer(delay)
@@ -306,10 +308,10 @@ func (w *Writer) write(ctx context.Context, batch []run.Update, since time.Time)
 	}
 }
 
-// divide writes the runs of a batch that the store refuses one by one, and drops the update of one that is alone.
-func (w *Writer) divide(ctx context.Context, batch []run.Update, since time.Time, why error) bool {
+// divide writes the runs of a rejected batch one by one, and drops the update of a single run.
+func (w *Writer) divide(ctx context.Context, batch []run.Update, since time.Time, cause error) bool {
 	if len(batch) == 1 {
-		logger.FromContext(ctx).ErrorContext(ctx, "Projection dropped an update that the store refuses", "run_id", batch[0].RunID, "error", why)
+		logger.FromContext(ctx).ErrorContext(ctx, "Projection dropped an update that the store rejects", "run_id", batch[0].RunID, "error", cause)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.backlog.drop(batch[0].RunID)

@@ -15,32 +15,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// ledger is a store that can be away or slow, and the observer of what is written to it.
-type ledger struct {
+// fakeStore is a store that can be unavailable or slow, and the observer of its writes.
+type fakeStore struct {
 	mu      sync.Mutex
 	away    error
-	hold    chan struct{} // when set, a call waits for it
+	hold    chan struct{} // if set, a call waits for it
 	tries   []time.Time
 	batches [][]run.Update
 	written []string
-	poison  string // the run whose updates it refuses
-	refuses error  // requests for repairs
+	poison  string // the run whose updates it rejects
+	refuses error  // the error of requests for repairs
 	asked   []run.RepairRequest
-	asking  func() // when set, called while a request is under way
+	asking  func() // if set, called during a request
 }
 
-// unavailable is the error of a store that is away.
+// unavailable returns the error of an unavailable store.
 func unavailable(why string) error {
-	return fault.New(fault.Unavailable, fault.StoreUnavailable, "%s", why)
+	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s", why)
 }
 
-func (l *ledger) RequestRepairs(_ context.Context, list []run.RepairRequest) error {
+func (l *fakeStore) RequestRepairs(_ context.Context, list []run.RepairRequest) error {
 	if l.asking != nil {
 		l.asking()
 	}
@@ -53,13 +53,13 @@ func (l *ledger) RequestRepairs(_ context.Context, list []run.RepairRequest) err
 }
 
 // requests returns the requests for repairs so far.
-func (l *ledger) requests() []run.RepairRequest {
+func (l *fakeStore) requests() []run.RepairRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.asked)
 }
 
-func (l *ledger) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error) {
+func (l *fakeStore) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error) {
 	l.mu.Lock()
 	l.tries = append(l.tries, time.Now())
 	away, hold := l.away, l.hold
@@ -83,20 +83,20 @@ func (l *ledger) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.
 	return []run.Transition{{RunID: updates[0].RunID, To: run.Running}}, nil
 }
 
-func (l *ledger) Written(_ context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
+func (l *fakeStore) Written(_ context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written = append(l.written, fmt.Sprintf("%s %s %s", strings.Join(runIDs, ","), transitions[0].RunID, lag))
 }
 
-func (l *ledger) be(away error, hold chan struct{}) {
+func (l *fakeStore) set(away error, hold chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.away, l.hold = away, hold
 }
 
-// told returns the batches as runs with their positions.
-func (l *ledger) told() []string {
+// writtenRuns returns the written batches as runs with their positions.
+func (l *fakeStore) writtenRuns() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var lines []string
@@ -128,32 +128,32 @@ func steps(from, to int64) []run.Step {
 	return list
 }
 
-// begin starts a writer whose log goes to the returned buffer, which is to be read when the writer has stopped.
-func begin(t *testing.T, l *ledger) (*projection.Writer, *bytes.Buffer) {
+// begin starts a writer that logs to the returned buffer, which may be read when the writer has stopped.
+func begin(t *testing.T, l *fakeStore) (*projection.Writer, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	w := projection.NewWriter(l, l, time.Now)
 	ctx, cancel := context.WithCancel(logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, w.Start(ctx))
-	cancel() // whoever started it may be gone
+	cancel() // the writer outlives the context of its start
 	return w, &log
 }
 
-// queue is the task queue of tests in which all runs have the same one.
+// queue is the task queue of all runs in tests with a single one.
 const queue = "q"
 
 func TestWriterWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w, _ := begin(t, l)
 		w.Accept(queue, update("a", 3, steps(1, 2)...), time.Now().Add(-time.Second))
 		synctest.Wait()
-		require.Equal(t, []string{"a@3/2"}, l.told())
+		require.Equal(t, []string{"a@3/2"}, l.writtenRuns())
 		require.Equal(t, []string{"a a 1s"}, l.written)
 		w.Accept(queue, update("a", 5), time.Now())
 		synctest.Wait()
-		require.Equal(t, []string{"a@3/2", "a@5/0"}, l.told())
+		require.Equal(t, []string{"a@3/2", "a@5/0"}, l.writtenRuns())
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
@@ -161,7 +161,7 @@ func TestWriterWrites(t *testing.T) {
 func TestWriterGathersWhileItWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{})}
+		l := &fakeStore{hold: make(chan struct{})}
 		w, _ := begin(t, l)
 		w.Accept(queue, update("a", 3, steps(1, 1)...), time.Now())
 		synctest.Wait()
@@ -174,11 +174,11 @@ func TestWriterGathersWhileItWrites(t *testing.T) {
 		})
 		<-l.hold
 		synctest.Wait()
-		require.Equal(t, []string{"a@3/1", "b@3/0 a@9/3 c@3/0"}, l.told(), "in order of what has waited longest, each run once")
+		require.Equal(t, []string{"a@3/1", "b@3/0 a@9/3 c@3/0"}, l.writtenRuns(), "oldest first, each run once")
 		require.Equal(t, []string{"a a 1s", "b,a,c b 0s"}, l.written)
 		merged := l.batches[1][1]
 		require.Equal(t, at(9), merged.State.Since)
-		require.Equal(t, at(5), merged.State.StartedAt, "the start is the first that was told of")
+		require.Equal(t, at(5), merged.State.StartedAt, "the first recorded start")
 		require.Equal(t, []int64{5, 9, 9}, []int64{merged.Steps[0].Position, merged.Steps[1].Position, merged.Steps[2].Position})
 		require.NoError(t, w.Stop(t.Context()))
 	})
@@ -187,33 +187,33 @@ func TestWriterGathersWhileItWrites(t *testing.T) {
 func TestWriterBoundsItsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w := projection.NewWriter(l, l, time.Now)
 		for i, n := range []int64{900, 900, 900, 5000, 1, 1} {
 			w.Accept(queue, update(fmt.Sprintf("r%d", i), 3, steps(1, n)...), time.Now())
 		}
 		require.NoError(t, w.Start(t.Context()))
 		synctest.Wait()
-		require.Equal(t, []string{"r0@3/900 r1@3/900", "r2@3/900", "r3@3/2000", "r3@3/2000", "r3@3/1000", "r4@3/1 r5@3/1"}, l.told(),
+		require.Equal(t, []string{"r0@3/900 r1@3/900", "r2@3/900", "r3@3/2000", "r3@3/2000", "r3@3/1000", "r4@3/1 r5@3/1"}, l.writtenRuns(),
 			"whole runs where they fit")
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
 
-func TestWriterOutlastsTheStore(t *testing.T) {
+func TestWriterSurvivesOutagesOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{away: unavailable("no route to the store")}
+		l := &fakeStore{away: unavailable("no route to the store")}
 		w, log := begin(t, l)
 		begun := time.Now()
 		w.Accept(queue, update("a", 3, steps(1, 1)...), begun)
-		time.AfterFunc(time.Minute-time.Second, func() { l.be(nil, nil) })
+		time.AfterFunc(time.Minute-time.Second, func() { l.set(nil, nil) })
 		<-time.After(30 * time.Second)
 		w.Accept(queue, update("a", 5, steps(1, 1)...), time.Now())
 		w.Accept(queue, update("b", 3), time.Now())
-		require.Empty(t, l.told())
+		require.Empty(t, l.writtenRuns())
 		<-time.After(time.Minute)
-		require.Equal(t, []string{"a@3/1", "a@5/1 b@3/0"}, l.told(), "in order, and nothing is lost")
+		require.Equal(t, []string{"a@3/1", "a@5/1 b@3/0"}, l.writtenRuns(), "in order, and nothing is lost")
 		var gaps []time.Duration
 		for i := range l.tries[1:8] {
 			gaps = append(gaps, l.tries[i+1].Sub(l.tries[i]))
@@ -229,26 +229,26 @@ func TestWriterOutlastsTheStore(t *testing.T) {
 	})
 }
 
-func TestWriterDropsWhatNoMemoryHolds(t *testing.T) {
+func TestWriterDropsUpdatesBeyondItsBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{}), refuses: errors.New("away again")}
+		l := &fakeStore{hold: make(chan struct{}), refuses: errors.New("away again")}
 		w, log := begin(t, l)
 		w.Accept(queue, update("first", 3, steps(1, 1)...), time.Now())
-		synctest.Wait() // it is being written, and part of the backlog until it is
+		synctest.Wait() // it is being written, and still part of the backlog
 		const bound = 200_000 - 1
 		w.Accept(queue, update("huge", 3, steps(1, bound)...), time.Now())
 		w.Accept(queue, update("dropped", 3, steps(1, 1)...), time.Now())
 		w.Accept(queue, update("light", 3), time.Now())
 		close(l.hold)
 		synctest.Wait()
-		told := l.told()
-		require.Len(t, told, 2+(bound+1)/2000)
-		require.Equal(t, []string{"first@3/1", "huge@3/2000", "light@3/0"}, []string{told[0], told[1], told[len(told)-1]})
+		batches := l.writtenRuns()
+		require.Len(t, batches, 2+(bound+1)/2000)
+		require.Equal(t, []string{"first@3/1", "huge@3/2000", "light@3/0"}, []string{batches[0], batches[1], batches[len(batches)-1]})
 		w.Accept(queue, update("later", 3, steps(1, 1)...), time.Now())
 		w.Accept(queue, update("dropped", 5, steps(2, 2)...), time.Now())
 		synctest.Wait()
-		require.Equal(t, []string{"later@3/1"}, l.told()[len(told):], "there is room again, but the row of a run that lost an update stays behind")
+		require.Equal(t, []string{"later@3/1"}, l.writtenRuns()[len(batches):], "there is room again, but the row of a run that lost an update stays behind")
 		l.mu.Lock()
 		l.refuses = nil
 		l.mu.Unlock()
@@ -258,17 +258,17 @@ func TestWriterDropsWhatNoMemoryHolds(t *testing.T) {
 		}}, l.requests())
 		w.Accept(queue, update("dropped", 7, steps(3, 3)...), time.Now())
 		synctest.Wait()
-		require.Equal(t, "dropped@7/1", l.told()[len(told)+1], "the request makes up for what is missing")
+		require.Equal(t, "dropped@7/1", l.writtenRuns()[len(batches)+1], "updates are accepted after the request")
 		require.NoError(t, w.Stop(t.Context()))
 		require.Equal(t, 1, strings.Count(log.String(), "dropped updates"), log.String())
 	})
 }
 
-// TestRunThatTheStoreRefusesHoldsUpNoOthers has one run whose update can never be written.
-func TestRunThatTheStoreRefusesHoldsUpNoOthers(t *testing.T) {
+// TestRejectedRunDelaysNoOthers has one run with an update that can never be written.
+func TestRejectedRunDelaysNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{}), poison: "poison"}
+		l := &fakeStore{hold: make(chan struct{}), poison: "poison"}
 		w, log := begin(t, l)
 		w.Accept(queue, update("first", 3), time.Now())
 		synctest.Wait()
@@ -277,7 +277,7 @@ func TestRunThatTheStoreRefusesHoldsUpNoOthers(t *testing.T) {
 		}
 		close(l.hold)
 		<-time.After(time.Minute)
-		require.Equal(t, []string{"first@3/0", "a@3/0", "b@3/0"}, l.told())
+		require.Equal(t, []string{"first@3/0", "a@3/0", "b@3/0"}, l.writtenRuns())
 		requests := l.requests()
 		require.Len(t, requests, 1)
 		require.Equal(t, []any{"poison", true}, []any{requests[0].RunID, requests[0].Force}, "its rows are made again from its history")
@@ -287,11 +287,12 @@ func TestRunThatTheStoreRefusesHoldsUpNoOthers(t *testing.T) {
 	})
 }
 
-// TestUpdateDroppedDuringARequest has a request for a repair that may be carried out before the update was made.
+// TestUpdateDroppedDuringARequest drops an update during a request for a repair, which may be executed before the
+// update.
 func TestUpdateDroppedDuringARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{})}
+		l := &fakeStore{hold: make(chan struct{})}
 		w, _ := begin(t, l)
 		l.asking = func() {
 			if len(l.requests()) == 0 {
@@ -303,20 +304,20 @@ func TestUpdateDroppedDuringARequest(t *testing.T) {
 		w.Accept(queue, update("dropped", 3, steps(1, 200_000)...), time.Now())
 		close(l.hold)
 		<-time.After(time.Minute)
-		require.Len(t, l.requests(), 2, "once more for what was dropped meanwhile")
+		require.Len(t, l.requests(), 2, "once more for the update that was dropped meanwhile")
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
 
-// TestWriterWritesWhileUpdatesAreDropped has so much come in that some is dropped with each request for a repair.
+// TestWriterWritesWhileUpdatesAreDropped adds so many updates that some are dropped during each request for a repair.
 func TestWriterWritesWhileUpdatesAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{})}
+		l := &fakeStore{hold: make(chan struct{})}
 		w, _ := begin(t, l)
 		var written [][]string // before each request
 		l.asking = func() {
-			written = append(written, l.told())
+			written = append(written, l.writtenRuns())
 			if n := len(written); n < 4 {
 				w.Accept(queue, update(fmt.Sprintf("taken-%d", n), 3, steps(1, 2000)...), time.Now())
 				w.Accept(queue, update(fmt.Sprintf("dropped-%d", n), 3, steps(1, 200_000)...), time.Now())
@@ -335,11 +336,11 @@ func TestWriterWritesWhileUpdatesAreDropped(t *testing.T) {
 	})
 }
 
-// TestUnsureRowIsCompared has an answer of Temporal that was lost.
+// TestUnsureRowIsCompared has a lost response of Temporal.
 func TestUnsureRowIsCompared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w, log := begin(t, l)
 		w.Unsure("a")
 		w.Unsure("a")
@@ -347,17 +348,17 @@ func TestUnsureRowIsCompared(t *testing.T) {
 		require.Equal(t, []run.RepairRequest{{RunID: "a", Reason: "the answer to the completion of a workflow task was lost", After: time.Second}}, l.requests())
 		w.Accept(queue, update("a", 3), time.Now())
 		synctest.Wait()
-		require.Equal(t, []string{"a@3/0"}, l.told(), "nothing of it is dropped")
+		require.Equal(t, []string{"a@3/0"}, l.writtenRuns(), "no update is dropped")
 		require.NoError(t, w.Stop(t.Context()))
 		require.NotContains(t, log.String(), "dropped updates")
 	})
 }
 
-// TestWriterHoldsWorkersBack has a store that works, but not as fast as the workers.
+// TestWriterHoldsWorkersBack has an available store that is slower than the workers.
 func TestWriterHoldsWorkersBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{})}
+		l := &fakeStore{hold: make(chan struct{})}
 		w, _ := begin(t, l)
 		waits := func() time.Duration {
 			begun := time.Now()
@@ -367,7 +368,7 @@ func TestWriterHoldsWorkersBack(t *testing.T) {
 		w.Accept(queue, update("a", 3, steps(1, 20_000)...), time.Now())
 		require.Zero(t, waits())
 		w.Accept(queue, update("b", 3, steps(1, 1)...), time.Now())
-		require.Equal(t, 2*time.Second, waits(), "no longer than it may")
+		require.Equal(t, 2*time.Second, waits(), "at most the given time")
 		time.AfterFunc(time.Second, func() { close(l.hold) })
 		require.Equal(t, time.Second, waits(), "until there is room")
 		require.Zero(t, waits())
@@ -375,11 +376,12 @@ func TestWriterHoldsWorkersBack(t *testing.T) {
 	})
 }
 
-// TestWriterSharesTheStoreOut has one task queue with a backlog of many transactions, and another one with a run now and then.
-func TestWriterSharesTheStoreOut(t *testing.T) {
+// TestWriterSharesTheStore has one task queue with a backlog of many transactions, and another one with an occasional
+// run.
+func TestWriterSharesTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{}, 1)}
+		l := &fakeStore{hold: make(chan struct{}, 1)}
 		w, _ := begin(t, l)
 		for i := range 30 {
 			w.Accept("flood", update(fmt.Sprintf("flood%d", i), 3, steps(1, 1000)...), time.Now())
@@ -393,27 +395,27 @@ func TestWriterSharesTheStoreOut(t *testing.T) {
 		w.Wait(t.Context(), "third", time.Second)
 		require.Zero(t, time.Since(begun), "task queues that have not filled the backlog are not held back")
 		w.Wait(t.Context(), "flood", time.Second)
-		require.Equal(t, time.Second, time.Since(begun), "the one that has is")
+		require.Equal(t, time.Second, time.Since(begun), "the queue that fills the backlog waits")
 
-		l.hold <- struct{}{} // the transaction that is under way ends
+		l.hold <- struct{}{} // the transaction in progress ends
 		synctest.Wait()
 		l.hold <- struct{}{} // and the next one
 		synctest.Wait()
-		told := strings.Fields(strings.Join(l.told(), " "))
-		require.Less(t, len(told), 10, "of 30 runs that came before it")
-		require.Contains(t, told, "other@3/0")
+		batches := strings.Fields(strings.Join(l.writtenRuns(), " "))
+		require.Less(t, len(batches), 10, "of 30 earlier runs")
+		require.Contains(t, batches, "other@3/0")
 		close(l.hold)
 		require.NoError(t, w.Stop(t.Context()))
-		require.Len(t, strings.Fields(strings.Join(l.told(), " ")), 31)
+		require.Len(t, strings.Fields(strings.Join(l.writtenRuns(), " ")), 31)
 	})
 }
 
-// TestWriterHoldsNobodyBackWithoutAStore has a backlog that the store cannot take.
-func TestWriterHoldsNobodyBackWithoutAStore(t *testing.T) {
+// TestWriterHoldsNoWorkersBackWithoutAStore has a backlog that the store cannot accept.
+func TestWriterHoldsNoWorkersBackWithoutAStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		l := &ledger{away: unavailable("away"), hold: hold}
+		l := &fakeStore{away: unavailable("away"), hold: hold}
 		w, _ := begin(t, l)
 		w.Accept(queue, update("a", 3, steps(1, 50_000)...), time.Now())
 		synctest.Wait()
@@ -425,28 +427,28 @@ func TestWriterHoldsNobodyBackWithoutAStore(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(begun))
 		require.True(t, w.Holds("a"))
 		require.False(t, w.Holds("b"))
-		l.be(nil, nil)
+		l.set(nil, nil)
 		require.NoError(t, w.Stop(t.Context()))
 		require.False(t, w.Holds("a"))
 	})
 }
 
-func TestWriterTakesOneHugeRun(t *testing.T) {
+func TestWriterAcceptsOneHugeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w, _ := begin(t, l)
 		w.Accept(queue, update("huge", 3, steps(1, 200_001)...), time.Now())
 		synctest.Wait()
-		require.Len(t, l.told(), 101)
+		require.Len(t, l.writtenRuns(), 101)
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
 
-func TestWriterStopWritesWhatIsLeft(t *testing.T) {
+func TestWriterStopWritesTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{hold: make(chan struct{})}
+		l := &fakeStore{hold: make(chan struct{})}
 		w, _ := begin(t, l)
 		w.Accept(queue, update("a", 3), time.Now())
 		synctest.Wait()
@@ -457,30 +459,30 @@ func TestWriterStopWritesWhatIsLeft(t *testing.T) {
 		require.Empty(t, stopped)
 		close(l.hold)
 		require.NoError(t, <-stopped)
-		require.Equal(t, []string{"a@3/0", "b@3/0"}, l.told())
+		require.Equal(t, []string{"a@3/0", "b@3/0"}, l.writtenRuns())
 	})
 }
 
 func TestWriterStopsIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
+		l := &fakeStore{}
 		w, _ := begin(t, l)
 		require.NoError(t, w.Stop(t.Context()))
-		require.Empty(t, l.told())
+		require.Empty(t, l.writtenRuns())
 	})
 }
 
 func TestWriterStopsInTimeWithoutAStore(t *testing.T) {
 	t.Parallel()
-	for name, set := range map[string]func(l *ledger){
-		"away": func(l *ledger) { l.be(unavailable("away"), nil) },
-		"hung": func(l *ledger) { l.be(nil, make(chan struct{})) },
+	for name, set := range map[string]func(l *fakeStore){
+		"away": func(l *fakeStore) { l.set(unavailable("away"), nil) },
+		"hung": func(l *fakeStore) { l.set(nil, make(chan struct{})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &ledger{}
+				l := &fakeStore{}
 				set(l)
 				w, _ := begin(t, l)
 				w.Accept(queue, update("a", 3), time.Now())
@@ -494,7 +496,7 @@ func TestWriterStopsInTimeWithoutAStore(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorContains(t, err, "3 runs", "all that was not written is counted")
 				require.Equal(t, 7*time.Second, time.Since(begun))
-				require.Empty(t, l.told())
+				require.Empty(t, l.writtenRuns())
 			})
 		})
 	}

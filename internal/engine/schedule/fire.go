@@ -11,36 +11,37 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// The names under which Temporal knows what a schedule starts.
+// The names in Temporal of the workflow and the activity of a fire.
 const (
 	fireWorkflow = "signalbox.fire"
 	fireActivity = "signalbox.fire"
 )
 
-// Fire is what a schedule starts a fire workflow with.
+// Fire is the input of a fire workflow.
 type Fire struct {
 	Project  string `json:"project"`
 	Workflow string `json:"workflow"`
 	Version  string `json:"version"`
-	// At is when it was due. Zero: the time for which the schedule started it.
+	// At is the due time. Zero: the time for which the schedule started the workflow.
 	At time.Time `json:"at,omitzero"`
-	// Following: it was arranged at the end of a run, for later. Nobody arranges it again, so that it waits while the workflow is paused;
-	// it comes to nothing where the workflow does not follow its runs any more.
+	// Following marks a fire that was started for a later time at the end of a run. It is started only once, so it
+	// waits while the workflow is paused. It has no effect if the workflow no longer follows its runs.
 	Following bool `json:"following,omitempty"`
-	// Run is the ID of the run that it follows; empty where it follows none, and where an earlier release has arranged it.
+	// Run is the ID of the run that the fire follows. It is empty if it follows none, or if an earlier release has
+	// started it.
 	Run string `json:"run,omitempty"`
 }
 
-// Publisher accepts events.
+// Publisher publishes events.
 type Publisher interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
-// Timers tells what a workflow wants of the clock by now.
+// Timers returns the current timer of a workflow.
 type Timers interface {
 	Timer(ctx context.Context, project, workflow string) (t event.Timer, found bool, err error)
 }
@@ -50,7 +51,7 @@ func Register(r worker.Registry, events Publisher, timers Timers) {
 	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
 	publish := func(ctx context.Context, f Fire) error {
 		if f.Following {
-			if wanted, err := stillWanted(ctx, timers, f); err != nil || !wanted {
+			if follows, err := stillFollows(ctx, timers, f); err != nil || !follows {
 				return err
 			}
 		}
@@ -59,8 +60,8 @@ func Register(r worker.Registry, events Publisher, timers Timers) {
 	r.RegisterActivityWithOptions(publish, activity.RegisterOptions{Name: fireActivity})
 }
 
-// fire commits the event of one fire time. It goes on for as long as it takes: what was due is not lost because the database
-// was away.
+// fire commits the event of one fire time. It retries without a bound, so that an outage of the database does not lose
+// a fire.
 func fire(ctx workflow.Context, f Fire) error {
 	if f.At.IsZero() {
 		f.At = workflow.Now(ctx)
@@ -75,9 +76,9 @@ func fire(ctx workflow.Context, f Fire) error {
 	return workflow.ExecuteActivity(ctx, fireActivity, f).Get(ctx, nil)
 }
 
-// stillWanted tells whether the workflow still follows its runs. The error of one that is paused has Temporal ask again, at most a
-// minute later.
-func stillWanted(ctx context.Context, timers Timers, f Fire) (bool, error) {
+// stillFollows reports whether the workflow still follows its runs. For a paused workflow it returns an error, and
+// Temporal retries within a minute.
+func stillFollows(ctx context.Context, timers Timers, f Fire) (bool, error) {
 	t, found, err := timers.Timer(ctx, f.Project, f.Workflow)
 	switch {
 	case err != nil:
@@ -90,12 +91,13 @@ func stillWanted(ctx context.Context, timers Timers, f Fire) (bool, error) {
 	return true, nil
 }
 
-// commit publishes the event. The same fire time again is a duplicate, unless it follows another run: those may end within one second.
+// commit publishes the event. The same fire time is a duplicate, unless it follows another run: several runs may end
+// within one second.
 func commit(ctx context.Context, events Publisher, f Fire) error {
 	at := f.At.UTC().Format(time.RFC3339)
 	data, err := json.Marshal(map[string]string{"scheduledTime": at, "workflow": f.Workflow, "version": f.Version})
 	if err != nil {
-		return fmt.Errorf("writing what was due: %w", err)
+		return fmt.Errorf("encoding the event of a fire: %w", err)
 	}
 	id := at
 	if f.Run != "" {
@@ -105,11 +107,11 @@ func commit(ctx context.Context, events Publisher, f Fire) error {
 		ID: id, Source: event.TimerSource(f.Project, f.Workflow), Type: event.ScheduleFired, Subject: f.Workflow,
 		Time: f.At, DataContentType: "application/json", Data: data,
 	}})
-	if found, ok := fault.From(err); ok && (found.Class == fault.NotFound || found.Class == fault.Invalid) {
+	if found, ok := apperror.From(err); ok && (found.Class == apperror.NotFound || found.Class == apperror.Invalid) {
 		return temporal.NewApplicationErrorWithOptions(err.Error(), found.Reason, temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
 	}
 	return err
 }
 
-// fireID is the workflow ID of the fire after the end of a run.
+// fireID returns the workflow ID of the fire after the end of a run.
 func fireID(project, name, run string) string { return ID(project, name) + "/after/" + run }

@@ -10,29 +10,30 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// prefix begins the IDs of the platform's schedules in Temporal. Names hold no slash, so that no two give one ID.
+// prefix is the prefix of the IDs of the platform's schedules in Temporal. Names contain no slash, so no two workflows
+// have the same ID.
 const prefix = "signalbox-schedule/"
 
-// ID is the ID of a workflow's schedule in Temporal.
+// ID returns the ID of a workflow's schedule in Temporal.
 func ID(project, workflow string) string { return prefix + project + "/" + workflow }
 
-// projectOf is the project of a schedule of the platform's; empty for others.
+// projectOf returns the project of a schedule of the platform. It is empty for other schedules.
 func projectOf(id string) string {
-	rest, ours := strings.CutPrefix(id, prefix)
+	rest, found := strings.CutPrefix(id, prefix)
 	project, _, _ := strings.Cut(rest, "/")
-	if !ours {
+	if !found {
 		return ""
 	}
 	return project
 }
 
-// found is a schedule as Temporal lists it.
-type found struct {
+// listed is a schedule as Temporal lists it.
+type listed struct {
 	ID, Note string
 	Paused   bool
 }
 
-// note tells people what a schedule is for, and us whether it is still what it should be.
+// note describes a schedule. It also shows whether the schedule in Temporal is up to date.
 func note(t event.Timer) string {
 	when := fmt.Sprintf("cron %q (UTC)", t.Spec.Cron)
 	if t.Spec.Cron == "" {
@@ -41,54 +42,55 @@ func note(t event.Timer) string {
 	return fmt.Sprintf("workflow %s@%s of project %s: %s", t.Workflow, t.Version, t.Project, when)
 }
 
-// kind is what is to be done about a schedule.
-type kind string
+// changeKind is the kind of a change of a schedule.
+type changeKind string
 
 const (
-	create kind = "create"
-	update kind = "update"
-	remove kind = "remove"
+	create changeKind = "create"
+	update changeKind = "update"
+	remove changeKind = "remove"
 )
 
-// act is one change to be made in Temporal.
-type act struct {
-	Kind  kind
+// change is one change of a schedule in Temporal.
+type change struct {
+	Kind  changeKind
 	ID    string
 	Timer event.Timer // none for remove
 }
 
-// plan compares what there is with what the timers want. Schedules of projects that are not ours are left alone: somebody
-// else may keep them in this namespace. It is in the order of the IDs.
-func plan(timers []event.Timer, there []found, ours func(project string) bool) []act {
-	var acts []act
-	wanted := map[string]bool{}
-	known := make(map[string]found, len(there))
-	for _, f := range there {
-		known[f.ID] = f
+// plan returns the changes that align the existing schedules with the timers, ordered by ID. It leaves schedules of
+// unknown projects alone: another installation may use the same namespace.
+func plan(timers []event.Timer, existing []listed, owned func(project string) bool) []change {
+	var changes []change
+	desired := map[string]bool{}
+	byID := make(map[string]listed, len(existing))
+	for _, f := range existing {
+		byID[f.ID] = f
 	}
 	for _, t := range timers {
 		if t.Spec.Follows() {
 			continue
 		}
 		id := ID(t.Project, t.Workflow)
-		wanted[id] = true
-		switch f, exists := known[id]; {
+		desired[id] = true
+		switch f, exists := byID[id]; {
 		case !exists:
-			acts = append(acts, act{create, id, t})
+			changes = append(changes, change{create, id, t})
 		case f.Note != note(t) || f.Paused != t.Paused:
-			acts = append(acts, act{update, id, t})
+			changes = append(changes, change{update, id, t})
 		}
 	}
-	for _, f := range there {
-		if !wanted[f.ID] && ours(projectOf(f.ID)) {
-			acts = append(acts, act{Kind: remove, ID: f.ID})
+	for _, f := range existing {
+		if !desired[f.ID] && owned(projectOf(f.ID)) {
+			changes = append(changes, change{Kind: remove, ID: f.ID})
 		}
 	}
-	slices.SortFunc(acts, func(a, b act) int { return cmp.Compare(a.ID, b.ID) })
-	return acts
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.ID, b.ID) })
+	return changes
 }
 
-// phase is the offset that lets intervals, which Temporal counts from the year 1970, begin at the time of publication.
+// phase returns the offset with which intervals, which Temporal counts from the year 1970, start at the time of
+// publication.
 func phase(t event.Timer) time.Duration {
 	return time.Duration(t.Since.UnixNano() % int64(t.Spec.Every))
 }

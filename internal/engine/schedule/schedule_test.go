@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 7, 0, time.UTC) }
@@ -26,59 +26,59 @@ func TestPlan(t *testing.T) {
 	cron, every := timer("cron", event.TimerSpec{Cron: "0 3 * * *"}), timer("every", event.TimerSpec{Every: 5 * time.Minute})
 	after := timer("after", event.TimerSpec{After: time.Minute})
 	all := []event.Timer{every, cron, after}
-	is := func(t event.Timer) found {
-		return found{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused}
+	is := func(t event.Timer) listed {
+		return listed{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused}
 	}
 	paused, newer := cron, cron
 	paused.Paused, newer.Version = true, "1.1.0"
 	tests := map[string]struct {
-		timers []event.Timer
-		there  []found
-		want   []act
+		timers   []event.Timer
+		existing []listed
+		want     []change
 	}{
-		"nothing is there":     {all, nil, []act{{create, "signalbox-schedule/shop/orders/cron", cron}, {create, "signalbox-schedule/shop/orders/every", every}}},
-		"all is there":         {all, []found{is(every), is(cron)}, nil},
-		"paused since":         {[]event.Timer{paused}, []found{is(cron)}, []act{{update, "signalbox-schedule/shop/orders/cron", paused}}},
-		"goes on":              {[]event.Timer{cron}, []found{is(paused)}, []act{{update, "signalbox-schedule/shop/orders/cron", cron}}},
-		"a newer version":      {[]event.Timer{newer}, []found{is(cron)}, []act{{update, "signalbox-schedule/shop/orders/cron", newer}}},
-		"not wanted any more":  {nil, []found{is(cron)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
-		"no pause at all":      {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
-		"after instead":        {[]event.Timer{after}, []found{is(after)}, []act{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
-		"of another's project": {nil, []found{{ID: ID("elsewhere", "orders/cron")}}, nil},
-		"of another program":   {nil, []found{{ID: "nightly"}}, nil},
+		"no schedules":          {all, nil, []change{{create, "signalbox-schedule/shop/orders/cron", cron}, {create, "signalbox-schedule/shop/orders/every", every}}},
+		"all schedules":         {all, []listed{is(every), is(cron)}, nil},
+		"paused since":          {[]event.Timer{paused}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", paused}}},
+		"unpaused":              {[]event.Timer{cron}, []listed{is(paused)}, []change{{update, "signalbox-schedule/shop/orders/cron", cron}}},
+		"a newer version":       {[]event.Timer{newer}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", newer}}},
+		"unpublished":           {nil, []listed{is(cron)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
+		"no pause at all":       {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
+		"after instead":         {[]event.Timer{after}, []listed{is(after)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
+		"of an unknown project": {nil, []listed{{ID: ID("elsewhere", "orders/cron")}}, nil},
+		"of another program":    {nil, []listed{{ID: "nightly"}}, nil},
 	}
 	for name, tt := range tests {
-		require.Equal(t, tt.want, plan(tt.timers, tt.there, func(p string) bool { return p == "shop" }), name)
+		require.Equal(t, tt.want, plan(tt.timers, tt.existing, func(p string) bool { return p == "shop" }), name)
 	}
 }
 
-func TestPhaseLetsAnIntervalBeginWithThePublication(t *testing.T) {
+func TestPhaseAlignsIntervalsWithThePublication(t *testing.T) {
 	t.Parallel()
 	every := timer("every", event.TimerSpec{Every: 5 * time.Minute})
 	require.Equal(t, 7*time.Second, phase(every), "noon is a multiple of five minutes")
 	require.Equal(t, int64(phase(every)), noon().Add(time.Hour).UnixNano()%int64(5*time.Minute))
 }
 
-func TestNoTwoWorkflowsHaveOneSchedule(t *testing.T) {
+func TestScheduleIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, ID("a-b", "c/d"), ID("a", "b-c/d"))
 	require.Equal(t, "a-b", projectOf(ID("a-b", "c/d")))
 	require.Empty(t, projectOf("nightly"))
 }
 
-// inbox takes events as a service does that fails first, and knows the timers of workflows.
+// inbox is a fake event service that fails first, and returns the timers of workflows.
 type inbox struct {
 	failures []error
 	events   []event.Event
 	timers   map[string]event.Timer
-	// asked is how often a timer was looked up; resume is after how many times it is not paused any more.
-	asked, resume int
+	// reads counts the reads of timers; resume is the number of reads after which a timer is not paused any more.
+	reads, resume int
 }
 
 func (i *inbox) Timer(_ context.Context, _, workflow string) (event.Timer, bool, error) {
-	i.asked++
+	i.reads++
 	t, found := i.timers[workflow]
-	t.Paused = t.Paused && i.asked <= i.resume
+	t.Paused = t.Paused && i.reads <= i.resume
 	return t, found, nil
 }
 
@@ -108,7 +108,7 @@ func fired(t *testing.T, i *inbox, f Fire) error {
 
 func TestFire(t *testing.T) {
 	t.Parallel()
-	i := &inbox{failures: []error{errors.New("away"), fault.New(fault.Unavailable, fault.StoreUnavailable, "away")}}
+	i := &inbox{failures: []error{errors.New("away"), apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away")}}
 	due := noon().Add(-time.Hour)
 	require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/cron", Version: "1.0.0", At: due}))
 	require.Len(t, i.events, 1)
@@ -120,8 +120,9 @@ func TestFire(t *testing.T) {
 	require.Equal(t, map[string]string{"scheduledTime": "2026-03-01T11:00:07Z", "workflow": "orders/cron", "version": "1.0.0"}, data)
 }
 
-// Runs that are followed after less than a second may end within one: each has a fire of its own, which is a duplicate when it is tried
-// again. One that an earlier release has arranged does not tell its run, and has the ID that this release would have given it.
+// Several runs that are followed after less than a second may end within one second. Each has its own fire, which is a
+// duplicate when it is retried. A fire that an earlier release has started does not name its run, and has the ID that
+// this release would have given it.
 func TestFiresWithinOneSecond(t *testing.T) {
 	t.Parallel()
 	i := &inbox{timers: map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{After: time.Millisecond})}}
@@ -136,12 +137,12 @@ func TestFiresWithinOneSecond(t *testing.T) {
 	require.Equal(t, []string{"2026-03-01T12:00:07Z/r1", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z"}, ids)
 }
 
-func TestFireOfAProjectThatIsGone(t *testing.T) {
+func TestFireOfADeletedProject(t *testing.T) {
 	t.Parallel()
-	err := fired(t, &inbox{failures: []error{fault.New(fault.NotFound, fault.ProjectNotFound, "no project %q", "shop")}}, Fire{Project: "shop", At: noon()})
+	err := fired(t, &inbox{failures: []error{apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project %q", "shop")}}, Fire{Project: "shop", At: noon()})
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, err, &failure)
-	require.Equal(t, fault.ProjectNotFound, failure.Type())
+	require.Equal(t, apperror.ProjectNotFound, failure.Type())
 }
 
 func TestFireAfterARun(t *testing.T) {
@@ -153,7 +154,7 @@ func TestFireAfterARun(t *testing.T) {
 		timers map[string]event.Timer
 		resume int
 		events int
-		asked  int
+		reads  int
 	}{
 		"as it was":        {map[string]event.Timer{"orders/w": after}, 0, 1, 1},
 		"without a pause":  {map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{})}, 0, 1, 1},
@@ -164,6 +165,6 @@ func TestFireAfterARun(t *testing.T) {
 		i := &inbox{timers: tt.timers, resume: tt.resume}
 		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Following: true}), name)
 		require.Len(t, i.events, tt.events, name)
-		require.Equal(t, tt.asked, i.asked, name)
+		require.Equal(t, tt.reads, i.reads, name)
 	}
 }

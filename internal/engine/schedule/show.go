@@ -12,20 +12,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// showTimeout bounds the question.
+// showTimeout bounds the request to Temporal.
 const showTimeout = 3 * time.Second
 
 // Timer returns the timer of a workflow, and whether it has one.
-func (k *Keeper) Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
-	return k.opts.Timers.GetTimer(ctx, project, workflow)
+func (r *Reconciler) Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
+	return r.opts.Timers.GetTimer(ctx, project, workflow)
 }
 
-// Fires tells what the clock did for a timer and will do. Temporal knows; with `after` it is the workflow's newest run.
-func (k *Keeper) Fires(ctx context.Context, t event.Timer) (event.Fires, error) {
+// Fires returns the past and future fires of a timer, from Temporal's schedule or, with `after`, from the workflow's
+// newest run.
+func (r *Reconciler) Fires(ctx context.Context, t event.Timer) (event.Fires, error) {
 	if t.Spec.Follows() {
-		return k.showAfter(ctx, t)
+		return r.showAfter(ctx, t)
 	}
-	c, err := k.opts.Client()
+	c, err := r.opts.Client()
 	if err != nil {
 		return event.Fires{}, err
 	}
@@ -33,7 +34,7 @@ func (k *Keeper) Fires(ctx context.Context, t event.Timer) (event.Fires, error) 
 	defer cancel()
 	described, err := c.ScheduleClient().GetHandle(ctx, ID(t.Project, t.Workflow)).Describe(ctx)
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		return event.Fires{}, nil // it is about to be made
+		return event.Fires{}, nil // not created yet
 	}
 	if err != nil {
 		return event.Fires{}, fmt.Errorf("asking Temporal for the schedule of %q: %w", t.Workflow, err)
@@ -49,8 +50,8 @@ func (k *Keeper) Fires(ctx context.Context, t event.Timer) (event.Fires, error) 
 	return f, nil
 }
 
-func (k *Keeper) showAfter(ctx context.Context, t event.Timer) (event.Fires, error) {
-	runs, err := k.opts.Store.ListRuns(ctx, run.Filter{Project: t.Project, Workflow: t.Workflow, Limit: 1})
+func (r *Reconciler) showAfter(ctx context.Context, t event.Timer) (event.Fires, error) {
+	runs, err := r.opts.Store.ListRuns(ctx, run.Filter{Project: t.Project, Workflow: t.Workflow, Limit: 1})
 	if err != nil || len(runs) == 0 {
 		return event.Fires{}, err
 	}

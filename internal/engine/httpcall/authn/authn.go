@@ -1,11 +1,12 @@
-// Package authn proves to an origin who calls: basic, bearer and digest authentication, and tokens of an OAuth 2 or OpenID Connect
-// authority.
+// Package authn authenticates requests to an origin: basic, bearer and digest authentication, and tokens of an OAuth 2
+// or OpenID Connect authority.
 //
 //	method, err := tokens.Method(project, scheme, properties)
-//	err = method.Authorize(ctx, req)             // sets the header, after asking for a token where it takes one
-//	header, again := method.Answer(req, res)     // the answer to a challenge: send the request once more with it
+//	err = method.Authorize(ctx, req)             // sets the header, after a request for a token if necessary
+//	header, again := method.Answer(req, res)     // the response to a challenge: send the request once more with it
 //
-// What it holds in memory are tokens, as long as they are valid. Its errors name authorities and error codes, never a credential.
+// In memory it holds tokens only, while they are valid. Its errors name authorities and error codes, never a
+// credential.
 package authn
 
 import (
@@ -17,7 +18,7 @@ import (
 	"net/http"
 )
 
-// Properties are the properties of a policy, as the language names them; each scheme uses its own.
+// Properties are the properties of a policy, as named by the language. Each scheme uses its own.
 type Properties struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
@@ -35,23 +36,23 @@ type Properties struct {
 	Audiences []string `json:"audiences"`
 	Subject   Token    `json:"subject"`
 	Actor     Token    `json:"actor"`
-	// RefreshToken is for the grant of that name; only a secret can have it, the language has no place for it.
+	// RefreshToken is for the grant of that name. Only a secret can hold it: the language does not define it.
 	RefreshToken string `json:"refresh_token"`
 }
 
-// Endpoints are paths below the authority.
+// Endpoints are paths relative to the authority.
 type Endpoints struct {
 	Token string `json:"token"`
 }
 
-// Client is the client of an authority that asks for tokens.
+// Client is the client of an authority that requests tokens.
 type Client struct {
 	ID             string `json:"id"`
 	Secret         string `json:"secret"`
 	Authentication string `json:"authentication"`
 }
 
-// Token is the token of a party, for the exchange of tokens.
+// Token is the token of a party in a token exchange.
 type Token struct {
 	Token string `json:"token"`
 	Type  string `json:"type"`
@@ -59,55 +60,56 @@ type Token struct {
 
 // Method authenticates one request.
 type Method interface {
-	// Authorize gives the request its credentials.
+	// Authorize sets the credentials of the request.
 	Authorize(ctx context.Context, req *http.Request) error
-	// Answer gives the header Authorization that the response asks for, if it is a challenge that can be answered.
+	// Answer returns the Authorization header for a response that is a challenge, and whether the challenge can be
+	// answered.
 	Answer(req *http.Request, res *http.Response) (string, bool)
-	// Credentials are the texts that must not be shown: those of the policy, and what was made of them or fetched.
+	// Credentials returns the texts that must be redacted: those of the policy, and those derived from it or fetched.
 	Credentials() []string
 }
 
-// Method makes the method of a scheme from its properties, a JSON object.
+// Method returns the method of a scheme with its properties, a JSON object.
 func (t *Tokens) Method(project, scheme string, properties json.RawMessage) (Method, error) {
 	var p Properties
 	if err := json.Unmarshal(properties, &p); err != nil {
-		// What the decoder says would quote a value.
-		return nil, fmt.Errorf("the properties of the authentication %s are not what it takes", scheme)
+		// The decoder's error would quote a value.
+		return nil, fmt.Errorf("invalid properties of the authentication %s", scheme)
 	}
 	switch scheme {
 	case "basic":
 		if p.Username == "" {
-			return nil, lacking(scheme, "username")
+			return nil, missingProperty(scheme, "username")
 		}
 		pair := base64.StdEncoding.EncodeToString([]byte(p.Username + ":" + p.Password))
 		return fixed{"Basic " + pair, []string{pair, p.Password}}, nil
 	case "bearer":
 		if p.Token == "" {
-			return nil, lacking(scheme, "token")
+			return nil, missingProperty(scheme, "token")
 		}
 		return fixed{"Bearer " + p.Token, []string{p.Token}}, nil
 	case "digest":
 		if p.Username == "" {
-			return nil, lacking(scheme, "username")
+			return nil, missingProperty(scheme, "username")
 		}
 		return digest{p.Username, p.Password}, nil
 	case "oauth2", "oidc":
 		switch {
 		case p.Authority == "":
-			return nil, lacking(scheme, "authority")
+			return nil, missingProperty(scheme, "authority")
 		case p.Grant == "":
-			return nil, lacking(scheme, "grant")
+			return nil, missingProperty(scheme, "grant")
 		}
 		return &granted{tokens: t, key: cacheKey(project, scheme, properties), p: p, discover: scheme == "oidc"}, nil
 	}
-	return nil, fmt.Errorf("there is no authentication %q", scheme)
+	return nil, fmt.Errorf("unknown authentication %q", scheme)
 }
 
-func lacking(scheme, property string) error {
+func missingProperty(scheme, property string) error {
 	return fmt.Errorf("the authentication %s lacks a %s", scheme, property)
 }
 
-// fixed is a header that is known beforehand.
+// fixed is a header that does not depend on a request.
 type fixed struct {
 	header      string
 	credentials []string
@@ -122,12 +124,12 @@ func (fixed) Answer(*http.Request, *http.Response) (string, bool) { return "", f
 
 func (f fixed) Credentials() []string { return f.credentials }
 
-// RefusedError is an authority that gave no token: it answered, with an error.
+// RefusedError reports that an authority responded without a token.
 type RefusedError struct {
 	What string
 }
 
 func (e *RefusedError) Error() string { return e.What }
 
-// errNoToken is an answer of an authority that holds no token.
-var errNoToken = errors.New("its answer holds no access_token")
+// errNoToken reports a response of an authority without a token.
+var errNoToken = errors.New("its response holds no access_token")

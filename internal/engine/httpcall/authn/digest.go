@@ -2,7 +2,7 @@ package authn
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // what RFC 7616 names; a server that knows SHA-256 gets that
+	"crypto/md5" //nolint:gosec // RFC 7616 requires it; SHA-256 is used if the server supports it
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// digest answers challenges as RFC 7616 has it, with the quality of protection auth.
+// digest answers challenges according to RFC 7616, with the quality of protection auth.
 type digest struct{ username, password string }
 
 func (digest) Authorize(context.Context, *http.Request) error { return nil }
@@ -20,7 +20,7 @@ func (digest) Authorize(context.Context, *http.Request) error { return nil }
 func (d digest) Credentials() []string { return []string{d.password} }
 
 func (d digest) Answer(req *http.Request, res *http.Response) (string, bool) {
-	if res.StatusCode != http.StatusUnauthorized || res.Request.URL.String() != req.URL.String() { // redirected: the challenge is another's
+	if res.StatusCode != http.StatusUnauthorized || res.Request.URL.String() != req.URL.String() { // redirected: the challenge is that of another origin
 		return "", false
 	}
 	best, strength := map[string]string(nil), 0
@@ -37,7 +37,7 @@ func (d digest) Answer(req *http.Request, res *http.Response) (string, bool) {
 	return d.header(best, res.Request.Method, res.Request.URL.RequestURI(), rand.Text()), true
 }
 
-// strengthOf orders the challenges that can be answered; 0: it cannot.
+// strengthOf orders the challenges that can be answered. 0: it cannot be answered.
 func strengthOf(c map[string]string) int {
 	qops := strings.FieldsFunc(c["qop"], func(r rune) bool { return r == ',' || r == ' ' })
 	if c["nonce"] == "" || len(qops) > 0 && !slices.Contains(qops, "auth") {
@@ -90,7 +90,7 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// challenges reads the digest challenges of a header, which may name other schemes before and after.
+// challenges parses the digest challenges of a header, which may contain other schemes before and after them.
 func challenges(header string) []map[string]string {
 	var (
 		out     []map[string]string
@@ -113,7 +113,7 @@ func challenges(header string) []map[string]string {
 	return out
 }
 
-// split cuts at commas outside of quotes.
+// split splits at commas outside of quotes.
 func split(header string) []string {
 	var parts []string
 	inside, escaped, start := false, false, 0

@@ -22,34 +22,34 @@ const (
 	formType    = "application/x-www-form-urlencoded"
 	jsonType    = "application/json"
 	defaultPath = "/oauth2/token"
-	// maxTokens bounds the memory of tokens: over it, it begins anew.
+	// maxTokens bounds the cache of tokens. When it is reached, the cache is cleared.
 	maxTokens = 1000
-	// early is how long before its end a token is not used any more.
-	early = 30 * time.Second
-	// untold is how long a token is used whose end is not told.
-	untold = time.Minute
+	// expiryMargin is the time before its expiry from which a token is no longer used.
+	expiryMargin = 30 * time.Second
+	// defaultLifetime is the lifetime of a token without a specified expiry.
+	defaultLifetime = time.Minute
 )
 
-// Tokens asks authorities for tokens and keeps them while they are valid. It is safe for concurrent use.
+// Tokens requests tokens from authorities and caches them while they are valid. It is safe for concurrent use.
 type Tokens struct {
 	client *http.Client
 	now    func() time.Time
 
-	mu   sync.Mutex
-	held map[[sha256.Size]byte]held
+	mu     sync.Mutex
+	cached map[[sha256.Size]byte]cachedToken
 }
 
-type held struct {
+type cachedToken struct {
 	token string
 	until time.Time
 }
 
-// NewTokens returns an empty store. client makes the requests to authorities.
+// NewTokens returns an empty cache. client sends the requests to authorities.
 func NewTokens(client *http.Client, now func() time.Time) *Tokens {
-	return &Tokens{client: client, now: now, held: map[[sha256.Size]byte]held{}}
+	return &Tokens{client: client, now: now, cached: map[[sha256.Size]byte]cachedToken{}}
 }
 
-// cacheKey names a token by all that it was asked for with.
+// cacheKey identifies a token by everything that determines its request.
 func cacheKey(project, scheme string, properties []byte) [sha256.Size]byte {
 	return sha256.Sum256(slices.Concat([]byte(project+"\x00"+scheme+"\x00"), properties))
 }
@@ -57,23 +57,23 @@ func cacheKey(project, scheme string, properties []byte) [sha256.Size]byte {
 func (t *Tokens) get(key [sha256.Size]byte) (string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h, ok := t.held[key]
-	return h.token, ok && t.now().Before(h.until)
+	c, ok := t.cached[key]
+	return c.token, ok && t.now().Before(c.until)
 }
 
 func (t *Tokens) put(key [sha256.Size]byte, token string, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.held) >= maxTokens {
-		clear(t.held)
+	if len(t.cached) >= maxTokens {
+		clear(t.cached)
 	}
-	t.held[key] = held{token, until}
+	t.cached[key] = cachedToken{token, until}
 }
 
 func (t *Tokens) drop(key [sha256.Size]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.held, key)
+	delete(t.cached, key)
 }
 
 // granted authenticates with a token of an authority.
@@ -81,7 +81,7 @@ type granted struct {
 	tokens   *Tokens
 	key      [sha256.Size]byte
 	p        Properties
-	discover bool // the authority tells its endpoints itself
+	discover bool // the authority publishes its endpoints
 	token    string
 }
 
@@ -92,20 +92,20 @@ func (g *granted) Credentials() []string {
 func (g *granted) Authorize(ctx context.Context, req *http.Request) error {
 	token, ok := g.tokens.get(g.key)
 	if !ok {
-		asked := g.tokens.now()
-		fresh, lifetime, err := g.ask(ctx)
+		requested := g.tokens.now()
+		fresh, lifetime, err := g.requestToken(ctx)
 		if err != nil {
 			return err
 		}
 		token = fresh
-		g.tokens.put(g.key, token, asked.Add(lifetime))
+		g.tokens.put(g.key, token, requested.Add(lifetime))
 	}
 	g.token = token
 	req.Header.Set("Authorization", "Bearer "+token)
 	return nil
 }
 
-// Answer forgets a token that was refused, so that the next attempt asks for another.
+// Answer removes a rejected token from the cache, so that the next attempt requests another one.
 func (g *granted) Answer(_ *http.Request, res *http.Response) (string, bool) {
 	if res.StatusCode == http.StatusUnauthorized {
 		g.tokens.drop(g.key)
@@ -113,8 +113,8 @@ func (g *granted) Answer(_ *http.Request, res *http.Response) (string, bool) {
 	return "", false
 }
 
-// ask gets a token from the authority, and tells for how long it is to be used.
-func (g *granted) ask(ctx context.Context) (string, time.Duration, error) {
+// requestToken requests a token from the authority, and returns the time for which it may be used.
+func (g *granted) requestToken(ctx context.Context) (string, time.Duration, error) {
 	endpoint, err := g.endpoint(ctx)
 	if err != nil {
 		return "", 0, err
@@ -131,20 +131,20 @@ func (g *granted) ask(ctx context.Context) (string, time.Duration, error) {
 		return "", 0, err
 	}
 	if answer.AccessToken == "" {
-		return "", 0, &RefusedError{fmt.Sprintf("the authority at %s gave no token: %v", place(endpoint), errNoToken)}
+		return "", 0, &RefusedError{fmt.Sprintf("the authority at %s returned no token: %v", withoutQuery(endpoint), errNoToken)}
 	}
 	if err := g.checkIssuer(answer.AccessToken); err != nil {
 		return "", 0, err
 	}
-	lifetime := untold
+	lifetime := defaultLifetime
 	if answer.ExpiresIn > 0 {
 		lifetime = time.Duration(min(answer.ExpiresIn, int64((24*time.Hour).Seconds()))) * time.Second
-		lifetime -= min(early, lifetime/2)
+		lifetime -= min(expiryMargin, lifetime/2)
 	}
 	return answer.AccessToken, lifetime, nil
 }
 
-// endpoint is where tokens are asked for.
+// endpoint returns the URL of the token endpoint.
 func (g *granted) endpoint(ctx context.Context) (string, error) {
 	base := strings.TrimRight(g.p.Authority, "/")
 	if !g.discover {
@@ -156,7 +156,7 @@ func (g *granted) endpoint(ctx context.Context) (string, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/.well-known/openid-configuration", http.NoBody)
 	if err != nil {
-		return "", fmt.Errorf("the authority %s is not a URL", place(base))
+		return "", fmt.Errorf("the authority %s is not a URL", withoutQuery(base))
 	}
 	var found struct {
 		TokenEndpoint string `json:"token_endpoint"`
@@ -165,12 +165,12 @@ func (g *granted) endpoint(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if found.TokenEndpoint == "" {
-		return "", &RefusedError{fmt.Sprintf("the authority at %s names no token_endpoint", place(base))}
+		return "", &RefusedError{fmt.Sprintf("the authority at %s names no token_endpoint", withoutQuery(base))}
 	}
 	return found.TokenEndpoint, nil
 }
 
-// request makes the request for a token.
+// request builds the request for a token.
 func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, error) {
 	form := url.Values{"grant_type": {g.p.Grant}}
 	set := func(name, value string) {
@@ -189,7 +189,7 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 		set("password", g.p.Password)
 	case "refresh_token":
 		if g.p.RefreshToken == "" {
-			return nil, fmt.Errorf("the grant refresh_token needs a secret with the member refresh_token")
+			return nil, fmt.Errorf("the grant refresh_token requires a secret with the member refresh_token")
 		}
 		set("refresh_token", g.p.RefreshToken)
 	case "urn:ietf:params:oauth:grant-type:token-exchange":
@@ -218,7 +218,7 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("the token endpoint %s is not a URL", place(endpoint))
+		return nil, fmt.Errorf("the token endpoint %s is not a URL", withoutQuery(endpoint))
 	}
 	req.Header.Set("Content-Type", contentType)
 	if basic {
@@ -227,7 +227,7 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 	return req, nil
 }
 
-// asJSON is a form as an object; what is there several times is an array.
+// asJSON encodes a form as a JSON object. A repeated field becomes an array.
 func asJSON(form url.Values) []byte {
 	object := make(map[string]any, len(form))
 	for name, values := range form {
@@ -243,36 +243,36 @@ func asJSON(form url.Values) []byte {
 	return body
 }
 
-// exchange sends a request to an authority and reads the JSON object that it answers.
+// exchange sends a request to an authority and decodes the JSON object of its response.
 func (g *granted) exchange(req *http.Request, into any) error {
 	req.Header.Set("Accept", jsonType)
 	res, err := g.tokens.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("the authority at %s: %w", place(req.URL.String()), err)
+		return fmt.Errorf("the authority at %s: %w", withoutQuery(req.URL.String()), err)
 	}
-	defer func() { _ = res.Body.Close() }() // all that was wanted has been read
+	defer func() { _ = res.Body.Close() }() // the body has been read
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("the authority at %s: %w", place(req.URL.String()), err)
+		return fmt.Errorf("the authority at %s: %w", withoutQuery(req.URL.String()), err)
 	}
 	if res.StatusCode != http.StatusOK {
-		var said struct {
+		var failure struct {
 			Error string `json:"error"`
 		}
-		_ = json.Unmarshal(body, &said) // an answer that is none says nothing
-		what := fmt.Sprintf("the authority at %s answered %d", place(req.URL.String()), res.StatusCode)
-		if regexp.MustCompile(`^[a-z_]{1,60}$`).MatchString(said.Error) {
-			what += ": " + said.Error
+		_ = json.Unmarshal(body, &failure) // a response without a JSON object has no error code
+		what := fmt.Sprintf("the authority at %s answered %d", withoutQuery(req.URL.String()), res.StatusCode)
+		if regexp.MustCompile(`^[a-z_]{1,60}$`).MatchString(failure.Error) {
+			what += ": " + failure.Error
 		}
 		return &RefusedError{what}
 	}
 	if json.Unmarshal(body, into) != nil {
-		return &RefusedError{fmt.Sprintf("the authority at %s did not answer with a JSON object", place(req.URL.String()))}
+		return &RefusedError{fmt.Sprintf("the authority at %s did not answer with a JSON object", withoutQuery(req.URL.String()))}
 	}
 	return nil
 }
 
-// checkIssuer refuses a token of another issuer than the policy names, where the token tells its own.
+// checkIssuer rejects a token of an issuer that the policy does not name, if the token names its issuer.
 func (g *granted) checkIssuer(token string) error {
 	parts := strings.Split(token, ".")
 	if len(g.p.Issuers) == 0 || len(parts) != 3 {
@@ -281,7 +281,7 @@ func (g *granted) checkIssuer(token string) error {
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	payload, _ := base64.RawURLEncoding.DecodeString(parts[1]) // one that is none tells no issuer
+	payload, _ := base64.RawURLEncoding.DecodeString(parts[1]) // an opaque token names no issuer
 	_ = json.Unmarshal(payload, &claims)                       // as above
 	if claims.Issuer == "" || slices.Contains(g.p.Issuers, claims.Issuer) {
 		return nil
@@ -289,11 +289,11 @@ func (g *granted) checkIssuer(token string) error {
 	return &RefusedError{fmt.Sprintf("the token is from the issuer %.200q, which the policy does not name", claims.Issuer)}
 }
 
-// place is a URL without what may be secret in it.
-func place(raw string) string {
+// withoutQuery returns a URL without the parts that may be secret.
+func withoutQuery(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "an address that cannot be read"
+		return "an invalid URL"
 	}
 	return u.Scheme + "://" + u.Host + u.EscapedPath()
 }

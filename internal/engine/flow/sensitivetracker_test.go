@@ -1,4 +1,4 @@
-package lookout_test
+package flow_test
 
 import (
 	"encoding/json"
@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	"github.com/signalbox-dev/signalbox/internal/engine/lookout"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// twentySteps passes its input on through 20 steps, each of which makes a value of its own of it.
+// twentySteps passes its input through 20 steps, each of which creates a new value from it.
 func twentySteps(t testing.TB) *dsl.Document {
 	t.Helper()
 	var text strings.Builder
@@ -29,7 +29,7 @@ func twentySteps(t testing.TB) *dsl.Document {
 	return doc
 }
 
-// hundredKilobytes is an input of 100 kB: a thousand objects.
+// hundredKilobytes returns an input of 100 kB: a thousand objects.
 func hundredKilobytes(t testing.TB, last string) json.RawMessage {
 	t.Helper()
 	items := make([]any, 1000)
@@ -42,8 +42,8 @@ func hundredKilobytes(t testing.TB, last string) json.RawMessage {
 	return data
 }
 
-// BenchmarkTwentySteps measures 100 kB through 20 steps: the machine alone, with the search where nothing is sensitive, and with
-// something that is.
+// BenchmarkTwentySteps measures 100 kB through 20 steps: the machine alone, with the search without sensitive values,
+// and with a sensitive value.
 func BenchmarkTwentySteps(b *testing.B) {
 	doc := twentySteps(b)
 	for name, last := range map[string]string{"machine": "", "nothing sensitive": "note", "sensitive": "password"} {
@@ -56,21 +56,21 @@ func BenchmarkTwentySteps(b *testing.B) {
 	}
 }
 
-// run interprets a document to its end, and returns the records of its steps as they were handed over.
+// run interprets a document to its end, and returns the published records of its steps.
 func run(t testing.TB, doc *dsl.Document, input json.RawMessage, search bool) []interp.StepRecord {
 	t.Helper()
 	value, err := jq.DecodeJSON(input)
 	require.NoError(t, err)
 	now := time.Unix(0, 0)
 	m := interp.New(doc, interp.Start{RunID: "run", At: now, Input: value, Interpreter: interp.Version}, interp.DefaultLimits())
-	l := lookout.New(redact.For(doc), redact.Inherited{})
+	l := flow.NewSensitiveTracker(redact.For(doc), redact.Inherited{})
 	l.Input(input)
 	var all []interp.StepRecord
 	for {
 		m.Advance(now)
 		state, steps := m.TakeRecords()
 		if search {
-			l.Look(state, steps)
+			l.Observe(state, steps)
 		}
 		all = append(all, steps...)
 		if outcome, done := m.Done(); done {
@@ -81,17 +81,17 @@ func run(t testing.TB, doc *dsl.Document, input json.RawMessage, search bool) []
 	}
 }
 
-// The search encodes no large value where nothing is sensitive.
-func TestSearchEncodesNothingWhereNothingIsSensitive(t *testing.T) { //nolint:paralleltest // it counts allocations
+// The search encodes no large value if nothing is sensitive.
+func TestSearchWithoutSensitiveValuesEncodesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
 	doc := twentySteps(t)
 	steps := run(t, doc, hundredKilobytes(t, "note"), false)
-	l := lookout.New(redact.For(doc), redact.Inherited{})
-	allocated := testing.AllocsPerRun(3, func() { l.Look(nil, steps) })
+	l := flow.NewSensitiveTracker(redact.For(doc), redact.Inherited{})
+	allocated := testing.AllocsPerRun(3, func() { l.Observe(nil, steps) })
 	require.Less(t, allocated, 2000.0, "one encoding of the input alone allocates more")
 }
 
-// What is sensitive in a large value is hidden in the beginning that is recorded of it.
-func TestSensitiveTextsOfLargeValuesAreHidden(t *testing.T) {
+// Sensitive texts of a large value are redacted in its recorded beginning.
+func TestSensitiveTextsOfLargeValuesAreRedacted(t *testing.T) {
 	t.Parallel()
 	doc := twentySteps(t)
 	steps := run(t, doc, hundredKilobytes(t, "password"), true)

@@ -1,12 +1,12 @@
-// Package symptom asks Temporal what it shows of runs that make no progress: who polls their task queues and what waits there,
-// which executions have problems, and what a single one is waiting for.
+// Package inspect reads from Temporal the state of runs without progress: the pollers and the backlog of their task
+// queues, the executions with problems, and the pending tasks and activities of a single one.
 //
-//	s := symptom.New(symptom.Options{Client: manager.Client, Status: manager.Status, Namespace: namespace})
-//	state, err := s.Queue(ctx, project)
-//	x, err := s.Execution(ctx, runID)
+//	i := inspect.New(inspect.Options{Client: manager.Client, Status: manager.Status, Namespace: namespace})
+//	state, err := i.Queue(ctx, project)
+//	x, err := i.Execution(ctx, runID)
 //
-// It concludes nothing: package stuck does.
-package symptom
+// It draws no conclusions: package diagnose does.
+package inspect
 
 import (
 	"cmp"
@@ -29,90 +29,89 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
 const (
-	// askTimeout bounds each question.
-	askTimeout = 5 * time.Second
-	// listPage is how many executions with problems are read at a time, listPages how many times.
+	// requestTimeout bounds each request.
+	requestTimeout = 5 * time.Second
+	// listPage is the page size of the list of executions with problems, listPages the number of pages that are read.
 	listPage, listPages = 1000, 20
-	// tail is how many events from the end of a history the reason of a failing task is looked for in.
+	// tail is the number of events from the end of a history that are searched for the failure of a workflow task.
 	tail = 20
-	// noAnswer is why a workflow task failed of which nobody has told.
+	// noAnswer is the failure of a workflow task without a reported failure.
 	noAnswer = "the worker did not answer in time"
-	// reportedProblems is the search attribute in which newer servers keep what is wrong with executions.
+	// reportedProblems is the search attribute in which newer servers list the problems of executions.
 	reportedProblems = "TemporalReportedProblems"
 )
 
-// Options say how to reach Temporal.
+// Options configure the access to Temporal.
 type Options struct {
 	Client    func() (client.Client, error)
 	Status    func() conn.Status
 	Namespace string
-	// Failures reads failures whose texts are sealed.
+	// Failures decodes failures with sealed texts.
 	Failures converter.FailureConverter
 }
 
-// Symptoms asks Temporal. It is safe for concurrent use.
-type Symptoms struct{ opts Options }
+// Inspector sends the requests to Temporal. It is safe for concurrent use.
+type Inspector struct{ opts Options }
 
-// New returns a Symptoms; it asks nothing yet.
-func New(opts Options) *Symptoms { return &Symptoms{opts} }
+// New returns an inspector. It sends no request yet.
+func New(opts Options) *Inspector { return &Inspector{opts} }
 
-// Connection implements [stuck.Engine].
-func (s *Symptoms) Connection() verdict.Connection {
-	status := s.opts.Status()
-	_, err := s.opts.Client()
-	return verdict.Connection{Usable: err == nil, Address: status.Address, Kind: string(status.Kind), LastError: status.LastError}
+// Connection implements [diagnose.Engine].
+func (i *Inspector) Connection() diagnose.Connection {
+	status := i.opts.Status()
+	_, err := i.opts.Client()
+	return diagnose.Connection{Usable: err == nil, Address: status.Address, Kind: string(status.Kind), LastError: status.LastError}
 }
 
-// Queue implements [stuck.Engine].
-func (s *Symptoms) Queue(ctx context.Context, project string) (stuck.QueueState, error) {
-	state := stuck.QueueState{Name: contract.TaskQueue(project)}
+// Queue implements [diagnose.Engine].
+func (i *Inspector) Queue(ctx context.Context, project string) (diagnose.QueueState, error) {
+	state := diagnose.QueueState{Name: contract.TaskQueue(project)}
 	var err error
-	if state.Workflow, err = s.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_WORKFLOW); err != nil {
+	if state.Workflow, err = i.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_WORKFLOW); err != nil {
 		return state, err
 	}
-	state.Activity, err = s.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	state.Activity, err = i.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	return state, err
 }
 
-func (s *Symptoms) line(ctx context.Context, queue string, kind enumspb.TaskQueueType) (line stuck.Line, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+func (i *Inspector) line(ctx context.Context, queue string, kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c, err := s.opts.Client()
+	c, err := i.opts.Client()
 	if err != nil {
 		return line, err
 	}
 	answer, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: s.opts.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		Namespace: i.opts.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		TaskQueueType: kind, ReportStats: true,
 	})
 	if err != nil {
 		return line, fmt.Errorf("describing task queue %q: %w", queue, err)
 	}
 	for _, p := range answer.GetPollers() {
-		line.Pollers = append(line.Pollers, verdict.Poller{Identity: p.GetIdentity(), LastAccess: p.GetLastAccessTime().AsTime()})
+		line.Pollers = append(line.Pollers, diagnose.Poller{Identity: p.GetIdentity(), LastAccess: p.GetLastAccessTime().AsTime()})
 	}
 	line.Backlog = answer.GetStats().GetApproximateBacklogCount()
 	line.Age = answer.GetStats().GetApproximateBacklogAge().AsDuration()
 	return line, nil
 }
 
-// Problems implements [stuck.Engine].
-func (s *Symptoms) Problems(ctx context.Context) (map[string]string, error) {
+// Problems implements [diagnose.Engine].
+func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 	problems := map[string]string{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: s.opts.Namespace, PageSize: listPage,
+		Namespace: i.opts.Namespace, PageSize: listPage,
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", contract.RunWorkflow, reportedProblems),
 	}
 	for range listPages {
-		page, err := s.list(ctx, request)
+		page, err := i.list(ctx, request)
 		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
-			return map[string]string{}, nil // an older server keeps no such list
+			return map[string]string{}, nil // an older server has no such list
 		}
 		if err != nil {
 			return problems, fmt.Errorf("listing executions with problems: %w", err)
@@ -127,19 +126,19 @@ func (s *Symptoms) Problems(ctx context.Context) (map[string]string, error) {
 	return problems, nil
 }
 
-func (s *Symptoms) list(
+func (i *Inspector) list(
 	ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c, err := s.opts.Client()
+	c, err := i.opts.Client()
 	if err != nil {
 		return nil, err
 	}
 	return c.ListWorkflow(ctx, request)
 }
 
-// reported is the cause in an execution's list of problems: entries are "category=…" and "cause=…".
+// reported returns the causes in an execution's list of problems. Entries have the form "category=…" or "cause=…".
 func reported(x *workflowpb.WorkflowExecutionInfo) string {
 	var entries []string
 	payload := x.GetSearchAttributes().GetIndexedFields()[reportedProblems]
@@ -155,62 +154,62 @@ func reported(x *workflowpb.WorkflowExecutionInfo) string {
 	return strings.Join(causes, ", ")
 }
 
-// Execution implements [stuck.Engine].
-func (s *Symptoms) Execution(ctx context.Context, runID string) (verdict.Execution, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// Execution implements [diagnose.Engine].
+func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c, err := s.opts.Client()
+	c, err := i.opts.Client()
 	if err != nil {
-		return verdict.Execution{}, err
+		return diagnose.Execution{}, err
 	}
 	answer, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: s.opts.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
+		Namespace: i.opts.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	})
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		return verdict.Execution{Missing: true}, nil
+		return diagnose.Execution{Missing: true}, nil
 	}
 	if err != nil {
-		return verdict.Execution{}, fmt.Errorf("describing run %q: %w", runID, err)
+		return diagnose.Execution{}, fmt.Errorf("describing run %q: %w", runID, err)
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return verdict.Execution{Closed: info.GetStatus().String()}, nil
+		return diagnose.Execution{Closed: info.GetStatus().String()}, nil
 	}
-	var x verdict.Execution
+	var x diagnose.Execution
 	if t := answer.GetPendingWorkflowTask(); t != nil {
-		x.Task = &verdict.Task{
+		x.Task = &diagnose.Task{
 			Attempt: int(t.GetAttempt()), Started: t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED,
 			ScheduledAt: first(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
 		}
 		if t.GetAttempt() > 1 {
-			s.whyFailed(ctx, c, info.GetExecution(), &x)
+			i.readFailure(ctx, c, info.GetExecution(), &x)
 		}
 	}
 	for _, a := range answer.GetPendingActivities() {
-		x.Activities = append(x.Activities, verdict.Activity{
+		x.Activities = append(x.Activities, diagnose.Activity{
 			Type: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			Started:     a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
-			ScheduledAt: first(a.GetScheduledTime()), NextAt: first(a.GetNextAttemptScheduleTime()), Failure: Text(s.opts.Failures, a.GetLastFailure()),
+			ScheduledAt: first(a.GetScheduledTime()), NextAt: first(a.GetNextAttemptScheduleTime()), Failure: Text(i.opts.Failures, a.GetLastFailure()),
 		})
 	}
 	return x, nil
 }
 
-// whyFailed reads from the history why and when the task failed, and at which worker: the first failure in a row is an event there. That
-// it cannot be read takes nothing from what is known.
-func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution, x *verdict.Execution) {
+// readFailure reads from the history why and when the task failed, and on which worker: the first of consecutive
+// failures is an event in it. If the history cannot be read, x stays as it is.
+func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution, x *diagnose.Execution) {
 	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-		Namespace: s.opts.Namespace, Execution: execution, MaximumPageSize: tail,
+		Namespace: i.opts.Namespace, Execution: execution, MaximumPageSize: tail,
 	})
 	if err != nil {
 		return
 	}
-	x.Failure, x.Cause = noAnswer, problem.NoAnswer
+	x.Failure, x.Cause = noAnswer, run.NoAnswer
 	for _, e := range history.GetHistory().GetEvents() {
-		switch at := first(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others tell of no failure
+		switch at := first(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others are not failures
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 			failed := e.GetWorkflowTaskFailedEventAttributes()
-			text := Text(s.opts.Failures, failed.GetFailure())
+			text := Text(i.opts.Failures, failed.GetFailure())
 			x.Failure, x.FailedAt, x.FailedBy = cmp.Or(text, failed.GetCause().String()), at, failed.GetIdentity()
 			x.Cause = Cause(failed.GetCause(), failed.GetFailure(), text)
 			return
@@ -221,7 +220,7 @@ func (s *Symptoms) whyFailed(ctx context.Context, c client.Client, execution *co
 	}
 }
 
-// first is the first time that is there.
+// first returns the first valid time.
 func first(times ...*timestamppb.Timestamp) time.Time {
 	for _, t := range times {
 		if t.IsValid() {
@@ -231,7 +230,7 @@ func first(times ...*timestamppb.Timestamp) time.Time {
 	return time.Time{}
 }
 
-// Text is what a failure says, with the innermost cause; empty for none.
+// Text returns the text of a failure, with the innermost cause. It is empty for nil.
 func Text(read converter.FailureConverter, f *failurepb.Failure) string {
 	if f == nil {
 		return ""
@@ -249,12 +248,12 @@ func Text(read converter.FailureConverter, f *failurepb.Failure) string {
 	return text
 }
 
-// sealed is the text of a failure that is sealed. Without its key the converter panics, which fails a workflow task and is no reason
-// for anything here.
+// sealed returns the text of a sealed failure. Without its key the converter panics, which is meant to fail a workflow
+// task and must have no effect here.
 func sealed(read converter.FailureConverter, f *failurepb.Failure) (text string) {
 	defer func() {
 		if recover() != nil {
-			text = "what it says is sealed with a key that is not here"
+			text = "the text is sealed with a key that this process does not have"
 		}
 	}()
 	return read.FailureToError(f).Error()

@@ -1,4 +1,4 @@
-package kin_test
+package childrun_test
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/kin"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 )
 
-// household starts and cancels runs, or answers err.
-type household struct {
+// fakeChildren starts and cancels runs, or returns err.
+type fakeChildren struct {
 	err     error
 	started []child.Request
 	ended   []string
 }
 
-func (h *household) Start(_ context.Context, req child.Request) (run.Run, error) {
+func (h *fakeChildren) Start(_ context.Context, req child.Request) (run.Run, error) {
 	h.started = append(h.started, req)
 	return run.Run{ID: "made"}, h.err
 }
 
-func (h *household) Cancel(_ context.Context, project, id, reason string) error {
+func (h *fakeChildren) Cancel(_ context.Context, project, id, reason string) error {
 	h.ended = append(h.ended, project+" "+id+": "+reason)
 	return h.err
 }
@@ -48,11 +48,11 @@ func (r registry) RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 	r.env.RegisterActivityWithOptions(a, o)
 }
 
-func (h *household) do(t *testing.T, name string, request any) (started flow.ChildStarted, err error) {
+func (h *fakeChildren) do(t *testing.T, name string, request any) (started flow.ChildStarted, err error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	kin.Register(registry{env: env}, h)
+	childrun.Register(registry{env: env}, h)
 	value, err := env.ExecuteActivity(name, request)
 	if err == nil && value.HasValue() {
 		require.NoError(t, value.Get(&started))
@@ -62,7 +62,7 @@ func (h *household) do(t *testing.T, name string, request any) (started flow.Chi
 
 func TestChildrenAreStartedAndCanceled(t *testing.T) {
 	t.Parallel()
-	h := &household{}
+	h := &fakeChildren{}
 	started, err := h.do(t, flow.ChildActivity, flow.ChildRequest{
 		Project: "p", Parent: "parent", Path: "/do/0/a", Key: "k", Workflow: "shop/order", Version: "1.0.0", Input: []byte(`1`), Awaited: true,
 	})
@@ -74,38 +74,40 @@ func TestChildrenAreStartedAndCanceled(t *testing.T) {
 
 	_, err = h.do(t, flow.CancelChildActivity, flow.CancelChildRequest{Project: "p", Parent: "parent", RunID: "made"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"p made: run parent does not wait for it any more"}, h.ended)
+	require.Equal(t, []string{"p made: run parent no longer waits for it"}, h.ended)
 
 	h.err = errors.New("the store is away")
 	_, err = h.do(t, flow.CancelChildActivity, flow.CancelChildRequest{Project: "p", Parent: "parent", RunID: "made"})
 	require.ErrorContains(t, err, "the store is away")
 }
 
-func TestRefusalsAreErrorsOfTheTask(t *testing.T) {
+func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 	t.Parallel()
-	refusal := func(class fault.Class, reason string) error { return fault.New(class, reason, "because of %s", reason) }
+	refusal := func(class apperror.Class, reason string) error {
+		return apperror.New(class, reason, "because of %s", reason)
+	}
 	for name, tt := range map[string]struct {
 		err    error
-		kind   string // empty: tried again
+		kind   string // empty: retried by Temporal
 		status int
 		title  string
 	}{
 		"too deep":           {fmt.Errorf("%w: 8 above", child.ErrTooDeep), dsl.ErrorTypeRuntime, 508, "Too deep"},
-		"input too large":    {refusal(fault.Exhausted, fault.InputTooLarge), dsl.ErrorTypeValidation, 413, "Input too large"},
-		"input refused":      {refusal(fault.Invalid, fault.InvalidInput), dsl.ErrorTypeValidation, 400, "Input refused"},
-		"no such workflow":   {refusal(fault.NotFound, fault.WorkflowNotFound), dsl.ErrorTypeConfiguration, 404, "Not found"},
-		"paused":             {refusal(fault.Refused, fault.WorkflowPaused), dsl.ErrorTypeConfiguration, 409, "Workflow paused"},
-		"refused":            {refusal(fault.Refused, fault.EngineRefused), dsl.ErrorTypeRuntime, 500, "Not started"},
-		"temporal is away":   {refusal(fault.Unavailable, fault.EngineUnavailable), "", 0, ""},
-		"the queue is full":  {refusal(fault.Exhausted, fault.QueueFull), "", 0, ""},
-		"workers differ":     {refusal(fault.Refused, fault.ContractMismatch), "", 0, ""},
+		"input too large":    {refusal(apperror.Exhausted, apperror.InputTooLarge), dsl.ErrorTypeValidation, 413, "Input too large"},
+		"input refused":      {refusal(apperror.Invalid, apperror.InvalidInput), dsl.ErrorTypeValidation, 400, "Input refused"},
+		"no such workflow":   {refusal(apperror.NotFound, apperror.WorkflowNotFound), dsl.ErrorTypeConfiguration, 404, "Not found"},
+		"paused":             {refusal(apperror.Refused, apperror.WorkflowPaused), dsl.ErrorTypeConfiguration, 409, "Workflow paused"},
+		"refused":            {refusal(apperror.Refused, apperror.EngineRefused), dsl.ErrorTypeRuntime, 500, "Not started"},
+		"temporal is away":   {refusal(apperror.Unavailable, apperror.EngineUnavailable), "", 0, ""},
+		"the queue is full":  {refusal(apperror.Exhausted, apperror.QueueFull), "", 0, ""},
+		"workers differ":     {refusal(apperror.Refused, apperror.ContractMismatch), "", 0, ""},
 		"the store is away":  {errors.New("connection refused"), "", 0, ""},
 		"nobody knows":       {run.ErrUnknownOutcome, "", 0, ""},
 		"the caller is slow": {context.DeadlineExceeded, "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &household{err: tt.err}
+			h := &fakeChildren{err: tt.err}
 			_, err := h.do(t, flow.ChildActivity, flow.ChildRequest{Project: "p"})
 			require.Error(t, err)
 			var app *temporal.ApplicationError
@@ -119,7 +121,7 @@ func TestRefusalsAreErrorsOfTheTask(t *testing.T) {
 			require.NoError(t, app.Details(&failure))
 			problem := failure.Error
 			require.Equal(t, []any{tt.kind, tt.status, tt.title}, []any{problem.Type, problem.Status, problem.Title})
-			if f, ok := fault.From(tt.err); ok {
+			if f, ok := apperror.From(tt.err); ok {
 				require.Equal(t, f.Message, problem.Detail)
 			}
 		})

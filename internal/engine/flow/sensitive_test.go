@@ -13,10 +13,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// What a step gave is known at once to whoever takes what the run sends, and after the run has continued as new.
-func TestWhatLeavesARunIsToldWithWhatIsSensitiveInIt(t *testing.T) {
+// The receiver of an event gets the sensitive texts of the run's steps with it, also after the run has continued as
+// new.
+func TestSentValuesCarryTheirSensitiveTexts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - get: {set: {token: '${ .word + "-1" }', other: {password: not-sent}, n: 1}}
   - tell: {emit: {event: {with: {type: told, data: {note: '${ "it is " + .token }'}}}}}
@@ -30,13 +31,13 @@ do:
 	require.Equal(t, []string{"planted-word-1"}, b.emits[0].Sensitive)
 	require.Empty(t, b.emits[1].Sensitive)
 	require.Equal(t, []string{"planted-word-1"}, b.emits[2].Sensitive)
-	require.ElementsMatch(t, []string{"not-sent", "planted-word-1"}, b.ledger.sensitive)
+	require.ElementsMatch(t, []string{"not-sent", "planted-word-1"}, b.recorder.sensitive)
 	require.Positive(t, b.input.Chain)
 }
 
-func TestWhatARunIsGivenIsHiddenInIt(t *testing.T) {
+func TestReceivedSensitiveTextsAreRedacted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - l: {listen: {to: {any: []}}}
   - tell: {emit: {event: {with: {type: told, data: {note: planted-in-event, more: inherited-word}}}}}`, ``)
@@ -52,7 +53,7 @@ do:
 	require.NoError(t, err)
 	require.Equal(t, []string{"inherited-word", "planted-in-event"}, b.emits[0].Sensitive)
 
-	n := newNursery(t, `
+	n := newFakeChildren(t, `
 input: {schema: {document: {type: object, properties: {n: {writeOnly: true}}}}}
 do: [{r: {`+subflow+`}}, {e: {emit: {event: {with: {type: told, data: {note: planted-in-child}}}}}}]`)
 	n.b.input.Input = json.RawMessage(`{"n": "planted-number"}`)
@@ -65,11 +66,12 @@ do: [{r: {`+subflow+`}}, {e: {emit: {event: {with: {type: told, data: {note: pla
 	require.Equal(t, []string{"planted-in-child"}, n.b.emits[0].Sensitive)
 }
 
-// Of a value that is too large to be kept, the beginning is; what is sensitive in it is marked before it is cut.
-func TestLargeValuesAreMarkedBeforeTheyAreCut(t *testing.T) {
+// The beginning of a value that is too large to be stored is recorded. Sensitive texts in it are marked before it is
+// cut.
+func TestLargeValuesAreRedactedBeforeTheyAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 20<<10)
-	b := newBench(t, `
+	b := newTestRun(t, `
 do:
   - large: {set: {a: {pin: '12', password: abc}, z: '`+long+`', zz: {secret: planted-at-the-end}}}
   - tell: {emit: {event: {with: {type: told, data: {note: planted-at-the-end}}}}}
@@ -77,12 +79,12 @@ do:
 	_, err := b.run()
 	require.NoError(t, err)
 	require.Equal(t, []string{"planted-at-the-end"}, b.emits[0].Sensitive)
-	large := b.ledger.steps[1]
+	large := b.recorder.steps[1]
 	require.Equal(t, []string{"output"}, large.Truncated)
 	require.Contains(t, string(large.Output), `\"password\":\"abc\"`)
 	require.Contains(t, string(large.OutputShown), `\"password\":\"`+redact.Mark)
 	require.Contains(t, string(large.OutputShown), `\"pin\":\"12\"`)
 	require.NotContains(t, string(large.OutputShown), "abc")
-	require.Equal(t, large.OutputShown, b.ledger.steps[2].InputShown, "the next one begins with it")
-	require.Nil(t, b.ledger.steps[3].OutputShown)
+	require.Equal(t, large.OutputShown, b.recorder.steps[2].InputShown, "the next one begins with it")
+	require.Nil(t, b.recorder.steps[3].OutputShown)
 }

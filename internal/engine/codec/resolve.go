@@ -1,4 +1,4 @@
-package claimcheck
+package codec
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Resolve puts the values into a message in place of the references to them. It is for code that asks the service itself; the SDK's own
-// clients, workers and replayers do it by themselves. A nil storage knows no references.
+// Resolve replaces the references in a message by their values. It is for code that calls the service itself. The SDK's
+// own clients, workers and replayers resolve references themselves. A nil storage resolves none.
 func (s *Storage) Resolve(ctx context.Context, message proto.Message) error {
 	if s == nil {
 		return nil
@@ -47,7 +47,7 @@ func (s *Storage) resolve(ctx context.Context, p *commonpb.Payload) (*commonpb.P
 		return nil, fmt.Errorf("read a reference: %w", err)
 	}
 	if reference.GetDriverName() != name {
-		return nil, fmt.Errorf("read a reference: it is of the storage %q, which is not known here", reference.GetDriverName())
+		return nil, fmt.Errorf("read a reference: unknown storage driver %q", reference.GetDriverName())
 	}
 	values, err := s.Retrieve(converter.StorageDriverRetrieveContext{Context: ctx}, []converter.StorageDriverClaim{{ClaimData: reference.GetClaimData()}})
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Storage) resolve(ctx context.Context, p *commonpb.Payload) (*commonpb.P
 	return values[0], nil
 }
 
-// isReference reports whether a payload is a reference, as the SDK writes them.
+// isReference reports whether a payload is a reference as written by the SDK.
 func isReference(p *commonpb.Payload) bool {
 	return string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingProtoJSON &&
 		string(p.GetMetadata()[converter.MetadataMessageType]) == string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())

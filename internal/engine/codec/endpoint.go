@@ -1,4 +1,4 @@
-package payload
+package codec
 
 import (
 	"context"
@@ -7,24 +7,24 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
-// EndpointPath is where [Endpoint] is served.
+// EndpointPath is the route of [Endpoint].
 const EndpointPath = "POST /codec/{namespace}/decode"
 
-// maxBody bounds a request: the payloads of a page of a history, as they are there. Those that are kept elsewhere are references.
+// maxBody bounds a request: the payloads of a page of a history as stored. External values are references.
 const maxBody = 32 << 20
 
-// Endpoint opens payloads for Temporal's UI and command line, as their remote codec: for administrators, and only after note has
-// kept who did it. Nothing is sealed there.
+// Endpoint opens payloads for Temporal's UI and command line, as their remote codec. It serves administrators only, and
+// only after note has stored an audit entry. It seals nothing.
 //
-// Values to which a history refers are read from external.
+// Values that a history refers to are read from external.
 func Endpoint(
-	ring *seal.Ring, external converter.ExternalStorage, note func(ctx context.Context, namespace string) error,
+	ring *keyring.Ring, external converter.ExternalStorage, note func(ctx context.Context, namespace string) error,
 ) (http.Handler, error) {
 	decode, err := converter.NewPayloadHTTPHandler(converter.PayloadHTTPHandlerOptions{
 		PreStorageCodecs: []converter.PayloadCodec{NewCodec(ring)}, ExternalStorage: external,
@@ -35,7 +35,7 @@ func Endpoint(
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := auth.Require(r.Context(), auth.Everywhere, auth.Admin); err != nil {
 			text := err.Error()
-			if f, ok := fault.From(err); ok {
+			if f, ok := apperror.From(err); ok {
 				text = f.Message
 			}
 			http.Error(w, text, http.StatusForbidden)

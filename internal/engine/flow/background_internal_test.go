@@ -12,13 +12,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// What a workflow computes apart ends here only once another goroutine of the workflow has run, so the scheduler had its turn.
-func TestComputeApartLeavesTheSchedulerItsTurns(t *testing.T) {
+// The background function ends only once another goroutine of the workflow has run, so the workflow must have yielded.
+func TestRunInBackgroundYields(t *testing.T) {
 	t.Parallel()
-	refused := errors.New("refused")
+	failed := errors.New("failed")
 	for name, f := range map[string]func() (int, error){
 		"result": func() (int, error) { return 7, nil },
-		"error":  func() (int, error) { return 0, refused },
+		"error":  func() (int, error) { return 0, failed },
 		"panic":  func() (int, error) { panic("out of cheese") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestComputeApartLeavesTheSchedulerItsTurns(t *testing.T) {
 			env.ExecuteWorkflow(func(ctx workflow.Context) (int, error) {
 				turn := make(chan struct{})
 				workflow.Go(ctx, func(workflow.Context) { close(turn) })
-				return apart(ctx, func() (int, error) {
+				return runInBackground(ctx, func() (int, error) {
 					<-turn
 					return f()
 				})
@@ -42,7 +42,7 @@ func TestComputeApartLeavesTheSchedulerItsTurns(t *testing.T) {
 				require.NoError(t, env.GetWorkflowResult(&got))
 				require.Equal(t, 7, got)
 			case "error":
-				require.ErrorContains(t, err, "refused")
+				require.ErrorContains(t, err, "failed")
 			default:
 				var panicked *temporal.PanicError
 				require.ErrorAs(t, err, &panicked)

@@ -1,4 +1,4 @@
-package claimcheck
+package codec
 
 import (
 	"cmp"
@@ -14,13 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/lru"
-	"github.com/signalbox-dev/signalbox/internal/pause"
 )
 
 const (
-	// name is in every reference, and type in what the SDK reports about itself; neither ever changes.
+	// name is part of every reference, and driverType is part of what the SDK reports about itself. Neither ever
+	// changes.
 	name       = "signalbox"
 	driverType = "signalbox.database"
 	// Keys of a claim. They are part of recorded histories.
@@ -32,43 +32,50 @@ const (
 	defaultMaxBytes   = 24 << 20
 	defaultCacheBytes = 64 << 20
 	defaultPatience   = 7 * time.Second
-	// retryEvery is the time between two calls of a database that is away.
+	// retryEvery is the time between two calls of an unavailable database.
 	retryEvery = 250 * time.Millisecond
-	// operations bounds the calls of the database that one client or worker has in flight, perMessage those for one message.
+	// operations bounds the database calls that one client or worker has in flight, perMessage those for one message.
 	operations, perMessage = 16, 8
+	// large is the size from which a process writes one value at a time. Many at once would occupy the processors of
+	// the process and of the database. If the write in progress takes longer than largeWait, the next one starts
+	// nevertheless: largeWait and the patience together are less than the time after which Temporal gives the task to
+	// another worker.
+	large     = 256 << 10
+	largeWait = 2 * time.Second
 )
 
-// Values keeps values by run and digest.
+// Values stores values by run and digest.
 type Values interface {
-	// Put keeps a value; one that is there already stays. An error may be temporary.
+	// Put stores a value, unless it is stored already. An error may be temporary.
 	Put(ctx context.Context, runID, digest string, value []byte) error
-	// Get returns a value, and whether there is one. An error may be temporary.
+	// Get returns a value, and whether it exists. An error may be temporary.
 	Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error)
-	// Writable returns an error while nothing can be kept.
+	// Writable returns an error while no value can be stored.
 	Writable(ctx context.Context) error
 }
 
 // Options bound the storage; zero values are the defaults.
 type Options struct {
-	// MaxBytes is the largest value that is kept: 24 MiB.
+	// MaxBytes is the largest size of a value: 24 MiB.
 	MaxBytes int
 	// CacheBytes bounds the cache: 64 MiB.
 	CacheBytes int
-	// Patience is how long a call is repeated while the database is away: 7 s, less than the 10 s after which Temporal takes the worker of a
-	// workflow task for lost.
+	// Patience is the time for which a call is retried while the database is unavailable: 7 s. It is less than the 10 s
+	// after which Temporal considers the worker of a workflow task lost.
 	Patience time.Duration
 }
 
-// key names a value.
+// key identifies a value.
 type key struct{ run, digest string }
 
-// Storage is the storage of one process. It is safe for concurrent use.
+// Storage stores the large payloads of one process. It is safe for concurrent use.
 type Storage struct {
 	values   Values
 	cache    *lru.Cache[key, []byte]
 	patience time.Duration
 	maxBytes int
 	budget   *budget
+	writing  chan struct{} // held while a large value is written
 }
 
 var (
@@ -80,11 +87,11 @@ var (
 func New(values Values, o Options) *Storage {
 	return &Storage{
 		values: values, cache: lru.New[key](cmp.Or(o.CacheBytes, defaultCacheBytes), func(value []byte) int { return len(value) }),
-		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(),
+		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(), writing: make(chan struct{}, 1),
 	}
 }
 
-// External is what clients and replayers are to have. Of a nil storage it is none.
+// External returns the option for clients and replayers. It is empty for a nil storage.
 func (s *Storage) External() converter.ExternalStorage {
 	if s == nil {
 		return converter.ExternalStorage{}
@@ -105,9 +112,9 @@ func (*Storage) Type() string { return driverType }
 func (s *Storage) SelectDriver(ctx converter.StorageDriverSelectContext, p *commonpb.Payload) (converter.StorageDriver, error) {
 	target, ofRun := runOf(ctx.Target)
 	if !ofRun {
-		return nil, nil //nolint:nilnil // the SDK's way to say that the payload stays where it is
+		return nil, nil //nolint:nilnil // for the SDK: the payload stays in its message
 	}
-	if payload.Inline(p) && proto.Size(p) < maxInline {
+	if Inline(p) && proto.Size(p) < maxInline {
 		return nil, nil //nolint:nilnil // as above
 	}
 	if size := proto.Size(p); size < Threshold && !s.budget.exceeded(target, size) {
@@ -116,15 +123,15 @@ func (s *Storage) SelectDriver(ctx converter.StorageDriverSelectContext, p *comm
 	return s, nil
 }
 
-// Writable returns an error while the database keeps no values.
+// Writable returns an error while the database stores no values.
 func (s *Storage) Writable(ctx context.Context) error {
 	if err := s.values.Writable(ctx); err != nil {
-		return fmt.Errorf("ask whether payloads can be kept: %w", err)
+		return fmt.Errorf("check that payloads can be stored: %w", err)
 	}
 	return nil
 }
 
-// runOf returns the run for which a payload is. Requests to signal a workflow do not name its type.
+// runOf returns the run of a payload. Requests to signal a workflow do not carry its type.
 func runOf(target converter.StorageDriverTargetInfo) (converter.StorageDriverWorkflowInfo, bool) {
 	w, ok := target.(converter.StorageDriverWorkflowInfo)
 	ok = ok && (w.WorkflowType == contract.RunWorkflow || w.WorkflowType == "" && contract.IsRunID(w.WorkflowID))
@@ -135,28 +142,55 @@ func runOf(target converter.StorageDriverTargetInfo) (converter.StorageDriverWor
 func (s *Storage) Store(ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
 	target, ofRun := runOf(ctx.Target)
 	if !ofRun {
-		return nil, fmt.Errorf("keep a payload of %+v: it is no run", ctx.Target)
+		return nil, fmt.Errorf("store a payload of %+v: not a run", ctx.Target)
 	}
 	claims := make([]converter.StorageDriverClaim, len(payloads))
 	for i, p := range payloads {
-		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+		k, err := s.keep(ctx, target.WorkflowID, p)
 		if err != nil {
-			return nil, fmt.Errorf("keep a payload of run %q: %w", target.WorkflowID, err)
+			return nil, err
 		}
-		if len(value) > s.maxBytes {
-			return nil, fmt.Errorf("keep a payload of run %q: it has %d bytes, more than the limit of %d", target.WorkflowID, len(value), s.maxBytes)
-		}
-		k := key{target.WorkflowID, digest(value)}
-		err = ctx.GetLimiter().Permit(ctx.Context, p, func() error {
-			return s.repeat(ctx.Context, func(ctx context.Context) error { return s.values.Put(ctx, k.run, k.digest, value) })
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s a payload of %d bytes of run %q: %w", contract.PayloadsUnkept, len(value), k.run, err)
-		}
-		s.cache.Put(k, value)
 		claims[i] = converter.StorageDriverClaim{ClaimData: map[string]string{claimRun: k.run, claimDigest: k.digest}}
 	}
 	return claims, nil
+}
+
+// keep stores one payload of a run.
+func (s *Storage) keep(ctx converter.StorageDriverStoreContext, runID string, p *commonpb.Payload) (key, error) {
+	defer s.turn(ctx.Context, proto.Size(p))()
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+	if err != nil {
+		return key{}, fmt.Errorf("store a payload of run %q: %w", runID, err)
+	}
+	if len(value) > s.maxBytes {
+		return key{}, fmt.Errorf("store a payload of run %q: it has %d bytes, more than the limit of %d", runID, len(value), s.maxBytes)
+	}
+	k := key{runID, digest(value)}
+	err = ctx.GetLimiter().Permit(ctx.Context, p, func() error {
+		return s.retry(ctx.Context, func(ctx context.Context) error { return s.values.Put(ctx, k.run, k.digest, value) })
+	})
+	if err != nil {
+		return key{}, fmt.Errorf("%s a payload of %d bytes of run %q: %w", contract.PayloadsUnkept, len(value), k.run, err)
+	}
+	s.cache.Put(k, value)
+	return k, nil
+}
+
+// turn waits, for a large value, until no other large value is being written. It returns the function that ends the
+// turn.
+func (s *Storage) turn(ctx context.Context, size int) (end func()) {
+	if size < large {
+		return func() {}
+	}
+	timer := time.NewTimer(largeWait)
+	defer timer.Stop()
+	select {
+	case s.writing <- struct{}{}:
+		return func() { <-s.writing }
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return func() {}
 }
 
 // Retrieve implements [converter.StorageDriver].
@@ -180,13 +214,13 @@ func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []
 	return out, nil
 }
 
-// read reads a value from the cache, or from the database, whose answer has to have the digest.
+// read returns a value from the cache or from the database. It verifies the digest of the database's value.
 func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	if value, found := s.cache.Get(k); found {
 		return value, nil
 	}
 	found := false
-	err = s.repeat(ctx, func(ctx context.Context) (err error) {
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
 		value, found, err = s.values.Get(ctx, k.run, k.digest)
 		return err
 	})
@@ -202,19 +236,20 @@ func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	return value, nil
 }
 
-// Errors about values that no repetition heals.
+// Errors of values that a retry does not resolve.
 var (
 	ErrMissing = errors.New("it is not in the database: its run was deleted, or the database was restored from a backup that is older than it")
-	ErrDamaged = errors.New("what the database holds is not what was kept: its digest is another one")
+	ErrDamaged = errors.New("the stored value is damaged: its digest differs")
 )
 
-// repeat calls f until it succeeds, for as long as the storage has patience. Without it a moment without database would fail a task.
-func (s *Storage) repeat(ctx context.Context, f func(ctx context.Context) error) error {
+// retry calls f until it succeeds or the patience is exhausted. Without it, a short outage of the database would fail a
+// task.
+func (s *Storage) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	for {
 		err := f(limited)
-		if err == nil || !pause.For(limited, retryEvery) {
+		if err == nil || !loop.Sleep(limited, retryEvery) {
 			return err
 		}
 	}

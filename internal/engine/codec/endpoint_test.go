@@ -1,4 +1,4 @@
-package payload_test
+package codec_test
 
 import (
 	"bytes"
@@ -15,26 +15,26 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
-func TestEndpointOpensForAdministratorsAndIsNoted(t *testing.T) {
+func TestEndpointServesAdministratorsAndIsAudited(t *testing.T) {
 	t.Parallel()
-	ring := seal.Random("k1")
-	sealed, err := payload.For(ring, "some-run").ToPayloads(planted)
+	ring := keyring.Random("k1")
+	sealed, err := codec.For(ring, "some-run").ToPayloads(planted)
 	require.NoError(t, err)
 	body, err := protojson.Marshal(sealed)
 	require.NoError(t, err)
 	var noted []string
 	var failing error
 	mux := http.NewServeMux()
-	handler, err := payload.Endpoint(ring, converter.ExternalStorage{}, func(_ context.Context, namespace string) error {
+	handler, err := codec.Endpoint(ring, converter.ExternalStorage{}, func(_ context.Context, namespace string) error {
 		noted = append(noted, namespace)
 		return failing
 	})
 	require.NoError(t, err)
-	mux.Handle(payload.EndpointPath, handler)
+	mux.Handle(codec.EndpointPath, handler)
 	ask := func(role auth.Role, path string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{auth.Everywhere: role}}),
 			http.MethodPost, path, bytes.NewReader(body))

@@ -1,11 +1,11 @@
-// Package steer asks Temporal to do something to the open execution of a run: cancel it, terminate it, hand it a control.
+// Package action sends requests about the open execution of a run to Temporal: cancel, terminate and control.
 //
-//	requests := steer.New(steer.Options{Client: …, Absent: …, Address: …, Namespace: …, Identity: …})
+//	requests := action.New(action.Options{Client: …, Absent: …, Address: …, Namespace: …, Identity: …})
 //	err := requests.Terminate(ctx, r, "runaway")
 //
-// Each request is sent once with a bound on its time. A failure is a [fault.Unavailable] and leaves open whether Temporal took
-// the request: all of them may be repeated.
-package steer
+// Each request is sent once and has a time limit. A failure is a [apperror.Unavailable] and leaves open whether
+// Temporal accepted the request. Every request may be repeated.
+package action
 
 import (
 	"context"
@@ -19,43 +19,44 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
 	// timeout bounds a request.
 	timeout = 10 * time.Second
-	// retryAfter is what callers are told when Temporal is there and did not take a request.
+	// retryAfter is the retry delay returned to callers after Temporal rejected or did not answer a request.
 	retryAfter = 5 * time.Second
-	// ours begins the identity of those who terminate a run through Signalbox; their name follows.
-	ours = "signalbox: "
+	// identityPrefix is the prefix of the identity with which a run is terminated through Signalbox. The actor's name
+	// follows it.
+	identityPrefix = "signalbox: "
 )
 
-// Options say how to reach Temporal.
+// Options configure the access to Temporal.
 type Options struct {
-	// Client returns the client for one request, or a [fault.Unavailable].
+	// Client returns the client for one request, or a [apperror.Unavailable].
 	Client func() (client.Client, error)
-	// Absent tells why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
+	// Absent returns the reason why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
 	Absent func(ctx context.Context, runID string) error
-	// Address and Namespace are where the runs are.
+	// Address and Namespace locate the runs.
 	Address, Namespace string
-	// Identity is this process.
+	// Identity identifies this process to Temporal.
 	Identity string
 }
 
-// Requests asks. Its methods are those of [run.Engine].
+// Requests sends the requests. It implements a part of [run.Engine].
 type Requests struct{ opts Options }
 
-// New returns it.
+// New returns the requests with the given options.
 func New(opts Options) *Requests { return &Requests{opts: opts} }
 
-// Cancel asks for cancellation.
+// Cancel requests the cancellation of the execution.
 func (q *Requests) Cancel(ctx context.Context, r run.Run, reason string) error {
-	return q.ask(ctx, r, "cancellation", func(ctx context.Context, c client.Client) error {
+	return q.do(ctx, r, "cancellation", func(ctx context.Context, c client.Client) error {
 		_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
 			Namespace:         q.opts.Namespace,
 			WorkflowExecution: execution(r),
@@ -67,38 +68,40 @@ func (q *Requests) Cancel(ctx context.Context, r run.Run, reason string) error {
 	})
 }
 
-// Terminate ends the execution. Whose wish it was goes along as the identity, for [Terminator].
+// Terminate ends the execution. The request's identity carries the name of the actor, which [Terminator] reads.
 func (q *Requests) Terminate(ctx context.Context, r run.Run, reason string) error {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {
 		actor = auth.System()
 	}
-	return q.ask(ctx, r, "termination", func(ctx context.Context, c client.Client) error {
+	return q.do(ctx, r, "termination", func(ctx context.Context, c client.Client) error {
 		_, err := c.WorkflowService().TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
 			Namespace:         q.opts.Namespace,
 			WorkflowExecution: execution(r),
-			Identity:          ours + actor.Name,
+			Identity:          identityPrefix + actor.Name,
 			Reason:            reason,
 		})
 		return err
 	})
 }
 
-// Control hands an operation to the run's workflow, which does it when a worker gets to it.
+// Control signals an operation to the run's workflow, which performs it in its next workflow task.
 func (q *Requests) Control(ctx context.Context, r run.Run, op, reason string) error {
-	return q.ask(ctx, r, "request to "+op, func(ctx context.Context, c client.Client) error {
+	return q.do(ctx, r, "request to "+op, func(ctx context.Context, c client.Client) error {
 		return c.SignalWorkflow(ctx, contract.WorkflowID(r.ID), "", contract.ControlSignal, flow.Control{Op: op, Reason: reason})
 	})
 }
 
-// Terminator reads from the identity who terminated a run through Signalbox.
-func Terminator(identity string) (who string, ok bool) { return strings.CutPrefix(identity, ours) }
+// Terminator returns the name of the actor in an identity with which a run was terminated through Signalbox.
+func Terminator(identity string) (actor string, ok bool) {
+	return strings.CutPrefix(identity, identityPrefix)
+}
 
 func execution(r run.Run) *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(r.ID)}
 }
 
-func (q *Requests) ask(ctx context.Context, r run.Run, what string, send func(context.Context, client.Client) error) error {
+func (q *Requests) do(ctx context.Context, r run.Run, what string, send func(context.Context, client.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := q.opts.Client()
@@ -111,6 +114,6 @@ func (q *Requests) ask(ctx context.Context, r run.Run, what string, send func(co
 	if _, notFound := errors.AsType[*serviceerror.NotFound](err); notFound {
 		return q.opts.Absent(ctx, r.ID)
 	}
-	return fault.New(fault.Unavailable, fault.EngineUnavailable,
-		"temporal at %s did not take the %s of run %s; try again", q.opts.Address, what, r.ID).WithRetry(retryAfter).WithCause(err)
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+		"temporal at %s did not accept the %s of run %s; try again", q.opts.Address, what, r.ID).WithRetry(retryAfter).WithCause(err)
 }

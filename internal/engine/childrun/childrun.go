@@ -1,0 +1,241 @@
+// Package childrun is the Temporal side of child runs: the activities that start and cancel them, and the signal that
+// notifies a parent of a child's completion.
+//
+//	notifier := childrun.New(childrun.Options{Client: …, Absent: …, Address: …})
+//	err := notifier.NotifyParent(ctx, r)
+//	childrun.Register(worker, children)
+package childrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/child"
+)
+
+// Children starts and cancels child runs.
+type Children interface {
+	Start(ctx context.Context, req child.Request) (run.Run, error)
+	Cancel(ctx context.Context, project, id, reason string) error
+}
+
+const (
+	// notifyTimeout bounds the notification of one parent.
+	notifyTimeout = 10 * time.Second
+	// retryAfter is the retry delay after Temporal rejected or did not answer a request.
+	retryAfter = 5 * time.Second
+)
+
+// Options configure the access to Temporal.
+type Options struct {
+	// Client returns the client for one request, or a [apperror.Unavailable].
+	Client func() (client.Client, error)
+	// Absent returns the reason why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
+	Absent func(ctx context.Context, runID string) error
+	// Sensitive returns the texts that must be redacted in values of a run. nil: there are none.
+	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
+	// Address is Temporal's address. SignalLimit is the part of Temporal's rejection of a signal which means that a
+	// later execution will accept it.
+	Address, SignalLimit string
+}
+
+// Notifier notifies parent runs of the completion of their children.
+type Notifier struct{ opts Options }
+
+var _ child.Notifier = (*Notifier)(nil)
+
+// New returns a notifier.
+func New(opts Options) *Notifier { return &Notifier{opts} }
+
+// NotifyParent implements [child.Notifier]. It sends the result that Temporal holds, not that of the row, which is a
+// projection.
+func (n *Notifier) NotifyParent(ctx context.Context, r run.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	c, err := n.opts.Client()
+	if err != nil {
+		return err
+	}
+	ended, err := n.result(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	if ended.Sensitive, err = n.sensitive(ctx, ended); err != nil {
+		return err
+	}
+	return n.deliver(ctx, c, r, ended)
+}
+
+// NotifyUnreadable implements [child.Notifier].
+func (n *Notifier) NotifyUnreadable(ctx context.Context, r run.Run, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	c, err := n.opts.Client()
+	if err != nil {
+		return err
+	}
+	ended := failing(flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID}, "Result unreadable", why.Error())
+	return n.deliver(ctx, c, r, ended)
+}
+
+// deliver sends the signal to the parent.
+func (n *Notifier) deliver(ctx context.Context, c client.Client, r run.Run, ended flow.ChildEnded) error {
+	err := c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, n.opts.SignalLimit) {
+		// Temporal will never accept it. The parent must not wait for it.
+		ended = failing(ended, "Result not delivered", "Temporal rejected its result: "+invalid.Message)
+		err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
+	}
+	var missing *serviceerror.NotFound
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return n.opts.Absent(ctx, r.Parent.RunID)
+	default:
+		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+			"temporal at %s did not accept the result of run %s for run %s", n.opts.Address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
+	}
+}
+
+// failing returns a failure in place of a result that cannot be delivered.
+func failing(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
+	ended.Output, ended.Status = nil, string(run.Failed)
+	ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: title, Detail: detail}
+	return ended
+}
+
+// result reads the result of a run from Temporal. If Temporal has no execution of the run, the result is that of the
+// row.
+func (n *Notifier) result(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
+	ended := flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID, Status: string(r.Status), Error: r.Error}
+	if r.Status == run.Canceled || r.Status == run.Terminated {
+		return ended, nil
+	}
+	var output json.RawMessage
+	err := c.GetWorkflow(ctx, contract.WorkflowID(r.ID), "").Get(ctx, &output)
+	var missing *serviceerror.NotFound
+	var execution *temporal.WorkflowExecutionError
+	switch {
+	case errors.As(err, &missing):
+		ended.Output = r.Output
+	case ctx.Err() != nil:
+		return ended, n.unanswered(err)
+	case err == nil:
+		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
+	case errors.As(err, &execution): // any other error concerns the request, not the run
+		return failure(ended, err)
+	case codec.Unreadable(err):
+		return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
+	default:
+		return ended, n.unanswered(err)
+	}
+	return ended, nil
+}
+
+// failure returns the result of a run without a completed execution. If the row is completed, the run was reset in
+// Temporal afterwards and ended there in another way.
+func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
+		if err := app.Details(&dsl.Error{}); codec.Unreadable(err) {
+			return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
+		}
+	}
+	status, problem := flow.Failed(err)
+	switch {
+	case ended.Status == string(run.Completed):
+		ended.Status, ended.Error = string(status), problem
+	case problem != nil && ended.Status == string(status):
+		ended.Error = problem
+	}
+	return ended, nil
+}
+
+// sensitive returns the texts that the parent must redact in the result.
+func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]string, error) {
+	if n.opts.Sensitive == nil {
+		return nil, nil
+	}
+	problem, err := json.Marshal(ended.Error)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error of run %s: %w", ended.RunID, err)
+	}
+	return n.opts.Sensitive(ctx, ended.RunID, ended.Output, problem)
+}
+
+func (n *Notifier) unanswered(err error) error {
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal at %s does not answer: %v", n.opts.Address, err).
+		WithRetry(retryAfter).WithCause(err)
+}
+
+// Register registers the activities that start and cancel child runs.
+func Register(r worker.ActivityRegistry, children Children) {
+	a := activities{children}
+	r.RegisterActivityWithOptions(a.start, activity.RegisterOptions{Name: flow.ChildActivity})
+	r.RegisterActivityWithOptions(a.cancel, activity.RegisterOptions{Name: flow.CancelChildActivity})
+}
+
+type activities struct{ children Children }
+
+func (a activities) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
+	started, err := a.children.Start(ctx, child.Request{
+		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version, Input: r.Input, Awaited: r.Awaited,
+		Sensitive: r.Sensitive,
+	})
+	if err != nil {
+		return flow.ChildStarted{}, rejected(err)
+	}
+	return flow.ChildStarted{RunID: started.ID}, nil
+}
+
+func (a activities) cancel(ctx context.Context, r flow.CancelChildRequest) error {
+	return a.children.Cancel(ctx, r.Project, r.RunID, "run "+r.Parent+" no longer waits for it")
+}
+
+// rejected converts a permanent rejection to an error of the task. Temporal retries every other error.
+func rejected(err error) error {
+	problem := dsl.Error{Detail: err.Error()}
+	f, isFault := apperror.From(err)
+	switch {
+	case errors.Is(err, child.ErrTooDeep):
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
+	case !isFault || f.Class == apperror.Unavailable:
+		return err
+	case f.Reason == apperror.InputTooLarge:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
+	case f.Class == apperror.Exhausted:
+		return err
+	case f.Class == apperror.Invalid:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
+	case f.Class == apperror.NotFound:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
+	case f.Reason == apperror.WorkflowPaused:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
+	case f.Reason == apperror.ContractMismatch:
+		return err
+	default:
+		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Not started"
+	}
+	if isFault {
+		problem.Detail = f.Message
+	}
+	return flow.CallError(flow.CategoryRefused, problem, err)
+}
