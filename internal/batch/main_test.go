@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -24,32 +24,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	here = project.Default
-	// soon bounds what takes milliseconds on an idle machine.
+	// soon bounds operations that take milliseconds on an idle machine.
 	soon = time.Minute
 )
 
-// workflows knows one short name.
+// workflows resolves one short name.
 type workflows struct{}
 
 func (workflows) Resolve(_ context.Context, _, name string) (string, error) {
 	if name != "hello" && name != "examples/hello" {
-		return "", fault.New(fault.NotFound, fault.WorkflowNotFound, "workflow %q does not exist", name)
+		return "", apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "workflow %q does not exist", name)
 	}
 	return "examples/hello", nil
 }
 
-// call is one thing that was done to a run.
+// call is one call of controls.
 type call struct{ actor, action, run, reason, requestID string }
 
-// controls stand in for the service of runs. A run that is not in status is open.
+// controls replaces the service of runs. A run that is not in status is open.
 type controls struct {
 	mu     sync.Mutex
 	calls  []call
 	status map[string]run.Status
-	// answer decides what becomes of a call; nil does what is asked.
+	// answer returns the result of a call; nil succeeds.
 	answer func(c call) error
 	ready  error
-	// made are the runs that replays made, by request ID.
+	// made are the runs that replays started, by request ID.
 	made map[string]string
 }
 
@@ -77,7 +77,7 @@ func (c *controls) end(id string, status run.Status) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was, ended := c.status[id]; ended {
-		return fault.New(fault.Refused, fault.RunEnded, "run %s has ended already: it is %s", id, was)
+		return apperror.New(apperror.Refused, apperror.RunEnded, "run %s has ended already: it is %s", id, was)
 	}
 	c.status[id] = status
 	return nil
@@ -133,13 +133,13 @@ func (c *controls) done() []call {
 	return append([]call{}, c.calls...)
 }
 
-// platform is a service of batches on a database of its own.
+// platform is a batch service on a database of its own.
 type platform struct {
 	*batch.Service
 
 	store    *storetest.Plain
 	controls *controls
-	ctx      context.Context // that of the test, with its actor
+	ctx      context.Context // the test's, with an actor
 	wake     func()
 }
 
@@ -155,7 +155,7 @@ func newPlatform(t *testing.T) *platform {
 	return p
 }
 
-// run starts a runner, which ends with the test or by the function that it returns.
+// run starts a runner, which ends with the test or when stop is called.
 func (p *platform) run(t *testing.T) (stop func()) {
 	t.Helper()
 	r := batch.NewRunner(p.store.Batches(), p.controls, time.Now)

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// perSecond is how often a batch that is fast claims items: often enough that a pause takes hold at once, rarely enough that
-// claims cost little.
+// perSecond is how often a batch claims items at least, unless its rate is lower, so that a pause takes effect at once.
 const perSecond = 4
 
-// pace says how many items may be begun.
+// pace limits the rate at which items begin.
 type pace struct {
 	rate float64
-	// saved is how many could have been begun since, up to two rounds: what a slow round has left over is made up for.
+	// saved is the number of items that the rate allows by now, up to two rounds, to catch up after a slow round.
 	saved float64
 	since time.Time
 }
 
-// wait returns how many items may be begun now, at least one, as soon as that is a quarter of a second's worth.
+// wait returns how many items may begin now, at least one and at most [width], once the rate allows a quarter of a second's worth.
 func (p *pace) wait(ctx context.Context) (int, error) {
-	round := max(1, math.Floor(p.rate/perSecond))
+	round := min(max(1, math.Floor(p.rate/perSecond)), width)
 	if p.since.IsZero() {
 		p.saved, p.since = round, time.Now()
 	}
@@ -43,7 +42,7 @@ func (p *pace) wait(ctx context.Context) (int, error) {
 	}
 }
 
-// readable is an error as text that every store takes.
+// readable returns the text of an error in a form that every store accepts.
 func readable(err error) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 }

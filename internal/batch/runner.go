@@ -7,21 +7,21 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/routine"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
-	// lookEvery is how often batches are looked for that nobody told of, and how soon another process takes over.
-	lookEvery = time.Second
-	// restFor is how long a batch is left alone after Temporal was away.
-	restFor = 2 * time.Second
-	// mostAtOnce is how many batches are worked at a time. The others wait, in the order of their start.
-	mostAtOnce = 16
-	// exclusively is the name under which one process works.
-	exclusively = "batches"
+	// pollEvery is how often batches are polled without a notification, and how soon another process takes over.
+	pollEvery = time.Second
+	// retryDelay is how long a batch is not tried after Temporal was unavailable.
+	retryDelay = 2 * time.Second
+	// maxActive is the number of batches in progress at a time. The others wait, in the order of their start.
+	maxActive = 16
+	// lockName is the name of the lock that elects one process.
+	lockName = "batches"
 )
 
-// Runner works through the batches, in whichever process does so at a time.
+// Runner processes the batches in the elected process.
 type Runner struct {
 	store    WorkStore
 	controls Controls
@@ -29,30 +29,32 @@ type Runner struct {
 	wake     chan struct{}
 
 	mu sync.Mutex
-	// efforts are what is known of the batches that this process is at. Nothing depends on it.
+	// efforts are the states of the batches in progress here. They may be lost at any time.
 	efforts map[string]*effort
+	// turns are one-slot semaphores by project, held by the batch that has items in flight.
+	turns map[string]chan struct{}
 
-	routine routine.Routine
+	background loop.Runner
 }
 
-// NewRunner returns a runner. Nothing is done before Start.
+// NewRunner returns a runner. It does nothing before Start.
 func NewRunner(store WorkStore, controls Controls, now func() time.Time) *Runner {
-	return &Runner{store: store, controls: controls, now: now, wake: make(chan struct{}, 1), efforts: map[string]*effort{}}
+	return &Runner{store: store, controls: controls, now: now, wake: make(chan struct{}, 1), efforts: map[string]*effort{}, turns: map[string]chan struct{}{}}
 }
 
-// Start begins to look for batches.
+// Start begins to poll for batches.
 func (r *Runner) Start(ctx context.Context) error {
-	r.routine.Start(auth.WithActor(ctx, auth.System()), r.loop)
+	r.background.Start(auth.WithActor(ctx, auth.System()), r.loop)
 	return nil
 }
 
-// Stop ends it and joins it: items in flight are let through, and told of, until ctx ends. What is not told by then is done again.
+// Stop stops the polling and waits: items in flight finish and are recorded, until ctx ends. Items without a record are retried later.
 func (r *Runner) Stop(ctx context.Context) error {
-	r.routine.Stop(ctx)
+	r.background.Stop(ctx)
 	return nil
 }
 
-// Wake has batches looked for now. It does not block.
+// Wake makes the runner poll for batches now. It does not block.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -62,26 +64,26 @@ func (r *Runner) Wake() {
 
 func (r *Runner) loop(ctx, work context.Context) {
 	for ctx.Err() == nil {
-		rest, err := r.look(ctx, work)
+		delay, err := r.poll(ctx, work)
 		if err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Batches rest", "error", err)
+			logger.FromContext(ctx).DebugContext(ctx, "Batches make no progress", "error", err)
 		}
-		r.sleep(ctx, rest)
+		r.sleep(ctx, delay)
 	}
 }
 
-// look works while there is anything to do, unless another process is at it, and says how long to rest then.
-func (r *Runner) look(ctx, work context.Context) (time.Duration, error) {
+// poll processes batches while there are any, unless another process does, and returns the delay before the next poll.
+func (r *Runner) poll(ctx, work context.Context) (time.Duration, error) {
 	active, err := r.store.ActiveBatches(ctx, 1)
 	if err != nil || len(active) == 0 {
-		return lookEvery, err
+		return pollEvery, err
 	}
-	ran, err := r.store.Exclusive(ctx, exclusively, func(ctx context.Context) error { return r.act(ctx, work) })
+	ran, err := r.store.Exclusive(ctx, lockName, func(ctx context.Context) error { return r.runActive(ctx, work) })
 	if !ran {
-		// Each try costs a connection.
-		return restFor, err
+		// Each attempt costs a connection.
+		return retryDelay, err
 	}
-	return lookEvery, err
+	return pollEvery, err
 }
 
 func (r *Runner) sleep(ctx context.Context, d time.Duration) {
@@ -94,28 +96,28 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// act has every active batch worked until none is left that could go on here: another process may reach Temporal where this one
-// does not.
-func (r *Runner) act(ctx, work context.Context) error {
+// runActive processes every active batch until none can proceed here; it returns then, because another process may reach Temporal
+// where this one does not.
+func (r *Runner) runActive(ctx, work context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	// Whatever ends the loop ends the batches too, after the round that each is at: nobody else can work while they do.
+	// The batches end with the loop, after their current round: no other process can work while they run.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type end struct {
 		id string
 		ok bool
 	}
-	ended := make(chan end, mostAtOnce)
+	ended := make(chan end, maxActive)
 	at := map[string]struct{}{}
-	rest := map[string]time.Time{}
+	retryAt := map[string]time.Time{}
 	for {
-		active, err := r.store.ActiveBatches(ctx, mostAtOnce)
+		active, err := r.store.ActiveBatches(ctx, maxActive)
 		if err != nil {
 			return err
 		}
 		for _, b := range active {
-			if _, busy := at[b.ID]; busy || len(at) >= mostAtOnce || time.Now().Before(rest[b.ID]) {
+			if _, busy := at[b.ID]; busy || len(at) >= maxActive || time.Now().Before(retryAt[b.ID]) {
 				continue
 			}
 			at[b.ID] = struct{}{}
@@ -127,13 +129,13 @@ func (r *Runner) act(ctx, work context.Context) error {
 		if len(at) == 0 {
 			return nil
 		}
-		timer := time.NewTimer(lookEvery)
+		timer := time.NewTimer(pollEvery)
 		select {
 		case <-ctx.Done():
 		case e := <-ended:
 			delete(at, e.id)
 			if !e.ok {
-				rest[e.id] = time.Now().Add(restFor)
+				retryAt[e.id] = time.Now().Add(retryDelay)
 			}
 		case <-r.wake:
 		case <-timer.C:
@@ -145,7 +147,7 @@ func (r *Runner) act(ctx, work context.Context) error {
 	}
 }
 
-// effort returns what is known of a batch, in a memory that is bounded by what is active.
+// effort returns the state of a batch. Only active batches have one, which bounds the memory.
 func (r *Runner) effort(b Batch) *effort {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,4 +164,15 @@ func (r *Runner) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.efforts, id)
+}
+
+// turnOf returns the semaphore of a project, one slot that a batch holds while it has items in flight. So many batches take no more of
+// the platform than one.
+func (r *Runner) turnOf(project string) chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns[project] == nil {
+		r.turns[project] = make(chan struct{}, 1)
+	}
+	return r.turns[project]
 }

@@ -14,43 +14,42 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 const (
-	// maxReason leaves room for the batch's ID under the limit of controls.
+	// maxReason leaves room for the batch's ID within the limit of reasons of controls.
 	maxReason = 900
 	maxRunID  = 200
 )
 
-// StartRequest asks for a batch.
+// StartRequest is a request for a batch.
 type StartRequest struct {
 	Project string
 	Action  Action
-	// RunIDs are the runs, or else Filter selects them. One that is named twice is meant once.
+	// RunIDs are the runs, or else Filter selects them. A duplicate counts once.
 	RunIDs []string
 	Filter *Filter
 	Reason string
-	// Rate may be zero: [DefaultRate].
+	// Rate in items per second; zero means [DefaultRate].
 	Rate float64
-	// RequestID may be empty: one is made.
+	// RequestID may be empty: one is generated.
 	RequestID string
-	// Version is for replays alone.
+	// Version is only for replays.
 	Version string
-	// DryRun counts what is meant and starts nothing.
+	// DryRun counts the selected runs and starts nothing.
 	DryRun bool
 }
 
-// Workflows know the full names of workflows.
+// Workflows resolves the full names of workflows.
 type Workflows interface {
 	Resolve(ctx context.Context, project, name string) (string, error)
 }
 
-// Service starts, finds and steers batches.
+// Service starts, finds and controls batches.
 type Service struct {
 	store     Store
 	workflows Workflows
@@ -58,12 +57,12 @@ type Service struct {
 	now       func() time.Time
 }
 
-// NewService wires the service. wake is called when there may be something to do.
+// NewService returns a service. wake is called when there may be work.
 func NewService(store Store, workflows Workflows, wake func(), now func() time.Time) *Service {
 	return &Service{store: store, workflows: workflows, wake: wake, now: now}
 }
 
-// Start takes down which runs are meant, and begins. It returns the batch and false when the request ID had made it before. A
+// Start records the selected runs and starts the batch. It returns false with the existing batch when the request ID was used before. A
 // dry run returns a batch without ID.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, error) {
 	if err := check(req); err != nil {
@@ -104,7 +103,7 @@ func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, err
 		return Batch{}, false, err
 	}
 	if stored.Fingerprint != b.Fingerprint {
-		return Batch{}, false, fault.New(fault.Exists, fault.RequestIDReused,
+		return Batch{}, false, apperror.New(apperror.Exists, apperror.RequestIDReused,
 			"request ID %q was used before, for batch %s, which does something else; use a new one", b.RequestID, stored.ID).
 			WithField("requestId", "belongs to another request")
 	}
@@ -122,57 +121,57 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Batch, error) {
 	return s.store.ListBatches(ctx, f)
 }
 
-// Items lists the runs of a batch and what became of each.
+// Items lists the runs of a batch with the result of each.
 func (s *Service) Items(ctx context.Context, f ItemFilter) ([]Item, error) {
 	if f.Status != "" && !slices.Contains(ItemStatuses(), f.Status) {
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "item status %q is none of %v", f.Status, ItemStatuses()).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "item status %q is not one of %v", f.Status, ItemStatuses()).
 			WithField("status", "unknown status %q", f.Status)
 	}
 	return s.store.ListBatchItems(ctx, f)
 }
 
-// Pause stops a batch after what is in flight. One that is paused stays so.
+// Pause pauses a batch once the items in flight have finished. Pausing a paused batch changes nothing.
 func (s *Service) Pause(ctx context.Context, project, id string) (Batch, error) {
 	return s.store.PauseBatch(ctx, project, id, true, audit.NewEntry(ctx, s.now(), audit.BatchPause, project, id, ""))
 }
 
-// Unpause lets a batch go on.
+// Unpause resumes a batch.
 func (s *Service) Unpause(ctx context.Context, project, id string) (Batch, error) {
 	b, err := s.store.PauseBatch(ctx, project, id, false, audit.NewEntry(ctx, s.now(), audit.BatchUnpause, project, id, ""))
 	s.wake()
 	return b, err
 }
 
-// Retry does the items again that failed, and those alone.
+// Retry retries only the failed items.
 func (s *Service) Retry(ctx context.Context, project, id string) (Batch, error) {
 	b, err := s.store.RetryBatch(ctx, project, id, audit.NewEntry(ctx, s.now(), audit.BatchRetry, project, id, ""))
 	s.wake()
 	return b, err
 }
 
-// check finds everything that is wrong with a request.
+// check returns everything that is wrong with a request.
 func check(req StartRequest) error {
-	var found []fault.Field
+	var found []apperror.Field
 	add := func(path, format string, args ...any) {
-		found = append(found, fault.Field{Path: path, Message: fmt.Sprintf(format, args...)})
+		found = append(found, apperror.Field{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	if !slices.Contains(Actions(), req.Action) {
-		add("action", "is %q, none of %v", req.Action, Actions())
+		add("action", "is %q, not one of %v", req.Action, Actions())
 	}
 	switch named := len(req.RunIDs); {
 	case named == 0 && req.Filter == nil:
 		add("runIds", "or filter is required; a filter without conditions selects every run")
 	case named > 0 && req.Filter != nil:
-		add("filter", "is given together with runIds; one of them says which runs are meant")
+		add("filter", "is given together with runIds; give one of the two")
 	case named > MaxIDs:
 		add("runIds", "are %d, more than %d; use a filter or several batches", named, MaxIDs)
 	}
 	if i := slices.IndexFunc(req.RunIDs, func(id string) bool { return id == "" || len(id) > maxRunID }); i >= 0 {
-		add(fmt.Sprintf("runIds[%d]", i), "is no ID of a run: it is empty or longer than %d bytes", maxRunID)
+		add(fmt.Sprintf("runIds[%d]", i), "is not a run ID: it is empty or longer than %d bytes", maxRunID)
 	}
 	switch {
 	case strings.TrimSpace(req.Reason) == "":
-		add("reason", "is required: it goes into the audit log with every run")
+		add("reason", "is required: the audit log records it with every run")
 	case len(req.Reason) > maxReason:
 		add("reason", "has %d bytes, more than %d", len(req.Reason), maxReason)
 	}
@@ -184,7 +183,7 @@ func check(req StartRequest) error {
 	}
 	switch {
 	case req.Version != "" && req.Action != Replay:
-		add("version", "is for replays alone")
+		add("version", "is only for replays")
 	case req.Version != "" && req.Version != Latest:
 		add("version", "is %q; give %q for the newest published one, or nothing for each run's own", req.Version, Latest)
 	}
@@ -194,7 +193,7 @@ func check(req StartRequest) error {
 	if len(found) == 0 {
 		return nil
 	}
-	f := fault.New(fault.Invalid, fault.InvalidArgument, "the batch was not started: %s %s", found[0].Path, found[0].Message)
+	f := apperror.New(apperror.Invalid, apperror.InvalidArgument, "the batch was not started: %s %s", found[0].Path, found[0].Message)
 	f.Fields = found
 	return f
 }
@@ -202,16 +201,16 @@ func check(req StartRequest) error {
 func checkFilter(f Filter, add func(path, format string, args ...any)) {
 	for _, status := range f.Statuses {
 		if !status.Known() {
-			add("filter.statuses", "has %q, none of %v", status, run.Statuses())
+			add("filter.statuses", "has %q, not one of %v", status, run.Statuses())
 		}
 	}
 	for _, code := range f.Problems {
-		if code != run.AnyProblem && !slices.Contains(problem.Codes(), code) {
-			add("filter.problems", "has %q, neither %q nor one of %v", code, run.AnyProblem, problem.Codes())
+		if code != run.AnyProblem && !slices.Contains(run.Codes(), code) {
+			add("filter.problems", "has %q, neither %q nor one of %v", code, run.AnyProblem, run.Codes())
 		}
 	}
 	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
-		add("filter.trigger", "is %q, none of %v", f.Trigger, run.Triggers())
+		add("filter.trigger", "is %q, not one of %v", f.Trigger, run.Triggers())
 	}
 	if f.Version != "" && f.Workflow == "" {
 		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)
@@ -234,7 +233,7 @@ func distinct(ids []string) []string {
 	return out
 }
 
-// fingerprint is the same for the same request. Its reason and its rate are not what it does.
+// fingerprint is equal for equal requests. It leaves out the reason and the rate, which do not change the effect.
 func fingerprint(b Batch, ids []string) string {
 	text, _ := json.Marshal([]any{b.Action, b.Version, b.Filter, ids}) //nolint:errchkjson // texts and times always encode
 	sum := sha256.Sum256(text)

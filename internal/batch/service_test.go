@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-func TestBadRequestsStartNothing(t *testing.T) {
+func TestInvalidRequestsStartNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	for name, test := range map[string]struct {
@@ -64,28 +64,28 @@ func TestBadRequestsStartNothing(t *testing.T) {
 			for _, dry := range []bool{false, true} {
 				req.DryRun = dry
 				_, _, err := p.Start(p.ctx, req)
-				f, ok := fault.From(err)
+				f, ok := apperror.From(err)
 				require.True(t, ok, "%v", err)
-				require.Equal(t, fault.Invalid, f.Class)
+				require.Equal(t, apperror.Invalid, f.Class)
 				require.Equal(t, test.field, f.Fields[0].Path)
 			}
 		})
 	}
 	_, _, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "no/such"}, Reason: "x"})
-	require.True(t, fault.Is(err, fault.WorkflowNotFound))
+	require.True(t, apperror.Is(err, apperror.WorkflowNotFound))
 	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)
 	require.Empty(t, list)
 	_, err = p.Items(p.ctx, batch.ItemFilter{Project: here, Batch: "b", Status: "open", Limit: 1})
-	require.True(t, fault.Is(err, fault.InvalidArgument))
+	require.True(t, apperror.Is(err, apperror.InvalidArgument))
 }
 
-func TestTheSameRequestIsTheSameBatch(t *testing.T) {
+func TestSameRequestReturnsSameBatch(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	req := batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1", "r2", "r1"}, Reason: "stale", RequestID: "q"}
 	first := p.start(t, req)
-	require.EqualValues(t, 2, first.Total, "a run that is named twice is meant once")
+	require.EqualValues(t, 2, first.Total, "a duplicate ID counts once")
 	require.InDelta(t, batch.DefaultRate, first.Rate, 0)
 	again, created, err := p.Start(p.ctx, req)
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestTheSameRequestIsTheSameBatch(t *testing.T) {
 		other := req
 		change(&other)
 		_, _, err = p.Start(p.ctx, other)
-		require.True(t, fault.Is(err, fault.RequestIDReused), "%v", err)
+		require.True(t, apperror.Is(err, apperror.RequestIDReused), "%v", err)
 	}
 	entries, err := p.store.ListAudit(p.ctx, audit.Filter{Subject: first.ID, Limit: 10})
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestTheSameRequestIsTheSameBatch(t *testing.T) {
 	require.Equal(t, "stale", entries[0].Reason)
 }
 
-func TestADryRunStartsNothing(t *testing.T) {
+func TestDryRunStartsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	b, created, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Replay, Filter: &batch.Filter{Workflow: "hello"}, Reason: "x", DryRun: true})

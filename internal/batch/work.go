@@ -9,37 +9,44 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// width is how many items of a batch are in flight at a time.
-	width = 16
-	// itemTimeout bounds one of them.
+	// width is how many items of a project are in flight at a time. The runs of other projects wait behind them in Temporal, the database
+	// and the workers, whose queues do not separate projects.
+	width = 4
+	// pickUpTimeout bounds how long a replay counts as in flight after its start: until a worker has picked up the new run. That takes long
+	// where the project's workers are busy with its own runs.
+	pickUpTimeout = time.Second
+	// firstPickUpCheck and maxPickUpCheck are the delays between two checks for that; the delay doubles after each check.
+	firstPickUpCheck, maxPickUpCheck = 10 * time.Millisecond, 100 * time.Millisecond
+	// itemTimeout bounds one item.
 	itemTimeout = 30 * time.Second
-	// mostTries is how often an item is tried that Temporal does not take although it can be used.
-	mostTries = 5
+	// maxTries is the number of attempts for an item that fails although Temporal is available.
+	maxTries = 5
 )
 
 // ReplayRequest asks for a run with the input of an earlier one.
 type ReplayRequest struct {
 	Project string
-	// RunID is the earlier one.
+	// RunID is the earlier run.
 	RunID string
-	// Version is empty for that of the earlier one, or "latest".
+	// Version is empty for the version of the earlier run, or "latest".
 	Version string
 	Reason  string
-	// RequestID is that of the new run: the same one is the same run.
+	// RequestID is that of the new run: a second request with the same ID returns the same run.
 	RequestID string
 }
 
-// Controls is what is done to runs; the service of runs is most of it. Its errors are faults: [fault.Refused] and
-// [fault.NotFound] are about the run, [fault.Unavailable] means that nothing is known.
+// Controls are the actions on runs; the service of runs implements most of them. Their errors are of type [apperror.Error]:
+// [apperror.Refused] and [apperror.NotFound] concern the run, [apperror.Unavailable] means that the outcome is unknown.
 type Controls interface {
-	// Ready returns why no run of the project can be started now.
+	// Ready returns the reason why no run of the project can be started now.
 	Ready(ctx context.Context, project string) error
 	Get(ctx context.Context, project, id string) (run.Run, error)
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -47,17 +54,17 @@ type Controls interface {
 	Replay(ctx context.Context, req ReplayRequest) (newRunID string, err error)
 }
 
-// effort is one process's work on a batch.
+// effort is one process's state of a batch.
 type effort struct {
 	batch Batch
 	pace  pace
-	// after is the item to go on behind. Items that could not be done now come again when the end was reached, so that one of
-	// them holds up no others.
+	// after is the number of the last claimed item. Items that could not be done come again after the last item, so that they do not
+	// hold up others.
 	after int64
 	tries map[int64]int
 }
 
-// itemError is why an item could not be done for now.
+// itemError is the reason why an item could not be done for now.
 type itemError struct {
 	runID string
 	cause error
@@ -67,9 +74,9 @@ func (e *itemError) Error() string { return e.cause.Error() }
 
 func (e *itemError) Unwrap() error { return e.cause }
 
-// advance works on a batch until it has ended, is paused, or ctx ends. It returns false when the batch cannot go on for now.
+// advance processes a batch until it has ended, is paused, or ctx ends. It returns false when the batch cannot proceed for now.
 func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
-	err := r.pursue(ctx, work, e)
+	err := r.process(ctx, work, e)
 	if err == nil {
 		r.forget(e.batch.ID)
 		return true
@@ -92,8 +99,8 @@ func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	return false
 }
 
-// pursue returns nil when there is nothing left to do, or why it cannot go on for now.
-func (r *Runner) pursue(ctx, work context.Context, e *effort) error {
+// process returns nil when no work is left, or the reason why the batch cannot proceed for now.
+func (r *Runner) process(ctx, work context.Context, e *effort) error {
 	for more := e.batch.Status == Selecting; more; {
 		var err error
 		if more, err = r.store.SelectMore(ctx, e.batch.ID, Page); err != nil {
@@ -105,92 +112,119 @@ func (r *Runner) pursue(ctx, work context.Context, e *effort) error {
 		if err != nil {
 			return err
 		}
-		if e.batch.Action == Replay {
-			if err := r.controls.Ready(ctx, e.batch.Project); err != nil {
-				return err
-			}
-		}
-		items, active, err := r.store.ClaimItems(ctx, e.batch.ID, e.after, n)
-		if err != nil || !active {
-			return err
-		}
-		if len(items) == 0 {
-			if e.after == 0 {
-				return r.close(ctx, e.batch)
-			}
-			e.after = 0
-			continue
-		}
-		e.after = items[len(items)-1].Number
-		if err := r.round(work, e, items); err != nil {
+		if more, err := r.next(ctx, work, e, n); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// close ends a batch of which nothing is left to do. Its last item does that; where items are gone without having been counted, nobody
-// else would, and the batch would be looked at for ever.
+// next does up to n further items while it holds the turn of the batch's project, and returns when none of them is in flight. It returns
+// false when no work is left.
+func (r *Runner) next(ctx, work context.Context, e *effort, n int) (more bool, err error) {
+	turn := r.turnOf(e.batch.Project)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if e.batch.Action == Replay {
+		if err := r.controls.Ready(ctx, e.batch.Project); err != nil {
+			return false, err
+		}
+	}
+	items, active, err := r.store.ClaimItems(ctx, e.batch.ID, e.after, n)
+	if err != nil || !active {
+		return false, err
+	}
+	if len(items) == 0 {
+		if e.after == 0 {
+			return false, r.close(ctx, e.batch)
+		}
+		e.after = 0
+		return true, nil
+	}
+	e.after = items[len(items)-1].Number
+	started, err := r.round(work, e, items)
+	r.waitForPickUp(ctx, started)
+	return true, err
+}
+
+// waitForPickUp returns when workers have picked up the started runs, at the latest after [pickUpTimeout]. Temporal accepts starts faster
+// than workers take their tasks, so the starts alone would fill its queues.
+func (r *Runner) waitForPickUp(ctx context.Context, started []string) {
+	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
+	defer cancel()
+	for delay := firstPickUpCheck; len(started) > 0 && loop.Sleep(ctx, delay); delay = min(2*delay, maxPickUpCheck) {
+		if n, err := r.store.Untaken(ctx, started); n == 0 || err != nil {
+			return // the next claim reports an unavailable database
+		}
+	}
+}
+
+// close ends a batch without work. Normally its last item does that; where items were deleted without a result, this call does, or the
+// batch would stay active forever.
 func (r *Runner) close(ctx context.Context, b Batch) error {
 	gone, err := r.store.CloseBatch(ctx, b.ID, r.now())
 	if gone > 0 {
-		logger.FromContext(ctx).WarnContext(ctx, "Batch had nothing left to do and was ended: items of it are gone, and count as failed",
+		logger.FromContext(ctx).WarnContext(ctx, "Batch without pending items was ended: rows of items are gone, and count as failed",
 			"batch", b.ID, "project", b.Project, "items", gone)
 	}
 	return err
 }
 
-// round does some items at once and tells what became of them. It returns why items could not be done for now, if any could not.
-func (r *Runner) round(ctx context.Context, e *effort, items []Item) error {
+// round does some items in parallel, at most [width], and writes their results. It returns the runs that were started, and the reason
+// why items could not be done for now, if any.
+func (r *Runner) round(ctx context.Context, e *effort, items []Item) (started []string, waits error) {
 	type outcome struct {
 		item Item
 		err  error
 	}
 	outcomes := make([]outcome, len(items))
-	slots := make(chan struct{}, width)
 	var group sync.WaitGroup
 	for i, item := range items {
-		slots <- struct{}{}
 		group.Go(func() {
-			defer func() { <-slots }()
 			outcomes[i].item, outcomes[i].err = r.one(ctx, e.batch, item)
 		})
 	}
 	group.Wait()
 	var settled []Item
-	var waits error
 	for _, o := range outcomes {
-		if o.err != nil && !r.hopeless(ctx, e, &o.item, o.err) {
+		if o.err != nil && !r.giveUp(ctx, e, &o.item, o.err) {
 			waits = &itemError{o.item.RunID, o.err}
 			continue
 		}
 		delete(e.tries, o.item.Number)
 		settled = append(settled, o.item)
+		if o.item.NewRunID != "" {
+			started = append(started, o.item.NewRunID)
+		}
 	}
 	if len(settled) > 0 {
 		if err := r.store.SettleItems(ctx, e.batch.ID, settled, r.now()); err != nil {
-			return err
+			return started, err
 		}
 	}
-	return waits
+	return started, waits
 }
 
-// hopeless turns an item into one that failed that was tried in vain often enough while Temporal could be used.
-func (r *Runner) hopeless(ctx context.Context, e *effort, item *Item, err error) bool {
+// giveUp reports whether an item has failed too often while Temporal was available; it then marks the item as failed.
+func (r *Runner) giveUp(ctx context.Context, e *effort, item *Item, err error) bool {
 	if ctx.Err() != nil || r.controls.Ready(ctx, e.batch.Project) != nil {
 		return false
 	}
 	e.tries[item.Number]++
-	if e.tries[item.Number] < mostTries {
+	if e.tries[item.Number] < maxTries {
 		return false
 	}
 	item.Status, item.Error = Failed, readable(err)
 	return true
 }
 
-// one does what the batch is for to one run. An error means that it could not be done for now.
+// one applies the batch's action to one run. An error means that it could not be done for now.
 func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 	actor := b.Actor
-	// The role that it was begun with; what a token may otherwise is not known here.
+	// The actor acts with the role that it started the batch with; the token's other roles are not stored.
 	actor.Roles = map[string]auth.Role{b.Project: auth.Operator}
 	ctx, cancel := context.WithTimeout(auth.WithActor(ctx, actor), itemTimeout)
 	defer cancel()
@@ -214,7 +248,7 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 		return item, err
 	}
 	item.NewRunID = ""
-	if item.Begun && fault.Is(err, fault.RunEnded) && r.endedSo(ctx, b, item.RunID) {
+	if item.Begun && apperror.Is(err, apperror.RunEnded) && r.endedSo(ctx, b, item.RunID) {
 		item.Status = Succeeded
 		return item, nil
 	}
@@ -225,36 +259,36 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 	return item, nil
 }
 
-// endedSo tells whether a run has the end that the batch is to bring about: somebody who died before telling had begun with it.
+// endedSo reports whether a run already has the final status of the batch's action, because an earlier attempt succeeded without a record.
 func (r *Runner) endedSo(ctx context.Context, b Batch, id string) bool {
 	made, err := r.controls.Get(ctx, b.Project, id)
 	return err == nil && (b.Action == Cancel && made.Status == run.Canceled || b.Action == Terminate && made.Status == run.Terminated)
 }
 
-// passing tells an error that says nothing about the run: whether something was done is not known, or not yet.
+// passing reports whether an error does not concern the run: the outcome is unknown, or not decided yet.
 func passing(err error) bool {
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	if !ok {
 		return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, run.ErrUnknownOutcome)
 	}
-	return f.Class == fault.Unavailable || f.RetryAfter > 0 || f.Reason == fault.ContractMismatch
+	return f.Class == apperror.Unavailable || f.RetryAfter > 0 || f.Reason == apperror.ContractMismatch
 }
 
-// refused tells a run that is in no state for the action from one to which it could be done when something else has changed,
-// such as a workflow that is paused, or a server that is connected to another Temporal than the run is in.
+// refused reports whether the run's state does not allow the action. It is false for causes outside the run, such as a paused workflow,
+// or a server that is connected to another Temporal than the run's.
 func refused(a Action, err error) bool {
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	switch {
-	case !ok, f.Reason == fault.RunElsewhere:
+	case !ok, f.Reason == apperror.RunElsewhere:
 		return false
 	case a == Replay:
-		return f.Reason == fault.RunNotFound || f.Reason == fault.RunEnded
+		return f.Reason == apperror.RunNotFound || f.Reason == apperror.RunEnded
 	default:
-		return f.Class == fault.Refused || f.Class == fault.NotFound || f.Class == fault.Denied
+		return f.Class == apperror.Refused || f.Class == apperror.NotFound || f.Class == apperror.Denied
 	}
 }
 
-// requestID is that of the replay of a run by a batch: the same whenever it is tried.
+// requestID returns the request ID of the replay of a run by a batch: the same for each attempt.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
 	if run.RequestIDProblem(id) != "" {

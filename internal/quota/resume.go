@@ -7,40 +7,40 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/pause"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 const (
-	// mostAtOnce is how many runs are told to ask for steps by one call, and by one look.
-	mostAtOnce = 10_000
-	// width is how many are being told at a time.
+	// maxRuns is how many runs one call, or one poll, notifies.
+	maxRuns = 10_000
+	// width is how many runs are notified in parallel.
 	width = 8
-	// tellWithin bounds the telling after a limit was raised: what it does not come to is found by the next look.
-	tellWithin = 10 * time.Second
-	// lookEvery is how soon steps come back of runs that have ended, and how soon they are offered to those that wait.
-	lookEvery = time.Second
-	// leaveFor is how long a period is left alone: those that wait ask by themselves when it begins.
-	leaveFor = 3 * time.Second
-	// tellAgain is after how long a run is told again that was told before. A run that no worker works on only collects what it is told.
-	tellAgain = time.Minute
+	// notifyTimeout bounds the notifications after a limit was raised; the next poll covers the rest.
+	notifyTimeout = 10 * time.Second
+	// pollEvery is how often the steps of ended runs are returned and offered to waiting runs.
+	pollEvery = time.Second
+	// periodGrace is how long after the start of a period no run is notified: waiting runs request steps by themselves then.
+	periodGrace = 3 * time.Second
+	// notifyAgain is the minimum time between two notifications of a run. A run without a worker only collects them.
+	notifyAgain = time.Minute
 	// retryEvery is how soon another process takes over from one that has stopped.
 	retryEvery = 5 * time.Second
-	// returnsAtOnce is how many ended runs' steps are returned at a time.
+	// returnsAtOnce is the number of ended runs whose steps are returned in one call.
 	returnsAtOnce = 500
-	// exclusively is the name under which one process looks.
-	exclusively = "quotas of steps"
+	// lockName is the name of the lock that elects one process.
+	lockName = "quotas of steps"
 )
 
-// Resume lets runs that wait for steps go on although the limit is used up, with as many steps as the limit beyond it: all that wait, or those
-// with the IDs. It returns how many were resumed. Where one of the named runs does not exist or has ended, none is resumed.
+// Resume lets runs that wait for steps continue although the limit is used up, each with as many steps as the limit beyond it: all that
+// wait, or those with the IDs. It returns how many were resumed. When one of the named runs does not exist or has ended, none is resumed.
 func (s *Service) Resume(ctx context.Context, project string, ids []string, reason string) (int, error) {
-	if len(ids) > mostAtOnce {
-		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "%d runs are more than %d at a time", len(ids), mostAtOnce).
+	if len(ids) > maxRuns {
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d runs are more than %d at a time", len(ids), maxRuns).
 			WithField("runIds", "are too many")
 	}
 	for _, id := range ids {
@@ -49,16 +49,16 @@ func (s *Service) Resume(ctx context.Context, project string, ids []string, reas
 			return 0, err
 		}
 		if r.Status.Terminal() {
-			return 0, fault.New(fault.Refused, fault.RunEnded, "run %s has ended (%s): it waits for no steps, and no run was resumed", id, r.Status)
+			return 0, apperror.New(apperror.Refused, apperror.RunEnded, "run %s has ended (%s): it waits for no steps, and no run was resumed", id, r.Status)
 		}
 	}
 	if len(ids) == 0 {
-		// Whether there is such a project is for the quota to say.
+		// GetQuota returns an error for a project that does not exist.
 		if _, err := s.store.GetQuota(ctx, project); err != nil {
 			return 0, err
 		}
 		var err error
-		if ids, err = s.store.WaitingForSteps(ctx, project, mostAtOnce); err != nil {
+		if ids, err = s.store.WaitingForSteps(ctx, project, maxRuns); err != nil {
 			return 0, err
 		}
 	}
@@ -70,8 +70,8 @@ func (s *Service) Resume(ctx context.Context, project string, ids []string, reas
 			return err
 		}
 		switch _, err := s.opts.Runs.ResumeQuota(ctx, project, id, reason); {
-		case fault.Is(err, fault.RunEnded), fault.Is(err, fault.ExecutionMissing):
-			return nil // in this very moment
+		case apperror.Is(err, apperror.RunEnded), apperror.Is(err, apperror.ExecutionMissing):
+			return nil // it ended a moment ago
 		case err != nil:
 			return err
 		}
@@ -80,13 +80,13 @@ func (s *Service) Resume(ctx context.Context, project string, ids []string, reas
 		resumed++
 		return nil
 	})
-	if f, ok := fault.From(err); ok && resumed > 0 {
-		err = fault.New(f.Class, f.Reason, "%d of %d runs were resumed; then: %s", resumed, len(ids), f.Message).WithRetry(f.RetryAfter).WithCause(err)
+	if f, ok := apperror.From(err); ok && resumed > 0 {
+		err = apperror.New(f.Class, f.Reason, "%d of %d runs were resumed; then: %s", resumed, len(ids), f.Message).WithRetry(f.RetryAfter).WithCause(err)
 	}
 	return resumed, err
 }
 
-// each does something for every ID, some at a time, until one fails.
+// each calls do for every ID, [width] at a time, until one call fails.
 func each(ctx context.Context, ids []string, do func(id string) error) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -126,78 +126,78 @@ func firstOf(first, next error) error {
 	return next
 }
 
-// tell has as many of a project's runs ask for steps as there are steps for, at most: those first that have waited longest. Those that were
-// told before, when told is not nil, are left out for a while.
-func (s *Service) tell(ctx context.Context, project string, u Usage, told map[string]time.Time) {
-	room := min(u.Left, mostAtOnce)
+// notifyWaiting makes as many of a project's waiting runs request steps as there are steps left; those first that have waited longest.
+// notified, unless nil, holds recent notifications, and its runs are left out for a while.
+func (s *Service) notifyWaiting(ctx context.Context, project string, u Usage, notified map[string]time.Time) {
+	room := min(u.Left, maxRuns)
 	if u.Steps == 0 {
-		room = mostAtOnce
+		room = maxRuns
 	}
 	if u.Waiting == 0 || room == 0 {
 		return
 	}
-	s.tellThose(ctx, project, told, int(room), s.store.WaitingForSteps)
+	s.notify(ctx, project, notified, int(room), s.store.WaitingForSteps)
 }
 
-// tellThose has up to most of the runs that a list of the store gives ask for steps.
-func (s *Service) tellThose(
-	ctx context.Context, project string, told map[string]time.Time, most int, list func(context.Context, string, int) ([]string, error),
+// notify makes up to most of the runs that list returns request steps.
+func (s *Service) notify(
+	ctx context.Context, project string, notified map[string]time.Time, most int, list func(context.Context, string, int) ([]string, error),
 ) {
 	log := logger.FromContext(ctx)
-	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	ids, err := list(ctx, project, most)
 	if err == nil {
 		now := s.opts.Now()
 		fresh := ids[:0]
 		for _, id := range ids {
-			if now.Sub(told[id]) < tellAgain {
+			if now.Sub(notified[id]) < notifyAgain {
 				continue
 			}
 			fresh = append(fresh, id)
-			if told != nil {
-				told[id] = now
+			if notified != nil {
+				notified[id] = now
 			}
 		}
 		err = each(ctx, fresh, func(id string) error {
 			err := s.opts.Engine.Control(ctx, run.Run{ID: id, Project: project}, string(control.ResumeQuota), "there are steps for it")
 			if errors.Is(err, run.ErrClosed) || errors.Is(err, run.ErrNotKnown) {
-				return nil // its row will tell
+				return nil // the reconciler updates its row
 			}
 			return err
 		})
 	}
 	if err != nil {
-		log.DebugContext(ctx, "Runs that wait for steps were not all told of some", "project", project, "error", err)
+		log.DebugContext(ctx, "Not all runs that wait for steps were notified", "project", project, "error", err)
 	}
 }
 
-// Start begins to return the steps of ended runs, and to tell those that wait of steps that nobody told them of.
+// Start begins to return the steps of ended runs, and to notify waiting runs of available steps.
 func (s *Service) Start(ctx context.Context) error {
 	ctx, s.stop = context.WithCancel(auth.WithActor(context.WithoutCancel(ctx), auth.System()))
 	s.joined.Go(func() { s.loop(ctx) })
 	return nil
 }
 
-// Stop ends that and joins it.
+// Stop ends the background work and waits for it.
 func (s *Service) Stop(context.Context) error {
 	s.stop()
 	s.joined.Wait()
 	return nil
 }
 
-// loop has this process look whenever no other one does.
+// loop makes this process poll whenever no other process does.
 func (s *Service) loop(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := s.store.Exclusive(ctx, exclusively, s.look); err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Quotas of steps could not be looked after", "error", err)
+		if _, err := s.store.Exclusive(ctx, lockName, s.poll); err != nil && ctx.Err() == nil {
+			logger.FromContext(ctx).DebugContext(ctx, "Quotas of steps could not be polled", "error", err)
 		}
-		pause.For(ctx, retryEvery)
+		loop.Sleep(ctx, retryEvery)
 	}
 }
 
-func (s *Service) look(ctx context.Context) error {
-	told := map[string]time.Time{}
+func (s *Service) poll(ctx context.Context) error {
+	notified := map[string]time.Time{}
 	for ctx.Err() == nil {
 		for {
 			n, err := s.store.ReturnSteps(ctx, returnsAtOnce)
@@ -208,19 +208,19 @@ func (s *Service) look(ctx context.Context) error {
 				break
 			}
 		}
-		if err := s.offer(ctx, told); err != nil {
+		if err := s.offer(ctx, notified); err != nil {
 			return fmt.Errorf("offering steps to runs that wait: %w", err)
 		}
-		pause.For(ctx, lookEvery)
+		loop.Sleep(ctx, pollEvery)
 	}
 	return nil
 }
 
-// offer tells runs that wait of steps that there are.
-func (s *Service) offer(ctx context.Context, told map[string]time.Time) error {
-	for id, at := range told {
-		if s.opts.Now().Sub(at) >= tellAgain {
-			delete(told, id)
+// offer notifies waiting runs of available steps.
+func (s *Service) offer(ctx context.Context, notified map[string]time.Time) error {
+	for id, at := range notified {
+		if s.opts.Now().Sub(at) >= notifyAgain {
+			delete(notified, id)
 		}
 	}
 	held, err := s.store.HeldUp(ctx)
@@ -235,10 +235,10 @@ func (s *Service) offer(ctx context.Context, told map[string]time.Time) error {
 		if err != nil {
 			return err
 		}
-		if u.Steps == 0 || u.Age >= leaveFor {
-			s.tell(ctx, h.Project, u, told)
-			// A run that was asking when it was resumed has not heard of that, and is told of nothing else while nothing is left.
-			s.tellThose(ctx, h.Project, told, mostAtOnce, s.store.ResumedSteps)
+		if u.Steps == 0 || u.Age >= periodGrace {
+			s.notifyWaiting(ctx, h.Project, u, notified)
+			// A run that was requesting steps when it was resumed has missed that, and gets no other notification while no steps are left.
+			s.notify(ctx, h.Project, notified, maxRuns, s.store.ResumedSteps)
 		}
 	}
 	return nil

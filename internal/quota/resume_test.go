@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is one project: its quota, its runs that wait, and what they were told.
+// world is one project: its quota, its waiting runs, and the notifications that they got.
 type world struct {
 	quota.Store
 
@@ -28,7 +28,7 @@ type world struct {
 	usage   quota.Usage
 	waiting []string
 	resumed []string
-	unused  []string // of those that were resumed
+	unused  []string // of the resumed runs
 	told    []string
 	ended   int
 	answer  error
@@ -38,7 +38,7 @@ func (w *world) GetQuota(_ context.Context, project string) (quota.Usage, error)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if project != "shop" {
-		return quota.Usage{}, fault.New(fault.NotFound, fault.ProjectNotFound, "project %q does not exist", project)
+		return quota.Usage{}, apperror.New(apperror.NotFound, apperror.ProjectNotFound, "project %q does not exist", project)
 	}
 	u := w.usage
 	u.Waiting = int64(len(w.waiting))
@@ -93,10 +93,10 @@ func (w *world) Exclusive(ctx context.Context, _ string, fn func(context.Context
 
 // Control implements [quota.Engine].
 func (w *world) Control(_ context.Context, r run.Run, op, _ string) error {
-	return w.tell(r.ID + " " + op)
+	return w.notify(r.ID + " " + op)
 }
 
-func (w *world) tell(what string) error {
+func (w *world) notify(what string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, what)
@@ -106,7 +106,7 @@ func (w *world) tell(what string) error {
 // Get implements [quota.Runs].
 func (w *world) Get(_ context.Context, _, id string) (run.Run, error) {
 	if id == "none" {
-		return run.Run{}, fault.New(fault.NotFound, fault.RunNotFound, "run %q does not exist", id)
+		return run.Run{}, apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q does not exist", id)
 	}
 	if id == "over" {
 		return run.Run{ID: id, Status: run.Completed}, nil
@@ -116,11 +116,11 @@ func (w *world) Get(_ context.Context, _, id string) (run.Run, error) {
 
 // ResumeQuota implements [quota.Runs].
 func (w *world) ResumeQuota(_ context.Context, _, id, reason string) (run.Run, error) {
-	return run.Run{ID: id}, w.tell(id + " because " + reason)
+	return run.Run{ID: id}, w.notify(id + " because " + reason)
 }
 
-// heard returns what runs were told since it was last asked.
-func (w *world) heard() []string {
+// received returns the notifications of runs since the last call.
+func (w *world) received() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	told := w.told
@@ -153,33 +153,33 @@ func TestResume(t *testing.T) {
 	n, err := s.Resume(ctx, "shop", nil, "closing")
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	require.Equal(t, []string{"a because closing", "b because closing", "c because closing"}, w.heard())
+	require.Equal(t, []string{"a because closing", "b because closing", "c because closing"}, w.received())
 	n, err = s.Resume(ctx, "shop", []string{"b", "z"}, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "z does not wait")
-	require.Equal(t, []string{"b because "}, w.heard())
+	require.Equal(t, []string{"b because "}, w.received())
 
 	_, err = s.Resume(ctx, "shop", []string{"a", "none"}, "")
-	require.True(t, fault.Is(err, fault.RunNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.RunNotFound), "%v", err)
 	_, err = s.Resume(ctx, "shop", []string{"a", "over"}, "")
-	require.True(t, fault.Is(err, fault.RunEnded), "%v", err)
+	require.True(t, apperror.Is(err, apperror.RunEnded), "%v", err)
 	_, err = s.Resume(ctx, "none", nil, "")
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 	_, err = s.Resume(ctx, "shop", make([]string, 10_001), "")
-	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
-	require.Empty(t, w.heard())
+	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
+	require.Empty(t, w.received())
 
-	w.answer = fault.New(fault.Refused, fault.RunEnded, "it has ended")
+	w.answer = apperror.New(apperror.Refused, apperror.RunEnded, "it has ended")
 	n, err = s.Resume(ctx, "shop", nil, "")
 	require.NoError(t, err)
 	require.Zero(t, n)
-	w.answer = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	w.answer = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is unavailable")
 	_, err = s.Resume(ctx, "shop", nil, "")
-	require.True(t, fault.Is(err, fault.EngineUnavailable), "%v", err)
+	require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
 }
 
-// TestAHigherLimitIsTold tells as many as there are steps for.
-func TestAHigherLimitIsTold(t *testing.T) {
+// As many runs are notified as there are steps.
+func TestHigherLimitNotifiesWaitingRuns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		steps int64
@@ -195,13 +195,13 @@ func TestAHigherLimitIsTold(t *testing.T) {
 			_, err := w.service().Set(t.Context(), "shop", q)
 			require.NoError(t, err)
 			want := []string{"a resume_quota", "b resume_quota", "c resume_quota"}[:tt.told]
-			require.Equal(t, want, append([]string{}, w.heard()...))
+			require.Equal(t, want, append([]string{}, w.received()...))
 		})
 	}
 }
 
-// TestStepsAreOffered has runs end that did not use what they were granted: those that wait hear of it, and not over and over.
-func TestStepsAreOffered(t *testing.T) {
+// Runs end without using their steps: waiting runs are notified, and not repeatedly.
+func TestUnusedStepsAreOffered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -210,15 +210,15 @@ func TestStepsAreOffered(t *testing.T) {
 		pass := func(d time.Duration) []string {
 			<-time.After(d)
 			synctest.Wait()
-			return w.heard()
+			return w.received()
 		}
 		require.Empty(t, pass(time.Minute))
 		w.change(func() { w.ended = 2 })
 		require.Equal(t, []string{"a resume_quota", "b resume_quota"}, pass(1500*time.Millisecond))
-		require.Empty(t, pass(30*time.Second), "they were told")
-		require.Equal(t, []string{"a resume_quota", "b resume_quota"}, pass(40*time.Second), "they may not have heard")
+		require.Empty(t, pass(30*time.Second), "they were notified")
+		require.Equal(t, []string{"a resume_quota", "b resume_quota"}, pass(40*time.Second), "they may have missed it")
 
-		// A period that has just begun is left to the runs.
+		// At the start of a period, no run is notified.
 		w.change(func() { w.usage.Age, w.usage.Left, w.waiting = time.Second, 100, []string{"d"} })
 		require.Empty(t, pass(10*time.Second))
 		w.change(func() { w.usage.Age = 4 * time.Second })
@@ -227,8 +227,8 @@ func TestStepsAreOffered(t *testing.T) {
 	})
 }
 
-// TestAResumeIsNotLost has a run be resumed while it asks, so that it does not hear of it; nothing is left of the limit.
-func TestAResumeIsNotLost(t *testing.T) {
+// A run that is resumed while it requests steps misses the resume; no steps of the limit are left.
+func TestMissedResumeIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -237,13 +237,13 @@ func TestAResumeIsNotLost(t *testing.T) {
 		pass := func(d time.Duration) []string {
 			<-time.After(d)
 			synctest.Wait()
-			return w.heard()
+			return w.received()
 		}
 		require.Empty(t, pass(time.Minute))
 		w.change(func() { w.unused = []string{"b"} })
 		require.Equal(t, []string{"b resume_quota"}, pass(1500*time.Millisecond))
-		require.Empty(t, pass(30*time.Second), "it was told")
-		require.Equal(t, []string{"b resume_quota"}, pass(40*time.Second), "it may not have heard")
+		require.Empty(t, pass(30*time.Second), "it was notified")
+		require.Equal(t, []string{"b resume_quota"}, pass(40*time.Second), "it may have missed it")
 		w.change(func() { w.unused = nil })
 		require.Empty(t, pass(2*time.Minute))
 		require.NoError(t, s.Stop(t.Context()))

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 )
 
-// kept is the last quota that was set.
+// kept stores the last quota that was set.
 type kept struct {
 	quota.Store
 
@@ -54,9 +54,9 @@ func TestSet(t *testing.T) {
 			ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"})
 			u, err := s.Set(ctx, "shop", tt.quota)
 			if len(tt.wrong) > 0 {
-				f, ok := fault.From(err)
+				f, ok := apperror.From(err)
 				require.True(t, ok, "%v", err)
-				require.Equal(t, []any{fault.Invalid, fault.InvalidArgument}, []any{f.Class, f.Reason})
+				require.Equal(t, []any{apperror.Invalid, apperror.InvalidArgument}, []any{f.Class, f.Reason})
 				var fields []string
 				for _, field := range f.Fields {
 					fields = append(fields, field.Path[len("quota/"):])

@@ -5,50 +5,50 @@ import "time"
 // Request asks for a block of steps.
 type Request struct {
 	Project, RunID string
-	// Granted are all steps that the run has heard of, Entered all that it has entered.
+	// Granted is the total of steps that the run has received, Entered the total that it has entered.
 	Granted, Entered int64
 }
 
 // Grant answers a [Request].
 type Grant struct {
-	// Steps may be entered before Until; 0: none before the next period, which begins then.
+	// Steps may be entered before Until; 0 means none before the next period, which begins at Until.
 	Steps int64
 	Until time.Time
 	// Used and Limit are the project's, in this period.
 	Used, Limit int64
 }
 
-// The block that a run is granted at a time: a share of the limit, so that as many runs as the share is a part of it come to steps in
-// turn, up to a size from which asking costs nothing to speak of.
+// A run is granted a block of steps at a time: a share of the limit, so that several runs get steps in turn, up to a size at which the
+// cost of the requests is negligible.
 const (
 	share     = 20
 	mostSteps = 100
 )
 
-// After a limit was lifted, the runs that were started under it go on asking, now and then: it may come back.
+// After a limit was removed, runs that started under it still request steps from time to time, because a limit may be set again.
 const (
 	freeSteps = 1000
 	freeFor   = time.Minute
 )
 
-// Period is what was granted in one period: of the limit, and beyond it to runs that somebody resumed.
+// Period is the number of steps granted in one period: of the limit, and beyond it to resumed runs.
 type Period struct{ Granted, Extra int64 }
 
-// Account is what one run was granted.
+// Account is the number of steps granted to one run.
 type Account struct {
-	// Taken are the steps of the limit that it took in this period, Entered those that it had entered before them.
+	// Taken are the steps of the limit granted to it in this period, Entered those that it had entered before them.
 	Taken, Entered int64
-	// Total are all that it was ever granted.
+	// Total are all steps ever granted to it.
 	Total int64
-	// Resumed tells that somebody lets it have more than the limit, once.
+	// Resumed: a user lets it exceed the limit, once.
 	Resumed bool
 }
 
-// Give decides how many steps a run gets, and books them: a block of what is left of the limit, or for one that was resumed as many as the
-// whole limit beyond it. An answer that the run has not heard of is repeated.
+// Give decides how many steps a run gets, and books them: a block of what is left of the limit, or for a resumed run as many steps as the
+// whole limit beyond it. A grant that the run has not received is repeated.
 func Give(limit int64, p *Period, a *Account, r Request) int64 {
-	if unheard := a.Total - r.Granted; unheard > 0 {
-		return unheard
+	if unreceived := a.Total - r.Granted; unreceived > 0 {
+		return unreceived
 	}
 	a.Total = r.Granted
 	steps := block(limit, limit-p.Granted)
@@ -71,10 +71,10 @@ func block(limit, left int64) int64 {
 	return max(0, min(left, max(1, min(limit/share, mostSteps))))
 }
 
-// Unused is how much of what a run took of the limit it has not entered, when it has ended and entered so many steps in all.
+// Unused returns the steps of the limit that an ended run was granted and has not entered; entered is its total.
 func Unused(a Account, entered int64) int64 {
 	return a.Taken - min(a.Taken, max(0, entered-a.Entered))
 }
 
-// Free is the answer where there is no limit any more.
+// Free returns the grant for a project without a limit.
 func Free(now time.Time) Grant { return Grant{Steps: freeSteps, Until: now.Add(freeFor)} }

@@ -54,9 +54,9 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestNeverOverTheLimit plays a period with runs that come, ask, lose answers, enter steps and end in any order. What they enter, beyond what
-// resumed ones may, is never more than the limit, and what they did not enter comes back.
-func TestNeverOverTheLimit(t *testing.T) {
+// The test simulates a period with runs that start, request steps, lose answers, enter steps and end in any order. The steps that they
+// enter, except those of resumed runs, never exceed the limit, and the steps that they did not enter are returned.
+func TestLimitIsNeverExceeded(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

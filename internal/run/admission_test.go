@@ -11,46 +11,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/admission"
+	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// placing is the store as admission sees it.
-type placing struct {
+// admissionStore is the store that the admission uses.
+type admissionStore struct {
 	*quotas.Store
 
 	runs *storetest.Plain
 }
 
-func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error) {
+func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run, error) {
 	return p.runs.GetRun(ctx, project, id)
 }
 
-// allow sets the limit of runs at a time.
+// allow sets the limit of concurrent runs.
 func (b *bench) allow(t testing.TB, runs int64) {
 	t.Helper()
 	_, err := b.store.Quotas().SetQuota(b.ctx, here, quota.Quota{ConcurrentRuns: runs}, audit.NewEntry(b.ctx, b.clock(), audit.QuotaSet, here, here, ""))
 	require.NoError(t, err)
 }
 
-// admits starts the admission of a service and has it told of what happens here; the test's end stops it.
-func (b *bench) admits(t testing.TB, s *run.Service) *admission.Admission {
+// startAdmission starts the admission of a service and notifies it of changes of this process until the test ends.
+func (b *bench) startAdmission(t testing.TB, s *run.Service) *pending.Admission {
 	t.Helper()
-	a := admission.New(s, placing{b.store.Quotas(), b.store}, b.engine, b.changes, b.opts)
-	b.store.OnPlaces(a.Wake)
+	a := pending.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.engine, b.changes, b.opts)
+	b.store.OnAdmissible(a.Wake)
 	require.NoError(t, a.Start(b.ctx))
 	ctx := b.ctx
 	t.Cleanup(func() { require.NoError(t, a.Stop(context.WithoutCancel(ctx))) })
 	return a
 }
 
-// accepts has n runs accepted, one after the other.
-func (b *bench) accepts(t testing.TB, n int) []run.Run {
+// startMany starts n runs, one after the other.
+func (b *bench) startMany(t testing.TB, n int) []run.Run {
 	t.Helper()
 	runs := make([]run.Run, n)
 	for i := range runs {
@@ -63,11 +63,11 @@ func (b *bench) accepts(t testing.TB, n int) []run.Run {
 	return runs
 }
 
-func (b *bench) ends(t testing.TB, id string) { b.bring(t, id, 5, run.Completed) }
+func (b *bench) ends(t testing.TB, id string) { b.applyState(t, id, 5, run.Completed) }
 
 func handedOver(r run.Run) bool { return r.QueuedReason == run.QueuedWorker }
 
-// reasons of runs, in that order.
+// reasons returns the reasons of runs, in their order.
 func (b *bench) reasons(t testing.TB, runs []run.Run) []string {
 	t.Helper()
 	var all []string
@@ -82,14 +82,14 @@ func (b *bench) reasons(t testing.TB, runs []run.Run) []string {
 	return all
 }
 
-// TestOneRunAtATime has ten callers at two processes ask for the only place: one gets it, and the others after it, in the order in which
-// they were accepted.
+// TestOneRunAtATime has ten callers of two processes request the only slot: one gets it, and the others after it, in
+// order of acceptance.
 func TestOneRunAtATime(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publish(t, "examples/hello", "1.0.0")
 		b.allow(t, 1)
-		b.admits(t, b.Service)
+		b.startAdmission(t, b.Service)
 		processes := []*run.Service{b.Service, b.process(t, b.store, func(*run.Options) {})}
 		const callers = 10
 		got := make([]run.Run, callers)
@@ -109,7 +109,7 @@ func TestOneRunAtATime(t *testing.T) {
 			require.Equal(t, []any{run.QueuedAdmission, int64(i + 1)}, []any{r.QueuedReason, r.QueuePosition})
 		}
 		for i, r := range got {
-			b.become(t, r.ID, handedOver)
+			b.waitForRow(t, r.ID, handedOver)
 			for _, later := range got[i+1:] {
 				require.Equal(t, run.QueuedAdmission, b.row(t, later.ID).QueuedReason)
 			}
@@ -141,14 +141,15 @@ func cut(text, prefix string) (string, bool) {
 	return text[len(prefix):], true
 }
 
-// TestNoMoreThanAllowed starts and ends runs from all sides: there are never more at a time than allowed, and each has its turn.
+// TestNoMoreThanAllowed starts and ends runs concurrently: there are never more at a time than allowed, and each is
+// executed.
 func TestNoMoreThanAllowed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publish(t, "examples/hello", "1.0.0")
 		const limit, callers = 3, 40
 		b.allow(t, limit)
-		b.admits(t, b.Service)
+		b.startAdmission(t, b.Service)
 		var open atomic.Int64
 		begun := make(chan string, callers)
 		b.engine.start = func(_ context.Context, r run.Run) (string, error) {
@@ -180,31 +181,31 @@ func TestNoMoreThanAllowed(t *testing.T) {
 	})
 }
 
-func TestCancelOfARunThatWaitsForAPlace(t *testing.T) {
+func TestCancelOfARunThatWaitsForASlot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	b.admits(t, b.Service)
-	runs := b.accepts(t, 4)
+	b.startAdmission(t, b.Service)
+	runs := b.startMany(t, 4)
 	b.engine.called()
 	r, err := b.Cancel(b.ctx, here, runs[1].ID, "enough")
 	require.NoError(t, err)
 	require.Equal(t, []any{run.Canceled, true, "enough", ""}, []any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
-	b.pass(time.Hour)
+	b.advance(time.Hour)
 	_, err = b.Get(b.ctx, here, runs[2].ID)
 	require.NoError(t, err)
 	for _, call := range b.engine.called() {
-		require.Equal(t, "check", call, "they are none of Temporal's")
+		require.Equal(t, "check", call, "Temporal never had them")
 	}
 	require.Equal(t, []int64{1, 2}, []int64{b.row(t, runs[2].ID).QueuePosition, b.row(t, runs[3].ID).QueuePosition})
 	b.ends(t, runs[0].ID)
-	b.become(t, runs[2].ID, handedOver)
+	b.waitForRow(t, runs[2].ID, handedOver)
 	require.Equal(t, []string{"completed", "canceled", "worker", "admission"}, b.reasons(t, runs))
 }
 
-// TestPlacesComeFree frees a place in each way in which a run can end.
-func TestPlacesComeFree(t *testing.T) {
+// TestEndOfRunFreesSlot frees a slot in each way in which a run can end.
+func TestEndOfRunFreesSlot(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, b *bench, id string){
 		"completed": func(t *testing.T, b *bench, id string) { b.ends(t, id) },
@@ -229,13 +230,13 @@ func TestPlacesComeFree(t *testing.T) {
 			b := newBench(t)
 			b.publish(t, "examples/hello", "1.0.0")
 			b.allow(t, 1)
-			a := b.admits(t, b.Service)
-			runs := b.accepts(t, 2)
+			a := b.startAdmission(t, b.Service)
+			runs := b.startMany(t, 2)
 			end(t, b, runs[0].ID)
 			if name == "a higher limit" || name == "no limit" {
 				a.Wake(here)
 			}
-			b.become(t, runs[1].ID, handedOver)
+			b.waitForRow(t, runs[1].ID, handedOver)
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
@@ -243,51 +244,51 @@ func TestPlacesComeFree(t *testing.T) {
 		b := newBench(t)
 		b.publish(t, "examples/hello", "1.0.0")
 		b.allow(t, 1)
-		b.admits(t, b.Service)
+		b.startAdmission(t, b.Service)
 		f := b.freeze()
 		errs := make(chan error)
 		go func() { _, _, err := b.Start(b.ctx, request()); errs <- err }()
-		<-f.asked
-		second := b.accepts(t, 1)[0]
+		<-f.requested
+		second := b.startMany(t, 1)[0]
 		require.Equal(t, run.QueuedAdmission, second.QueuedReason)
 		f.answer <- refused()
 		require.Error(t, <-errs)
-		require.Equal(t, second.ID, <-f.asked)
+		require.Equal(t, second.ID, <-f.requested)
 		f.answer <- nil
-		b.become(t, second.ID, handedOver)
+		b.waitForRow(t, second.ID, handedOver)
 	})
 }
 
-// TestAdmittedRunMeetsTheEngine has Temporal not take a run that was admitted, in each way.
-func TestAdmittedRunMeetsTheEngine(t *testing.T) {
+// TestAdmittedRunThatEngineRejects makes Temporal reject an admitted run, in each way.
+func TestAdmittedRunThatEngineRejects(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer error
 		want   []string
 	}{
-		"away":             {unavailable(), []string{"completed", "admission", "admission"}},
-		"over its limits":  {fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"), []string{"completed", "admission", "admission"}},
-		"unknown":          {run.ErrUnknownOutcome, []string{"completed", "starting", "admission"}},
-		"refused for good": {refused(), []string{"completed", "failed", "worker"}},
+		"away":                 {unavailable(), []string{"completed", "admission", "admission"}},
+		"over its limits":      {apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"), []string{"completed", "admission", "admission"}},
+		"unknown":              {run.ErrUnknownOutcome, []string{"completed", "starting", "admission"}},
+		"rejected permanently": {refused(), []string{"completed", "failed", "worker"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.publish(t, "examples/hello", "1.0.0")
 			b.allow(t, 1)
-			a := b.admits(t, b.Service)
-			runs := b.accepts(t, 3)
-			asked := make(chan struct{}, 100)
+			a := b.startAdmission(t, b.Service)
+			runs := b.startMany(t, 3)
+			requested := make(chan struct{}, 100)
 			var heals atomic.Bool
 			b.engine.start = func(_ context.Context, r run.Run) (string, error) {
 				if r.ID == runs[1].ID && !heals.Load() {
-					asked <- struct{}{}
+					requested <- struct{}{}
 					return "", tt.answer
 				}
 				return "execution-" + r.ID, nil
 			}
 			b.ends(t, runs[0].ID)
-			<-asked
+			<-requested
 			require.Eventually(t, func() bool { return slices.Equal(b.reasons(t, runs), tt.want) }, time.Minute, time.Millisecond,
 				"%v", b.reasons(t, runs))
 			if tt.want[1] != "admission" {
@@ -295,42 +296,43 @@ func TestAdmittedRunMeetsTheEngine(t *testing.T) {
 			}
 			heals.Store(true)
 			a.Wake(here)
-			b.become(t, runs[1].ID, handedOver)
+			b.waitForRow(t, runs[1].ID, handedOver)
 			require.Equal(t, run.QueuedAdmission, b.row(t, runs[2].ID).QueuedReason)
 		})
 	}
 }
 
-// TestAdmissionRestsAfterARefusal has Temporal refuse all of many runs for a while, each of which has a place.
-func TestAdmissionRestsAfterARefusal(t *testing.T) {
+// TestAdmissionBacksOffAfterRefusal makes Temporal reject all of many runs for a while, each of which has a slot.
+func TestAdmissionBacksOffAfterRefusal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	b.accepts(t, 21)
-	var asked atomic.Int32
+	b.startMany(t, 21)
+	var requested atomic.Int32
 	b.engine.start = func(context.Context, run.Run) (string, error) {
-		asked.Add(1)
-		return "", fault.New(fault.Exhausted, fault.EngineRefused, "over its limits")
+		requested.Add(1)
+		return "", apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits")
 	}
 	b.allow(t, 50)
-	b.admits(t, b.Service)
-	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
-	require.Never(t, func() bool { return asked.Load() > 20 }, time.Second, 50*time.Millisecond, "each once at most")
+	b.startAdmission(t, b.Service)
+	require.Eventually(t, func() bool { return requested.Load() > 0 }, time.Minute, time.Millisecond)
+	require.Never(t, func() bool { return requested.Load() > 20 }, time.Second, 50*time.Millisecond, "at most one request per run")
 }
 
-// TestPlacesWhileTheEngineIsAway has places come free meanwhile: nobody is given one, and newcomers stand behind those that wait.
-func TestPlacesWhileTheEngineIsAway(t *testing.T) {
+// TestSlotsWhileTheEngineIsUnavailable frees slots meanwhile: none is assigned, and new runs queue behind those that
+// wait.
+func TestSlotsWhileTheEngineIsUnavailable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	a := b.admits(t, b.Service)
-	runs := b.accepts(t, 2)
+	a := b.startAdmission(t, b.Service)
+	runs := b.startMany(t, 2)
 	back := b.away()
 	b.ends(t, runs[0].ID)
 	_, _, err := b.Start(b.ctx, request())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	queueing := b.queueing(t, b.store)
 	third, _, err := queueing.Start(b.ctx, request())
 	require.NoError(t, err)
@@ -338,13 +340,13 @@ func TestPlacesWhileTheEngineIsAway(t *testing.T) {
 	require.Equal(t, []string{"completed", "admission", "admission"}, b.reasons(t, append(runs, third)))
 	back()
 	a.WakeAll()
-	b.become(t, runs[1].ID, handedOver)
+	b.waitForRow(t, runs[1].ID, handedOver)
 	b.ends(t, runs[1].ID)
-	b.become(t, third.ID, handedOver)
+	b.waitForRow(t, third.ID, handedOver)
 }
 
-// TestRunsThatWaitForTheEngineHaveTheirPlace counts those that were accepted while Temporal was away.
-func TestRunsThatWaitForTheEngineHaveTheirPlace(t *testing.T) {
+// TestRunsThatWaitForTheEngineHoldSlots counts runs that were accepted while Temporal was unavailable.
+func TestRunsThatWaitForTheEngineHoldSlots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -366,7 +368,7 @@ func TestTheSameRequestWaitsOnce(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	b.accepts(t, 1)
+	b.startMany(t, 1)
 	req := request()
 	req.RequestID = "once"
 	first, created, err := b.Start(b.ctx, req)
@@ -379,18 +381,18 @@ func TestTheSameRequestWaitsOnce(t *testing.T) {
 	require.Equal(t, first, again)
 }
 
-// TestPlacesAreFoundWithoutBeingTold has an earlier process end in the middle: what it left is found.
-func TestPlacesAreFoundWithoutBeingTold(t *testing.T) {
+// TestScanFindsFreeSlots ends an earlier process in the middle of an admission: a scan finds what it left.
+func TestScanFindsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	runs := b.accepts(t, 3)
-	b.ends(t, runs[0].ID) // nobody is told
-	a := b.admits(t, b.Service)
-	b.become(t, runs[1].ID, handedOver)
-	b.store.OnPlaces(nil)
+	runs := b.startMany(t, 3)
+	b.ends(t, runs[0].ID) // without a notification
+	a := b.startAdmission(t, b.Service)
+	b.waitForRow(t, runs[1].ID, handedOver)
+	b.store.OnAdmissible(nil)
 	b.ends(t, runs[1].ID)
-	b.become(t, runs[2].ID, handedOver)
+	b.waitForRow(t, runs[2].ID, handedOver)
 	require.NotNil(t, a)
 }

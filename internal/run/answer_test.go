@@ -11,30 +11,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-// soon is how long callers wait in tests that have them wait in vain.
+// soon is how long callers wait in tests without an answer.
 const soon = 100 * time.Millisecond
 
 func answerSoon(o *run.Options) { o.AnswerWithin = soon }
 
-func refused() error { return fault.New(fault.Refused, fault.EngineRefused, "no permission") }
+func refused() error { return apperror.New(apperror.Refused, apperror.EngineRefused, "no permission") }
 
-// frozen is an engine that says nothing until it thaws.
+// frozen is an engine that does not answer until the test unblocks it.
 type frozen struct {
-	asked  chan string
-	answer chan error
+	requested chan string
+	answer    chan error
 }
 
 func (b *bench) freeze() frozen {
-	f := frozen{asked: make(chan string, 100), answer: make(chan error)}
+	f := frozen{requested: make(chan string, 100), answer: make(chan error)}
 	b.engine.start = func(ctx context.Context, r run.Run) (string, error) {
-		f.asked <- r.ID
+		f.requested <- r.ID
 		select {
 		case err := <-f.answer:
 			return "execution-" + r.ID, err
@@ -45,8 +45,8 @@ func (b *bench) freeze() frozen {
 	return f
 }
 
-// become waits for a row to be so.
-func (b *bench) become(t testing.TB, id string, so func(run.Run) bool) run.Run {
+// waitForRow waits until a row meets the condition.
+func (b *bench) waitForRow(t testing.TB, id string, so func(run.Run) bool) run.Run {
 	t.Helper()
 	require.Eventually(t, func() bool { return so(b.row(t, id)) }, time.Minute, time.Millisecond)
 	return b.row(t, id)
@@ -54,11 +54,11 @@ func (b *bench) become(t testing.TB, id string, so func(run.Run) bool) run.Run {
 
 func starting(r run.Run) bool { return r.QueuedReason == run.QueuedStarting }
 
-// TestFrozenEngineIsAnsweredSoon has Temporal say nothing: the caller is told the truth soon, and what Temporal says in the end
-// is seen on the run.
+// TestFrozenEngineIsAnsweredSoon has a Temporal that does not answer: the caller receives the run as `queued: starting`
+// soon, and the run shows Temporal's later answer.
 func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
 	t.Parallel()
-	exhausted := fault.New(fault.Exhausted, fault.EngineRefused, "over its limits")
+	exhausted := apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits")
 	tests := []struct {
 		name   string
 		answer error
@@ -66,10 +66,10 @@ func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
 		says   []string
 	}{
 		{"taken", nil, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID }, nil},
-		{"refused for good", refused(), func(r run.Run) bool {
+		{"rejected permanently", refused(), func(r run.Run) bool {
 			return r.Status == run.Failed && r.Error.Title == "Not started" && r.Error.Detail == "no permission"
 		}, []string{"run.start_refused no permission"}},
-		{"away by now", unavailable(), starting, nil},
+		{"unavailable by now", unavailable(), starting, nil},
 		{"over its limits", exhausted, starting, nil},
 		{"cut", run.ErrUnknownOutcome, starting, nil},
 	}
@@ -86,16 +86,16 @@ func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
 			require.Equal(t, run.QueuedStarting, r.QueuedReason)
 			require.Equal(t, r, b.row(t, r.ID))
 			f.answer <- tt.answer
-			require.NoError(t, s.Close(b.ctx), "joins what is under way")
+			require.NoError(t, s.Close(b.ctx), "waits for starts in progress")
 			require.True(t, tt.want(b.row(t, r.ID)), "%+v", b.row(t, r.ID))
 			require.Equal(t, append([]string{"run.start"}, tt.says...), b.audited(t))
 		})
 	}
 }
 
-// TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack has the answer to a start get lost: when the connection is back, Temporal is
-// asked again at once, and a refusal then takes nothing away, since the first request may have arrived.
-func TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack(t *testing.T) {
+// TestUnansweredStartsAreRepeatedAfterReconnect loses the answer to a start: when the connection is back, the request
+// is repeated at once, and a refusal then removes no row, since the first request may have arrived.
+func TestUnansweredStartsAreRepeatedAfterReconnect(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer error
@@ -114,9 +114,9 @@ func TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack(t *testing.T)
 			r, _, err := s.Start(b.ctx, request())
 			require.NoError(t, err)
 			require.True(t, starting(r))
-			require.Equal(t, r.ID, <-f.asked)
+			require.Equal(t, r.ID, <-f.requested)
 			s.Resume()
-			require.Equal(t, r.ID, <-f.asked, "the same run, again")
+			require.Equal(t, r.ID, <-f.requested, "the same run, again")
 			f.answer <- tt.answer
 			require.NoError(t, s.Close(b.ctx))
 			require.True(t, tt.want(b.row(t, r.ID)), "%+v", b.row(t, r.ID))
@@ -124,7 +124,8 @@ func TestStartsWithoutAnAnswerAreAskedAgainWhenTheConnectionIsBack(t *testing.T)
 	}
 }
 
-// TestStartOutlivesItsCaller has the caller leave in the middle: Temporal is still asked in its name, and the row is right.
+// TestStartOutlivesItsCaller cancels the caller's context during a start: the request to Temporal continues, and the
+// row is right.
 func TestStartOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -132,7 +133,7 @@ func TestStartOutlivesItsCaller(t *testing.T) {
 		rows   int
 	}{
 		"taken":                   {nil, 1},
-		"refused, nobody told of": {refused(), 0},
+		"rejected, not disclosed": {refused(), 0},
 		"unknown":                 {run.ErrUnknownOutcome, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +152,7 @@ func TestStartOutlivesItsCaller(t *testing.T) {
 			ctx, leave := context.WithCancel(b.ctx)
 			left := make(chan error)
 			go func() { _, _, err := b.Start(ctx, request()); left <- err }()
-			<-f.asked
+			<-f.requested
 			leave()
 			require.ErrorIs(t, <-left, context.Canceled)
 			f.answer <- tt.answer
@@ -176,17 +177,17 @@ func TestHandOversAreBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, _, err := s.Start(b.ctx, request())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "2 starts wait")
-	require.Len(t, b.rows(t), 2, "nothing is left of what was refused")
-	<-f.asked
-	<-f.asked
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "2 starts wait")
+	require.Len(t, b.rows(t), 2, "a refused start leaves no row")
+	<-f.requested
+	<-f.requested
 	b.engine.start = nil
 	r, _, err := b.process(t, b.store, func(*run.Options) {}).Start(b.ctx, request())
 	require.NoError(t, err)
 	require.Equal(t, run.QueuedWorker, r.QueuedReason)
 }
 
-func TestCloseCutsOffWhatHasNoAnswer(t *testing.T) {
+func TestCloseCancelsUnansweredStarts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -197,9 +198,9 @@ func TestCloseCutsOffWhatHasNoAnswer(t *testing.T) {
 	ctx, end := context.WithTimeout(b.ctx, soon)
 	defer end()
 	require.ErrorContains(t, s.Close(ctx), "1 starts had no answer")
-	require.True(t, starting(b.row(t, r.ID)), "to be settled")
+	require.True(t, starting(b.row(t, r.ID)), "for the reconciler")
 	_, _, err = s.Start(b.ctx, request())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "stopping")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "stopping")
 	require.Len(t, b.rows(t), 1)
 }
 
@@ -207,7 +208,7 @@ func TestContractMismatchStartsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	mismatch := fault.New(fault.Refused, fault.ContractMismatch, "this server has a, worker w has b")
+	mismatch := apperror.New(apperror.Refused, apperror.ContractMismatch, "this server has a, worker w has b")
 	s := b.process(t, b.store, func(o *run.Options) {
 		o.Workers, o.Queue = agreed{mismatch}, run.QueueOptions{Enabled: true, MaxRuns: 9, TTL: time.Hour}
 	})
@@ -224,7 +225,7 @@ func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
 	unserved := serving{&atomic.Bool{}}
 	s := b.process(t, b.store, func(o *run.Options) { o.Workers = unserved })
 	_, _, err := s.Start(b.ctx, request())
-	requireFault(t, err, fault.Unavailable, fault.NoWorkerForProject, "none serves "+here)
+	requireFault(t, err, apperror.Unavailable, apperror.NoWorkerForProject, "none serves "+here)
 	require.Empty(t, b.rows(t))
 	require.Equal(t, []string{"check"}, b.engine.called())
 
@@ -237,37 +238,37 @@ func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
 	require.True(t, created)
 	require.Equal(t, []any{run.Queued, run.QueuedEngine}, []any{r.Status, r.QueuedReason})
 	_, _, err = s.Start(b.ctx, request())
-	requireFault(t, err, fault.Exhausted, fault.QueueFull, "none serves "+here)
+	requireFault(t, err, apperror.Exhausted, apperror.QueueFull, "none serves "+here)
 	unserved.served.Store(true)
 	q.Wake()
 	require.Eventually(t, func() bool { return b.row(t, r.ID).QueuedReason == run.QueuedWorker }, time.Minute, 5*time.Millisecond)
 }
 
-// serving is workers that serve a project or do not.
+// serving is a set of workers that serve a project or do not.
 type serving struct{ served *atomic.Bool }
 
 func (s serving) Check(_ context.Context, project string) error {
 	if s.served.Load() {
 		return nil
 	}
-	return fault.New(fault.Unavailable, fault.NoWorkerForProject, "none serves %s", project)
+	return apperror.New(apperror.Unavailable, apperror.NoWorkerForProject, "none serves %s", project)
 }
 
-func TestStartIsRefusedWithoutATraceNearTheMemoryLimit(t *testing.T) {
+func TestStartNearTheMemoryLimitIsRefusedWithoutARow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	full := fault.New(fault.Exhausted, fault.MemoryExhausted, "near the limit").WithRetry(time.Second)
+	full := apperror.New(apperror.Exhausted, apperror.MemoryExhausted, "near the limit").WithRetry(time.Second)
 	s := b.process(t, b.store, func(o *run.Options) {
 		o.Admit, o.Queue = func() error { return full }, run.QueueOptions{Enabled: true, MaxRuns: 9, TTL: time.Hour}
 	})
 	_, _, err := s.Start(b.ctx, request())
 	require.Equal(t, full, err)
 	require.Empty(t, b.rows(t))
-	require.Empty(t, b.engine.called(), "Temporal is not asked")
+	require.Empty(t, b.engine.called(), "no call of Temporal")
 }
 
-// joining tells when a caller has found the run that another one made.
+// joining reports when a caller has found the run that another one made.
 type joining struct {
 	run.Store
 	found chan struct{}
@@ -282,13 +283,13 @@ func (j joining) GetRun(ctx context.Context, project, id string) (run.Run, error
 	return r, err
 }
 
-// TestTheSecondCallerIsToldNoLie has two callers with one request ID, in one process and in two, the first of which Temporal
-// refuses: nobody is given a run that then is gone.
-func TestTheSecondCallerIsToldNoLie(t *testing.T) {
+// TestSecondCallerGetsNoRemovedRun has two callers with one request ID, in one process and in two, the first of which
+// Temporal rejects: neither receives a run that is then removed.
+func TestSecondCallerGetsNoRemovedRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publish(t, "examples/hello", "1.0.0")
-		for i, changes := range []*notice.Board{b.changes, notice.NewBoard()} {
+		for i, changes := range []*pubsub.Notifier{b.changes, pubsub.NewNotifier()} {
 			found := make(chan struct{}, 1)
 			second := run.NewService(joining{b.store, found}, b.engine, b.workflows, documents{b.store}, changes, b.opts)
 			f := b.freeze()
@@ -297,21 +298,21 @@ func TestTheSecondCallerIsToldNoLie(t *testing.T) {
 			errs := make(chan error)
 			ask := func(s *run.Service) { _, _, err := s.Start(b.ctx, req); errs <- err }
 			go ask(b.Service)
-			<-f.asked
+			<-f.requested
 			go ask(second)
 			<-found
 			f.answer <- refused()
-			requireFault(t, <-errs, fault.Refused, fault.EngineRefused, "no permission")
-			<-f.asked // The second one makes its own.
+			requireFault(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
+			<-f.requested // the second caller makes a run of its own
 			f.answer <- refused()
-			requireFault(t, <-errs, fault.Refused, fault.EngineRefused, "no permission")
+			requireFault(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
 			require.Empty(t, b.rows(t))
 		}
 	})
 }
 
-// TestWhatASecondCallerWasGivenStays has the second caller's patience end first.
-func TestWhatASecondCallerWasGivenStays(t *testing.T) {
+// TestDisclosedRunStays has the second caller's timeout expire first.
+func TestDisclosedRunStays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -324,7 +325,7 @@ func TestWhatASecondCallerWasGivenStays(t *testing.T) {
 	}
 	first := make(chan answer)
 	go func() { r, _, err := b.Start(b.ctx, req); first <- answer{r, err} }()
-	id := <-f.asked
+	id := <-f.requested
 	r, created, err := b.process(t, b.store, answerSoon).Start(b.ctx, req)
 	require.NoError(t, err)
 	require.False(t, created)
@@ -335,8 +336,8 @@ func TestWhatASecondCallerWasGivenStays(t *testing.T) {
 	require.Equal(t, []any{id, run.Failed, "Not started"}, []any{a.r.ID, a.r.Status, a.r.Error.Title})
 }
 
-// TestARunLeftInItsStartIsNotWaitedFor asks again for a run whose process died long ago.
-func TestARunLeftInItsStartIsNotWaitedFor(t *testing.T) {
+// TestAbandonedStartIsNotWaitedFor repeats the request of a run whose process died long ago.
+func TestAbandonedStartIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -345,7 +346,7 @@ func TestARunLeftInItsStartIsNotWaitedFor(t *testing.T) {
 	req.RequestID = "once"
 	first, _, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
-	b.pass(startTimeout)
+	b.advance(startTimeout)
 	watch := stopwatch.Start(t)
 	again, created, err := b.Start(b.ctx, req)
 	require.NoError(t, err)

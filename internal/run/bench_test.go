@@ -14,14 +14,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -36,27 +36,27 @@ const (
 	maxInput     = 200
 )
 
-// engineDouble stands where Temporal would: it answers what a test tells it to. Without that it takes everything.
+// engineDouble replaces Temporal: it returns what a test sets, and accepts everything by default.
 type engineDouble struct {
 	check  func(context.Context) error
 	start  func(context.Context, run.Run) (string, error)
 	cancel func(context.Context, run.Run) error
-	// end and control answer Terminate and Control.
+	// end and control are the answers to Terminate and Control.
 	end     func(context.Context, run.Run) error
 	control func(context.Context, run.Run, string) error
-	looks   func(context.Context, run.Run) (run.Execution, error)
+	inspect func(context.Context, run.Run) (run.Execution, error)
 
 	mu    sync.Mutex
 	calls []string
 }
 
-func (e *engineDouble) note(format string, args ...any) {
+func (e *engineDouble) record(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls = append(e.calls, fmt.Sprintf(format, args...))
 }
 
-// called returns the calls since it was last asked.
+// called returns the calls since the previous call of called.
 func (e *engineDouble) called() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +66,7 @@ func (e *engineDouble) called() []string {
 }
 
 func (e *engineDouble) Check(ctx context.Context) error {
-	e.note("check")
+	e.record("check")
 	e.mu.Lock()
 	check := e.check
 	e.mu.Unlock()
@@ -77,7 +77,7 @@ func (e *engineDouble) Check(ctx context.Context) error {
 }
 
 func (e *engineDouble) Start(ctx context.Context, r run.Run) (string, error) {
-	e.note("start %s", r.ID)
+	e.record("start %s", r.ID)
 	if e.start == nil {
 		return "execution-" + r.ID, nil
 	}
@@ -85,7 +85,7 @@ func (e *engineDouble) Start(ctx context.Context, r run.Run) (string, error) {
 }
 
 func (e *engineDouble) Cancel(ctx context.Context, r run.Run, reason string) error {
-	e.note("cancel %s %s", r.ID, reason)
+	e.record("cancel %s %s", r.ID, reason)
 	if e.cancel == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (e *engineDouble) Cancel(ctx context.Context, r run.Run, reason string) err
 }
 
 func (e *engineDouble) Terminate(ctx context.Context, r run.Run, reason string) error {
-	e.note("terminate %s %s", r.ID, reason)
+	e.record("terminate %s %s", r.ID, reason)
 	if e.end == nil {
 		return nil
 	}
@@ -101,22 +101,22 @@ func (e *engineDouble) Terminate(ctx context.Context, r run.Run, reason string) 
 }
 
 func (e *engineDouble) Control(ctx context.Context, r run.Run, op, reason string) error {
-	e.note("%s %s %s", op, r.ID, reason)
+	e.record("%s %s %s", op, r.ID, reason)
 	if e.control == nil {
 		return nil
 	}
 	return e.control(ctx, r, op)
 }
 
-func (e *engineDouble) Look(ctx context.Context, r run.Run) (run.Execution, error) {
-	e.note("look %s", r.ID)
-	if e.looks == nil {
+func (e *engineDouble) Inspect(ctx context.Context, r run.Run) (run.Execution, error) {
+	e.record("inspect %s", r.ID)
+	if e.inspect == nil {
 		return run.Execution{}, run.ErrNotKnown
 	}
-	return e.looks(ctx, r)
+	return e.inspect(ctx, r)
 }
 
-// documents compiles what the store keeps.
+// documents compiles the stored documents.
 type documents struct{ store *storetest.Plain }
 
 func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
@@ -131,7 +131,7 @@ func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, er
 	return doc, nil
 }
 
-// tally is the service's metrics.
+// tally counts as the service's metrics.
 type tally struct {
 	mu    sync.Mutex
 	lines []string
@@ -149,19 +149,19 @@ func (m *tally) Started(_ context.Context, projectName string, _ time.Duration) 
 	m.lines = append(m.lines, projectName+" started")
 }
 
-// controls lets a bench have two services.
+// controls lets a bench embed two services.
 type controls = control.Service
 
-// bench is the service over the real store and definitions, with a hand-made engine and a clock that the test moves.
+// bench is the service over the real store and definitions, with a fake engine and a clock that the test advances.
 type bench struct {
 	*run.Service
 	*controls
 
-	ctx       context.Context // the test's, with ada in it
+	ctx       context.Context // the test's, with the actor ada
 	store     *storetest.Plain
 	workflows *workflow.Service
 	engine    *engineDouble
-	changes   *notice.Board
+	changes   *pubsub.Notifier
 	metrics   *tally
 	opts      run.Options
 	rate      float64 // of queues, in runs per second
@@ -203,31 +203,31 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 	require.NoError(t, kept.Start(ctx))
 	b := &bench{
 		ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), store: kept, engine: &engineDouble{},
-		changes: notice.NewBoard(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		changes: pubsub.NewNotifier(), metrics: &tally{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
 	b.opts = run.Options{
 		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
-		Workers: agreed{}, Digests: seal.Random("k1"),
+		Workers: agreed{}, Digests: keyring.Random("k1"),
 	}
 	b.Service = b.process(t, kept, func(*run.Options) {})
 	b.controls = control.New(b.Service, kept, b.engine, b.changes, b.opts)
 	return b
 }
 
-// agreed is the workers' agreement.
+// agreed is the result of the check of workers.
 type agreed struct{ err error }
 
 func (a agreed) Check(context.Context, string) error { return a.err }
 
-// process is the service of one more process, with changes of its own.
+// process returns the service of one more process, with its own notifications of changes.
 func (b *bench) process(t testing.TB, over run.Store, change func(*run.Options)) *run.Service {
 	t.Helper()
 	opts := b.opts
 	change(&opts)
 	changes := b.changes
 	if b.Service != nil {
-		changes = notice.NewBoard()
+		changes = pubsub.NewNotifier()
 	}
 	s := run.NewService(over, b.engine, b.workflows, documents{b.store}, changes, opts)
 	ctx := b.ctx
@@ -245,7 +245,7 @@ func (b *bench) clock() time.Time {
 	return b.now
 }
 
-func (b *bench) pass(d time.Duration) {
+func (b *bench) advance(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now = b.now.Add(d)
@@ -253,7 +253,7 @@ func (b *bench) pass(d time.Duration) {
 
 const schema = `input: {schema: {document: {type: object, required: [name], properties: {name: {type: string}}}}}`
 
-// publish makes a version of a workflow that needs a name as its input.
+// publish publishes a version of a workflow with an input that requires a name.
 func (b *bench) publish(t testing.TB, name, version string) workflow.Version {
 	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
@@ -270,7 +270,7 @@ func request() run.StartRequest {
 	}
 }
 
-// begin starts a run of hello, which is published when it is not yet, and forgets the calls that it took.
+// begin starts a run of hello, which it publishes first if needed, and discards the recorded calls.
 func (b *bench) begin(t testing.TB) run.Run {
 	t.Helper()
 	b.publish(t, "examples/hello", "1.0.0")
@@ -281,8 +281,8 @@ func (b *bench) begin(t testing.TB) run.Run {
 	return r
 }
 
-// leave starts a run whose outcome is not known.
-func (b *bench) leave(t testing.TB) run.Run {
+// startUnknown starts a run with an unknown outcome.
+func (b *bench) startUnknown(t testing.TB) run.Run {
 	t.Helper()
 	before := b.engine.start
 	b.engine.start = func(context.Context, run.Run) (string, error) {
@@ -294,8 +294,8 @@ func (b *bench) leave(t testing.TB) run.Run {
 	return r
 }
 
-// bring writes a state as Temporal's records would.
-func (b *bench) bring(t testing.TB, id string, position int64, status run.Status, steps ...run.Step) {
+// applyState writes a state as the projection does.
+func (b *bench) applyState(t testing.TB, id string, position int64, status run.Status, steps ...run.Step) {
 	t.Helper()
 	u := run.Update{RunID: id, ExecutionID: "execution-" + id, Position: position, Steps: steps}
 	u.State = &run.State{Status: status, Since: b.clock(), StartedAt: b.clock()}
@@ -337,9 +337,9 @@ func (b *bench) audited(t testing.TB) []string {
 	return lines
 }
 
-func requireFault(t testing.TB, err error, class fault.Class, reason, says string) {
+func requireFault(t testing.TB, err error, class apperror.Class, reason, says string) {
 	t.Helper()
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
 	require.Equal(t, reason, f.Reason)
 	require.Equal(t, class, f.Class)
@@ -347,7 +347,7 @@ func requireFault(t testing.TB, err error, class fault.Class, reason, says strin
 }
 
 func unavailable() error {
-	return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal does not answer")
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer")
 }
 
 func entry(b *bench, id string) audit.Entry {

@@ -10,31 +10,31 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// checkInput holds an input against the schema of the document, so that a wrong one is refused before there is a run. Of
-// an input that is hidden from whoever asks, the error quotes nothing.
+// checkInput validates an input against the schema of the document, so that an invalid one is refused before there is a
+// run. If hidden is set, the caller may not see all of the input, and the error quotes nothing of it.
 func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) error {
 	value, err := jq.DecodeJSON(input)
 	if err != nil {
-		return fault.New(fault.Invalid, fault.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+		return apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
 	}
 	if doc.Input == nil || doc.Input.Schema == nil {
 		return nil
 	}
 	if _, err := doc.Input.Schema.Check(value, jq.DefaultFuel); err != nil {
 		if hidden {
-			err = unquoted(err)
+			err = withoutValues(err)
 		}
-		f := fault.New(fault.Invalid, fault.InvalidInput, "the input does not fit the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err)
-		return violated(f, err)
+		f := apperror.New(apperror.Invalid, apperror.InvalidInput, "the input does not match the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err)
+		return withViolations(f, err)
 	}
 	return nil
 }
 
-// violated adds to a refusal what the standard error of the language has, and each violation with its place.
-func violated(f *fault.Fault, err error) error {
+// withViolations adds the fields of the language's standard error to a refusal, and each violation with its location.
+func withViolations(f *apperror.Error, err error) error {
 	f = f.WithFact("type", dsl.ErrorTypeValidation).WithFact("status", strconv.Itoa(http.StatusBadRequest))
 	failed, ok := errors.AsType[*dsl.SchemaError](err)
 	if !ok || len(failed.Violations) == 0 {
@@ -47,25 +47,25 @@ func violated(f *fault.Fault, err error) error {
 	return f
 }
 
-// unquoted is an error of a schema with the places and keywords alone: its messages quote values.
-func unquoted(err error) error {
+// withoutValues returns an error of a schema with only the locations and keywords: its messages quote values.
+func withoutValues(err error) error {
 	failed, ok := errors.AsType[*dsl.SchemaError](err)
 	if !ok {
 		return errors.New("it cannot be checked")
 	}
-	places := &dsl.SchemaError{}
+	located := &dsl.SchemaError{}
 	for _, v := range failed.Violations {
-		places.Violations = append(places.Violations, dsl.Violation{Pointer: v.Pointer, Message: fmt.Sprintf("does not meet %q", v.Keyword)})
+		located.Violations = append(located.Violations, dsl.Violation{Pointer: v.Pointer, Message: fmt.Sprintf("does not meet %q", v.Keyword)})
 	}
-	return places
+	return located
 }
 
-// readable is an error from elsewhere as text that every store takes.
-func readable(err error) string {
+// validText returns the text of an external error in a form that every store accepts.
+func validText(err error) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func because(reason string) string {
+func inParentheses(reason string) string {
 	if reason == "" {
 		return ""
 	}

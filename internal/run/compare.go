@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// compareEvery is how often a run that is read is compared with Temporal at most, by one process.
+	// compareEvery is the minimum interval between two comparisons of a run with Temporal in one process.
 	compareEvery = 5 * time.Second
-	// compareTimeout bounds what a read spends on it, and compareRest is for how long no read asks after Temporal was slower.
+	// compareTimeout bounds the time that a read spends on the comparison. After Temporal was slower, no read compares for
+	// compareRest.
 	compareTimeout = 250 * time.Millisecond
 	compareRest    = 2 * time.Second
-	// comparesAtOnce bounds the comparisons that are under way in one process. A read that finds no room goes without.
+	// comparesAtOnce limits concurrent comparisons in one process. A read that gets no slot returns the row uncompared.
 	comparesAtOnce = 8
-	// maxCompared is how many runs are remembered as compared. Beyond it the memory starts afresh.
+	// maxCompared is how many runs are remembered as compared. When it is reached, all are forgotten.
 	maxCompared = 10_000
 )
 
@@ -61,8 +62,9 @@ func (c *compared) end(now time.Time, slow bool) {
 	}
 }
 
-// compare asks Temporal whether a row is behind, unless it was written a moment ago or this process is about to write it. A row
-// that is behind says so from now on, and its repair is requested. A failure is logged: the row is the best answer there is.
+// compare checks with Temporal whether a row is behind, unless it was written a moment ago or this process is about to
+// write it. If it is behind, compare sets r.Behind and requests a repair. A failure is only logged: the row is the best
+// available answer.
 func (s *Service) compare(ctx context.Context, r *Run) {
 	now := s.opts.Now()
 	switch {
@@ -75,7 +77,7 @@ func (s *Service) compare(ctx context.Context, r *Run) {
 	}
 	asking, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
-	x, err := s.engine.Look(asking, *r)
+	x, err := s.engine.Inspect(asking, *r)
 	s.compared.end(now, asking.Err() != nil && ctx.Err() == nil)
 	if err != nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Run could not be compared with Temporal", "run_id", r.ID, "error", err)
@@ -87,9 +89,10 @@ func (s *Service) compare(ctx context.Context, r *Run) {
 	}
 }
 
-// RequestRepair has a worker bring the rows of a run up to Temporal. A failure is logged: the reconciler finds the run as well.
+// RequestRepair requests that a worker updates the rows of a run from Temporal. A failure is logged: the reconciler
+// finds the run as well.
 func (s *Service) RequestRepair(ctx context.Context, request RepairRequest) {
-	// A caller that leaves may be the only one to have seen it.
+	// A caller that disconnects may be the only one to have noticed it.
 	ctx = context.WithoutCancel(ctx)
 	if err := s.store.RequestRepairs(ctx, []RepairRequest{request}); err != nil {
 		logger.FromContext(ctx).WarnContext(ctx, "Repair of a run could not be requested", "run_id", request.RunID, "error", err)

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// lost makes a run that ended in Temporal a minute ago and whose row does not say so.
-func (b *bench) lost() {
-	b.engine.looks = func(_ context.Context, r run.Run) (run.Execution, error) {
+// lose makes the engine report that the run ended a minute ago, while its row is open.
+func (b *bench) lose() {
+	b.engine.inspect = func(_ context.Context, r run.Run) (run.Execution, error) {
 		return run.Execution{
 			RunID: r.ID, ExecutionID: r.ExecutionID, Relation: run.RelationSame, ClosedAt: b.clock().Add(-time.Minute), Accepted: 7,
 			AcceptedAt: b.clock().Add(-time.Minute), StartedAt: b.clock().Add(-time.Hour),
@@ -25,23 +25,23 @@ func TestGetRequestsTheRepairOfARunThatIsBehind(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.lost()
-	b.pass(run.QuietAfter - time.Millisecond)
+	b.lose()
+	b.advance(run.QuietAfter - time.Millisecond)
 	got, err := b.Get(b.ctx, here, r.ID)
 	require.NoError(t, err)
 	require.Equal(t, r, got)
-	require.Empty(t, b.engine.called(), "a run that has just moved is not compared")
+	require.Empty(t, b.engine.called(), "a run that has just changed is not compared")
 
-	b.pass(time.Millisecond)
+	b.advance(time.Millisecond)
 	got, err = b.Get(b.ctx, here, r.ID)
 	require.NoError(t, err)
-	require.Equal(t, []string{"look " + r.ID}, b.engine.called())
+	require.Equal(t, []string{"inspect " + r.ID}, b.engine.called())
 	require.Equal(t, "the run ended in Temporal at 2026-03-01T11:59:03Z, and its end is not written", got.Behind.Reason)
 	got.Behind = nil
-	require.Equal(t, r, got, "it returns what is there")
+	require.Equal(t, r, got, "it returns the row")
 
-	// The request is there for every process, and nothing is compared again while it is.
-	b.pass(time.Hour)
+	// Every process finds the request, and while it exists, nothing is compared again.
+	b.advance(time.Hour)
 	got, err = b.Get(b.ctx, here, r.ID)
 	require.NoError(t, err)
 	require.NotNil(t, got.Behind)
@@ -51,40 +51,40 @@ func TestGetRequestsTheRepairOfARunThatIsBehind(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []any{r.ID, true, false}, []any{claimed.RunID, claimed.Behind, claimed.Force})
 
-	b.bring(t, r.ID, 5, run.Completed)
+	b.applyState(t, r.ID, 5, run.Completed)
 	require.NoError(t, b.store.EndRepair(b.ctx, claimed))
-	b.pass(time.Hour)
+	b.advance(time.Hour)
 	_, err = b.Get(b.ctx, here, r.ID)
 	require.NoError(t, err)
-	require.Empty(t, b.engine.called(), "a run that has ended stays as it is")
+	require.Empty(t, b.engine.called(), "a run that has ended is not compared")
 	_, err = b.Get(b.ctx, here, "none")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 }
 
-func TestGetComparesARunOnceInAWhile(t *testing.T) {
+func TestGetComparesARunOncePerInterval(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.pass(time.Minute)
+	b.advance(time.Minute)
 	for _, answer := range []error{run.ErrNotKnown, unavailable()} {
-		b.engine.looks = func(context.Context, run.Run) (run.Execution, error) { return run.Execution{}, answer }
+		b.engine.inspect = func(context.Context, run.Run) (run.Execution, error) { return run.Execution{}, answer }
 		for range 3 {
 			got, err := b.Get(b.ctx, here, r.ID)
-			require.NoError(t, err, "the row as it is remains the best answer")
+			require.NoError(t, err, "the row is the best available answer")
 			require.Equal(t, r, got)
 		}
 		require.Len(t, b.engine.called(), 1)
-		b.pass(5 * time.Second)
+		b.advance(5 * time.Second)
 	}
 }
 
-// TestGetIsNotHeldUp has a Temporal that does not answer.
-func TestGetIsNotHeldUp(t *testing.T) {
+// TestGetIsNotDelayed has a Temporal that does not answer.
+func TestGetIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first, second := b.begin(t), b.begin(t)
-	b.pass(time.Minute)
-	b.engine.looks = func(ctx context.Context, _ run.Run) (run.Execution, error) {
+	b.advance(time.Minute)
+	b.engine.inspect = func(ctx context.Context, _ run.Run) (run.Execution, error) {
 		<-ctx.Done()
 		return run.Execution{}, ctx.Err()
 	}
@@ -93,15 +93,15 @@ func TestGetIsNotHeldUp(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, r, got)
 	}
-	require.Len(t, b.engine.called(), 1, "after one that is slow, others are not asked for a while")
+	require.Len(t, b.engine.called(), 1, "after a slow comparison, no other follows for a while")
 }
 
-func TestGetLeavesWhatThisProcessIsAboutToWrite(t *testing.T) {
+func TestGetIgnoresRunsThatThisProcessIsAboutToWrite(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.lost()
-	b.pass(time.Minute)
+	b.lose()
+	b.advance(time.Minute)
 	holding := b.process(t, b.store, func(o *run.Options) { o.Holds = func(id string) bool { return id == r.ID } })
 	got, err := holding.Get(b.ctx, here, r.ID)
 	require.NoError(t, err)

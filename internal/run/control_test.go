@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -30,15 +30,15 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// place brings a run into a status.
-func (b *bench) place(t *testing.T, status run.Status, reason string) run.Run {
+// inStatus returns a run with a status.
+func (b *bench) inStatus(t *testing.T, status run.Status, reason string) run.Run {
 	t.Helper()
 	if status == run.Queued && reason == run.QueuedStarting {
-		return b.leave(t)
+		return b.startUnknown(t)
 	}
 	r := b.begin(t)
 	if status != run.Queued {
-		b.bring(t, r.ID, 3, status, run.Step{Number: 1, Status: "running", Position: 3})
+		b.applyState(t, r.ID, 3, status, run.Step{Number: 1, Status: "running", Position: 3})
 	}
 	return b.row(t, r.ID)
 }
@@ -46,11 +46,11 @@ func (b *bench) place(t *testing.T, status run.Status, reason string) run.Run {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the network is down")
-	type place struct {
+	type openState struct {
 		status run.Status
 		reason string
 	}
-	open := []place{{run.Queued, run.QueuedStarting}, {run.Queued, run.QueuedWorker}, {run.Running, ""}, {run.Waiting, ""}}
+	open := []openState{{run.Queued, run.QueuedStarting}, {run.Queued, run.QueuedWorker}, {run.Running, ""}, {run.Waiting, ""}}
 	for _, p := range open {
 		for name, answer := range map[string]error{
 			"taken": nil, "not known": run.ErrNotKnown, "closed": run.ErrClosed, "unavailable": unavailable(), "broken": gone,
@@ -58,8 +58,8 @@ func TestCancel(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s, %s", p.status, p.reason, name), func(t *testing.T) {
 				t.Parallel()
 				b := newBench(t)
-				before := b.place(t, p.status, p.reason)
-				b.pass(startTimeout)
+				before := b.inStatus(t, p.status, p.reason)
+				b.advance(startTimeout)
 				b.engine.cancel = func(context.Context, run.Run) error { return fmt.Errorf("cancel: %w", answer) }
 				if answer == nil {
 					b.engine.cancel = nil
@@ -70,7 +70,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// checkCancel cancels a run and compares what became of it with what the engine answers.
+// checkCancel cancels a run and compares the result with the engine's answer.
 func (b *bench) checkCancel(t *testing.T, before run.Run, answer error) {
 	t.Helper()
 	got, err := b.Cancel(b.ctx, here, before.ID, "too slow")
@@ -93,7 +93,7 @@ func (b *bench) checkCancel(t *testing.T, before run.Run, answer error) {
 		require.Equal(t, "Execution missing", got.Error.Title)
 		require.Equal(t, []string{"run.start", "run.cancel too slow"}, b.audited(t))
 	case errors.Is(answer, run.ErrClosed):
-		requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
+		requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 		require.Equal(t, before.Status, after.Status, "a worker writes the end")
 		require.Equal(t, "the run has ended in Temporal, and its end is not written", after.Behind.Reason)
 		require.Equal(t, []string{"run.start"}, b.audited(t))
@@ -113,9 +113,9 @@ func TestCancelOfAFinishedRunIsRefused(t *testing.T) {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			before := b.place(t, status, "")
+			before := b.inStatus(t, status, "")
 			_, err := b.Cancel(b.ctx, here, before.ID, "late")
-			requireFault(t, err, fault.Refused, fault.RunEnded, "it is "+string(status))
+			requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is "+string(status))
 			require.Empty(t, b.engine.called())
 			require.Equal(t, before, b.row(t, before.ID))
 			require.Equal(t, []string{"run.start"}, b.audited(t))
@@ -126,16 +126,16 @@ func TestCancelOfAFinishedRunIsRefused(t *testing.T) {
 func TestCancelOfARunThatIsBeingHandedOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.leave(t)
+	r := b.startUnknown(t)
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
-	b.pass(startTimeout - time.Millisecond)
+	b.advance(startTimeout - time.Millisecond)
 	_, err := b.Cancel(b.ctx, here, r.ID, "")
-	requireFault(t, err, fault.Refused, fault.RunStarting, "in a moment")
-	f, _ := fault.From(err)
+	requireFault(t, err, apperror.Refused, apperror.RunStarting, "in a moment")
+	f, _ := apperror.From(err)
 	require.Equal(t, startTimeout, f.RetryAfter)
 	require.Equal(t, r, b.row(t, r.ID), "it may yet arrive there")
 
-	b.pass(time.Millisecond)
+	b.advance(time.Millisecond)
 	ended, err := b.Cancel(b.ctx, here, r.ID, "")
 	require.NoError(t, err)
 	require.Equal(t, run.Canceled, ended.Status)
@@ -153,21 +153,21 @@ func TestCancelTwiceIsOneRequest(t *testing.T) {
 	require.Equal(t, []string{"run.start", "run.cancel one"}, b.audited(t))
 }
 
-func TestCancelOfWhatIsNotThere(t *testing.T) {
+func TestCancelOfAMissingRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
 	_, err := b.Cancel(b.ctx, here, "none", "")
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 	_, err = b.Cancel(b.ctx, "elsewhere", r.ID, "")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"elsewhere"`)
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, `"elsewhere"`)
 	require.Empty(t, b.engine.called())
 }
 
 func TestCancelEndsOpenSteps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.place(t, run.Running, "")
+	r := b.inStatus(t, run.Running, "")
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	_, err := b.Cancel(b.ctx, here, r.ID, "")
 	require.NoError(t, err)
@@ -181,9 +181,9 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.begin(t)
-	b.pass(time.Second)
+	b.advance(time.Second)
 	second := b.begin(t)
-	b.bring(t, second.ID, 3, run.Failed)
+	b.applyState(t, second.ID, 3, run.Failed)
 	ids := func(f run.Filter) []string {
 		f.Project, f.Limit = here, 10
 		list, err := b.List(b.ctx, f)
@@ -191,7 +191,7 @@ func TestList(t *testing.T) {
 		var out []string
 		for _, r := range list {
 			out = append(out, r.ID)
-			require.Nil(t, r.Input, "lists are light")
+			require.Nil(t, r.Input, "lists have no inputs")
 		}
 		return out
 	}
@@ -201,9 +201,9 @@ func TestList(t *testing.T) {
 	require.Empty(t, ids(run.Filter{Workflow: "other/hello"}))
 
 	_, err := b.List(b.ctx, run.Filter{Project: here, Statuses: []run.Status{run.Failed, "done"}})
-	requireFault(t, err, fault.Invalid, fault.InvalidArgument, `"done"`)
+	requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, `"done"`)
 	_, err = b.List(b.ctx, run.Filter{Project: here, Workflow: "none"})
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"none"`)
+	requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"none"`)
 	_, err = b.List(b.ctx, run.Filter{Project: "none"})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TestStartWithAGivenID: whoever derives the run's ID from what starts it may ask any number of times.
+// TestStartWithAGivenID: a caller that derives the run's ID from its trigger may repeat the request any number of
+// times.
 func TestStartWithAGivenID(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -33,7 +34,7 @@ func TestStartWithAGivenID(t *testing.T) {
 	_, err = b.workflows.SetPaused(b.ctx, here, "hello", true, "")
 	require.NoError(t, err)
 	again, created, err = b.Start(b.ctx, req)
-	require.NoError(t, err, "the answer is the same whatever became of the workflow")
+	require.NoError(t, err, "the response is independent of the workflow's state")
 	require.False(t, created)
 	require.Equal(t, first.ID, again.ID)
 	require.Len(t, b.rows(t), 1)
@@ -54,14 +55,14 @@ func TestStartMakesTheInputForTheDocument(t *testing.T) {
 
 	req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(`{"name":7}`), nil }
 	_, _, err = b.Start(b.ctx, req)
-	requireFault(t, err, fault.Invalid, fault.InvalidInput, "/name")
+	requireFault(t, err, apperror.Invalid, apperror.InvalidInput, "/name")
 	req.InputHidden = true
 	for _, input := range []string{`{"name":7654321}`, `{"n":1e7654321}`} {
 		req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(input), nil }
 		_, _, err = b.Start(b.ctx, req)
-		f, _ := fault.From(err)
-		require.Equal(t, fault.InvalidInput, f.Reason)
-		require.NotContains(t, f.Message+f.Fields[0].Message, "7654321", "nothing is quoted of an input that is hidden")
+		f, _ := apperror.From(err)
+		require.Equal(t, apperror.InvalidInput, f.Reason)
+		require.NotContains(t, f.Message+f.Fields[0].Message, "7654321", "no part of a hidden input is quoted")
 	}
 	req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return nil, errors.New("the event is gone") }
 	_, _, err = b.Start(b.ctx, req)

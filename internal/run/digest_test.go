@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
 func TestReplaysOfOneRequestIDHaveTheSameArguments(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReplaysOfOneRequestIDHaveTheSameArguments(t *testing.T) {
 		req.Patch = json.RawMessage(` [ {"path":"/name", "op":"add", "value":"B\u006fb"} ] `)
 		again, created, err := b.Replay(b.ctx, req)
 		require.NoError(t, err)
-		require.Equal(t, []any{r.ID, false}, []any{again.ID, created}, "white space and the order of members say nothing")
+		require.Equal(t, []any{r.ID, false}, []any{again.ID, created}, "white space and the order of members are ignored")
 
 		for name, change := range map[string]func(*control.ReplayRequest){
 			"patch": func(r *control.ReplayRequest) {
@@ -43,7 +43,7 @@ func TestReplaysOfOneRequestIDHaveTheSameArguments(t *testing.T) {
 			other := req
 			change(&other)
 			_, _, err = b.Replay(b.ctx, other)
-			requireFault(t, err, fault.Exists, fault.RequestIDReused, r.ID)
+			requireFault(t, err, apperror.Exists, apperror.RequestIDReused, r.ID)
 			require.NotEmpty(t, name)
 		}
 	})
@@ -71,7 +71,7 @@ func TestCallersWithOneRequestIDAndTwoInputsGetOneRun(t *testing.T) {
 					r, _, err := service.Start(b.ctx, req)
 					mu.Lock()
 					defer mu.Unlock()
-					if fault.Is(err, fault.RequestIDReused) {
+					if apperror.Is(err, apperror.RequestIDReused) {
 						refused++
 						return
 					}
@@ -82,18 +82,18 @@ func TestCallersWithOneRequestIDAndTwoInputsGetOneRun(t *testing.T) {
 			}
 			callers.Wait()
 			require.Len(t, runs, 1)
-			require.Equal(t, 8, refused, "those who asked for something else")
+			require.Equal(t, 8, refused, "callers with other arguments")
 		}
 	})
 }
 
-func TestDigestsOutliveTheRotationOfKeys(t *testing.T) {
+func TestDigestsSurviveKeyRotation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	old, next := bytes.Repeat([]byte{1}, seal.KeySize), bytes.Repeat([]byte{2}, seal.KeySize)
+	old, next := bytes.Repeat([]byte{1}, keyring.KeySize), bytes.Repeat([]byte{2}, keyring.KeySize)
 	with := func(active string, keys map[string][]byte) *run.Service {
-		ring, err := seal.New(active, keys)
+		ring, err := keyring.New(active, keys)
 		require.NoError(t, err)
 		return b.process(t, b.store, func(o *run.Options) { o.Digests = ring })
 	}
@@ -110,9 +110,9 @@ func TestDigestsOutliveTheRotationOfKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.ID, again.ID)
 	_, _, err = rotated.Start(b.ctx, other)
-	requireFault(t, err, fault.Exists, fault.RequestIDReused, first.ID)
+	requireFault(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
 
-	// Without the key nothing can be compared: as with the rows of before, workflow and version decide.
+	// Without the key nothing can be compared: as for rows without a digest, workflow and version decide.
 	gone := with("k2", map[string][]byte{"k2": next})
 	for _, r := range []run.StartRequest{req, other} {
 		again, _, err = gone.Start(b.ctx, r)

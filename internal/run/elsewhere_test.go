@@ -6,35 +6,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
-// whereabouts is what is known of where the runs are.
-type whereabouts struct {
-	here    run.Place
-	home    run.Home
-	workers []run.Place
-	away    error
+// clusters are the Temporals that may hold the runs.
+type clusters struct {
+	here     run.ClusterID
+	recorded run.RunsCluster
+	workers  []run.ClusterID
+	away     error
 }
 
-func (w *whereabouts) Place(context.Context) (run.Place, error) { return w.here, w.away }
+func (w *clusters) ClusterID(context.Context) (run.ClusterID, error) { return w.here, w.away }
 
-func (w *whereabouts) RunsHome(context.Context) (run.Home, error) { return w.home, nil }
+func (w *clusters) RunsCluster(context.Context) (run.RunsCluster, error) { return w.recorded, nil }
 
-func (w *whereabouts) WorkerPlaces(context.Context) ([]run.Place, error) { return w.workers, nil }
+func (w *clusters) WorkerClusters(context.Context) ([]run.ClusterID, error) { return w.workers, nil }
 
-// astray is a bench whose Temporal knows no run, and what is known of where they are.
-func astray(t *testing.T) (*bench, *whereabouts) {
+// newMissing returns a bench with a Temporal that has no run, and the Temporals that may have them.
+func newMissing(t *testing.T) (*bench, *clusters) {
 	t.Helper()
 	b := newBench(t)
-	w := &whereabouts{
-		here: run.Place{Address: "other:7233", Namespace: "ns", NamespaceID: "m1"},
-		home: run.Home{Place: run.Place{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"}, Since: b.clock()},
+	w := &clusters{
+		here:     run.ClusterID{Address: "other:7233", Namespace: "ns", NamespaceID: "m1"},
+		recorded: run.RunsCluster{ClusterID: run.ClusterID{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"}, Since: b.clock()},
 	}
-	b.Locate(w)
+	b.SetClusterReader(w)
 	unknown := func(context.Context, run.Run) error { return run.ErrNotKnown }
 	b.engine.cancel, b.engine.end = unknown, unknown
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrNotKnown }
@@ -49,23 +49,25 @@ const (
 func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		place func(*whereabouts)
+		setUp func(*clusters)
 		says  string
 	}{
-		"the server is elsewhere": {func(*whereabouts) {}, elsewhere},
-		"workers are elsewhere":   {func(w *whereabouts) { w.workers, w.home.Place = []run.Place{w.here, w.home.Place}, w.here }, divided},
+		"the server is elsewhere": {func(*clusters) {}, elsewhere},
+		"workers are elsewhere": {func(w *clusters) {
+			w.workers, w.recorded.ClusterID = []run.ClusterID{w.here, w.recorded.ClusterID}, w.here
+		}, divided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, w := astray(t)
-			tt.place(w)
-			r := b.place(t, run.Running, "")
+			b, w := newMissing(t)
+			tt.setUp(w)
+			r := b.inStatus(t, run.Running, "")
 			for _, c := range []control.Control{control.Cancel, control.Pause, control.Unpause, control.ResumeQuota} {
 				_, err := b.use(c, r.ID)
-				requireFault(t, err, fault.Refused, fault.RunElsewhere, tt.says)
+				requireFault(t, err, apperror.Refused, apperror.RunElsewhere, tt.says)
 				require.ErrorContains(t, err, "temporal.address and temporal.namespace")
 				require.ErrorContains(t, err, "to end it here alone, terminate it")
-				f, _ := fault.From(err)
+				f, _ := apperror.From(err)
 				require.Equal(t, map[string]string{
 					"connected": `Temporal at other:7233 (namespace "ns", ID m1)`, "home": `Temporal at host:7233 (namespace "ns", ID n1)`,
 				}, f.Facts)
@@ -73,7 +75,7 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 			require.Equal(t, r, b.row(t, r.ID), "nothing has changed")
 			require.Equal(t, []string{"run.start"}, b.audited(t))
 
-			// Whoever terminates it ends the row, which says what was not reached.
+			// Terminate ends the row, which records that the execution was not reached.
 			got, err := b.Terminate(b.ctx, here, r.ID, "left behind")
 			require.NoError(t, err)
 			require.Equal(t, []any{run.Terminated, "Terminated by ada in the table alone"}, []any{got.Status, got.Error.Title})
@@ -89,24 +91,24 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 	}
 }
 
-func TestRunThatTheRightTemporalDoesNotKnowIsEnded(t *testing.T) {
+func TestRunMissingInItsOwnTemporalIsEnded(t *testing.T) {
 	t.Parallel()
-	lost := run.Place{Address: "other:7233", Namespace: "ns", NamespaceID: "m0"}
-	for name, place := range map[string]func(*whereabouts){
-		"at home":            func(w *whereabouts) { w.home.Place, w.workers = w.here, []run.Place{w.here} },
-		"nothing recorded":   func(w *whereabouts) { w.home = run.Home{} },
-		"its data was lost":  func(w *whereabouts) { w.home.Place = lost },
-		"at another address": func(w *whereabouts) { w.home.NamespaceID = w.here.NamespaceID },
+	lost := run.ClusterID{Address: "other:7233", Namespace: "ns", NamespaceID: "m0"}
+	for name, setUp := range map[string]func(*clusters){
+		"in the recorded Temporal": func(w *clusters) { w.recorded.ClusterID, w.workers = w.here, []run.ClusterID{w.here} },
+		"nothing recorded":         func(w *clusters) { w.recorded = run.RunsCluster{} },
+		"its data was lost":        func(w *clusters) { w.recorded.ClusterID = lost },
+		"at another address":       func(w *clusters) { w.recorded.NamespaceID = w.here.NamespaceID },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, w := astray(t)
-			place(w)
-			r := b.place(t, run.Waiting, "")
+			b, w := newMissing(t)
+			setUp(w)
+			r := b.inStatus(t, run.Waiting, "")
 			got, err := b.Cancel(b.ctx, here, r.ID, "stale")
 			require.NoError(t, err)
 			require.Equal(t, run.Canceled, got.Status)
-			r = b.place(t, run.Waiting, "")
+			r = b.inStatus(t, run.Waiting, "")
 			got, err = b.Terminate(b.ctx, here, r.ID, "stale")
 			require.NoError(t, err)
 			require.Equal(t, []any{run.Terminated, "stale"}, []any{got.Status, control.TerminateReason(got)})
@@ -115,14 +117,14 @@ func TestRunThatTheRightTemporalDoesNotKnowIsEnded(t *testing.T) {
 	}
 }
 
-func TestRunIsLeftAloneWhileItIsNotKnownWhereRunsAre(t *testing.T) {
+func TestRunStaysUnchangedWhileItsTemporalIsUnknown(t *testing.T) {
 	t.Parallel()
-	b, w := astray(t)
+	b, w := newMissing(t)
 	w.away = unavailable()
-	r := b.place(t, run.Running, "")
+	r := b.inStatus(t, run.Running, "")
 	for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause} {
 		_, err := b.use(c, r.ID)
-		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	}
 	require.Equal(t, r, b.row(t, r.ID))
 	require.Equal(t, []string{"run.start"}, b.audited(t))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxKept bounds the steps that a feed keeps for its other watches, in bytes.
-const maxKept = 256 << 10
+// maxCached bounds the steps that a feed caches for its other watches, in bytes.
+const maxCached = 256 << 10
 
 // feeds are the runs that are watched in this process.
 type feeds struct {
@@ -19,21 +19,21 @@ type feedKey struct{ project, id string }
 
 func newFeeds() *feeds { return &feeds{byRun: map[feedKey]*feed{}} }
 
-// feed reads a run for all its watches: a hundred of them cost the database about what one does. One watch reads at a time, and
-// those that wait for it meanwhile take what it has read where that is new enough for them.
+// feed reads a run for all its watches, so that a hundred of them cost the database about as much as one. One watch
+// reads at a time; the watches that wait for it use its result where that is recent enough for them.
 type feed struct {
-	key     feedKey
-	watches int // guarded by feeds.mu
+	key   feedKey
+	users int // watches; guarded by feeds.mu
 
-	// reading is held by the watch that reads, and guards what is below.
+	// reading is held by the watch that reads, and guards the fields below.
 	reading chan struct{}
-	begun   time.Time // when the last read began
+	readAt  time.Time // when the last read began
 	run     Run
 	err     error
-	known   part
+	cached  part
 }
 
-// part is one page of the steps that changed after a sequence. It is not to be changed.
+// part is one page of the steps that changed after a sequence. It must not be modified.
 type part struct {
 	cursor      StepCursor
 	after, upTo int64
@@ -42,7 +42,7 @@ type part struct {
 	summary *StepSummary
 }
 
-// join returns the feed of a run, which leave gives back.
+// join returns the feed of a run; leave releases it.
 func (s *feeds) join(project, id string) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,59 +52,66 @@ func (s *feeds) join(project, id string) *feed {
 		f = &feed{key: key, reading: make(chan struct{}, 1)}
 		s.byRun[key] = f
 	}
-	f.watches++
+	f.users++
 	return f
+}
+
+// watches returns how many watches share a feed.
+func (s *feeds) watches(f *feed) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.users
 }
 
 func (s *feeds) leave(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.watches--; f.watches == 0 {
+	if f.users--; f.users == 0 {
 		delete(s.byRun, f.key)
 	}
 }
 
-// read returns the run as it was at a moment or later, and whether this call was the first to find a change. An error is that of
-// all who waited for it.
-func (f *feed) read(ctx context.Context, since time.Time, get func(context.Context) (Run, error)) (r Run, news bool, err error) {
+// read returns the run as it was at since or later, and whether this call was the first to find a change. All callers
+// that waited for a read receive its error.
+func (f *feed) read(ctx context.Context, since time.Time, get func(context.Context) (Run, error)) (r Run, newer bool, err error) {
 	if err := f.lock(ctx); err != nil {
 		return Run{}, false, err
 	}
 	defer f.unlock()
-	if !f.begun.Before(since) {
+	if !f.readAt.Before(since) {
 		return f.run, false, f.err
 	}
-	begun := time.Now()
+	readAt := time.Now()
 	r, err = get(ctx)
 	if err != nil && ctx.Err() != nil {
-		return r, false, err // the caller has left, which says nothing about the run
+		return r, false, err // the caller's context ended, which is independent of the run
 	}
-	news = err == nil && !f.begun.IsZero() && r.Sequence > f.run.Sequence
-	f.begun, f.run, f.err = begun, r, err
-	return r, news, err
+	newer = err == nil && !f.readAt.IsZero() && r.Sequence > f.run.Sequence
+	f.readAt, f.run, f.err = readAt, r, err
+	return r, newer, err
 }
 
-// part returns a page of changed steps. The rows up to a sequence may change later, and then have a later one: what was read of
-// them before is as good as it was for the watch that read it.
-func (f *feed) part(ctx context.Context, asked part, get func(context.Context) (part, error)) (part, error) {
+// part returns a page of changed steps. Rows up to a sequence may change later, and then have a later sequence: the
+// cached rows are as valid as they were for the watch that read them.
+func (f *feed) part(ctx context.Context, page part, get func(context.Context) (part, error)) (part, error) {
 	if err := f.lock(ctx); err != nil {
 		return part{}, err
 	}
 	defer f.unlock()
-	if known := f.known; known.upTo > 0 && known.cursor == asked.cursor && known.after == asked.after && known.upTo == asked.upTo {
-		return known, nil
+	if cached := f.cached; cached.upTo > 0 && cached.cursor == page.cursor && cached.after == page.after && cached.upTo == page.upTo {
+		return cached, nil
 	}
 	found, err := get(ctx)
 	if err != nil {
 		return part{}, err
 	}
-	f.known = part{}
+	f.cached = part{}
 	size := 0
 	for i := range found.steps {
 		size += found.steps[i].Size()
 	}
-	if size <= maxKept {
-		f.known = found
+	if size <= maxCached {
+		f.cached = found
 	}
 	return found, nil
 }

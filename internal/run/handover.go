@@ -6,19 +6,19 @@ import (
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// handOver gives the run to Temporal. It returns an error when the run was refused for good and its row taken away; a row
-// of which somebody was told stays, and tells what became of it.
+// handOver starts the run in Temporal. It returns an error when the run was rejected permanently and its row removed; a
+// disclosed row stays, and shows the outcome.
 func (s *Service) handOver(ctx context.Context, r Run) error {
 	startCtx, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
 	defer cancel()
 	executionID, refusal := s.startExecution(startCtx, r)
-	// What Temporal has answered is written also when the server stops; each call to the store has its own deadline.
+	// Temporal's answer is written also when the server stops; each call to the store has its own deadline.
 	ctx = context.WithoutCancel(ctx)
 	defer s.changes.Notify(r.ID)
 	if refusal == nil {
@@ -32,7 +32,7 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
 		return nil
 	}
-	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, readable(refusal))
+	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, validText(refusal))
 	removed, err := s.store.RemoveUnstarted(ctx, r.ID, entry)
 	if err != nil {
 		return errors.Join(refusal, fmt.Errorf("removing the row of run %s, which was not started: %w", r.ID, err))
@@ -45,23 +45,23 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 	return nil
 }
 
-// HandedOver notes that Temporal has the run.
+// HandedOver records that Temporal has the run.
 func (s *Service) HandedOver(ctx context.Context, r Run, executionID string) {
 	if err := s.store.MarkHandedOver(ctx, r.ID, executionID, s.opts.Now()); err != nil {
-		// The run is Temporal's now; its own records will move the row on.
+		// Temporal has the run; its records update the row.
 		logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", r.ID, "error", err)
 	}
 }
 
-// NotStarted ends a run visibly that was not started after somebody was told that it is queued. A refusal that may pass
-// leaves it `queued: starting`, from where it is started again.
+// NotStarted fails a run that was not started although a caller has received it as queued. A refusal that may be
+// transient leaves it `queued: starting`, and it is started again.
 func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	log := logger.FromContext(ctx)
 	log.WarnContext(ctx, "Run was not started", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
-	if Passing(refusal) {
+	if Transient(refusal) {
 		return
 	}
-	now, reason := s.opts.Now(), readable(refusal)
+	now, reason := s.opts.Now(), validText(refusal)
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	finished := false
 	if err == nil && r.QueuedReason == QueuedStarting && r.Position == 0 {
@@ -77,10 +77,10 @@ func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	}
 }
 
-// loggable returns the text of an error that may quote values of a run, with marks in place of those that are sensitive. Where the run
-// cannot be read, it returns the reason alone.
+// loggable returns the text of an error that may quote values of a run, with marks in place of the sensitive ones.
+// Where the run cannot be read, it returns only the reason.
 func (s *Service) loggable(ctx context.Context, runID string, err error) string {
-	text := readable(err)
+	text := validText(err)
 	if s.opts.Redact == nil {
 		return text
 	}
@@ -88,14 +88,14 @@ func (s *Service) loggable(ctx context.Context, runID string, err error) string 
 	if failed == nil {
 		return shown
 	}
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
+	if f, ok := errors.AsType[*apperror.Error](err); ok {
 		return f.Reason
 	}
 	return redact.Mark
 }
 
-// Passing tells a refusal that may be over in a while from one for good.
-func Passing(refusal error) bool {
-	f, ok := fault.From(refusal)
-	return ok && (f.Class == fault.Unavailable || f.Class == fault.Exhausted)
+// Transient reports whether a refusal may be transient.
+func Transient(refusal error) bool {
+	f, ok := apperror.From(refusal)
+	return ok && (f.Class == apperror.Unavailable || f.Class == apperror.Exhausted)
 }

@@ -10,26 +10,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TestLogOfRefusedStartHidesSensitiveValues has refusals that quote what the caller sent.
+// TestLogOfRefusedStartHidesSensitiveValues uses refusals that quote the caller's input.
 func TestLogOfRefusedStartHidesSensitiveValues(t *testing.T) {
 	t.Parallel()
 	marks := func(_ context.Context, id, text string) (string, error) {
 		return strings.ReplaceAll(text, "pass-"+id, redact.Mark), nil
 	}
-	unreadable := func(context.Context, string, string) (string, error) { return "", errors.New("the database is away") }
+	unreadable := func(context.Context, string, string) (string, error) {
+		return "", errors.New("the database is unavailable")
+	}
 	for name, tt := range map[string]struct {
 		redact  func(context.Context, string, string) (string, error)
 		refusal error
 		want    string
 	}{
 		"marks":            {marks, errors.New(`"pass-r1" is refused`), redact.Mark + `\" is refused`},
-		"reason alone":     {unreadable, fault.New(fault.Refused, fault.EngineRefused, "%q is refused", "pass-r1"), fault.EngineRefused},
+		"reason alone":     {unreadable, apperror.New(apperror.Refused, apperror.EngineRefused, "%q is refused", "pass-r1"), apperror.EngineRefused},
 		"error unknown":    {unreadable, errors.New(`"pass-r1" is refused`), redact.Mark},
 		"of unknown start": {marks, errors.Join(run.ErrUnknownOutcome, errors.New(`"pass-r1" is refused`)), redact.Mark},
 	} {

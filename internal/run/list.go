@@ -4,26 +4,25 @@ import (
 	"context"
 	"slices"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 // List lists runs.
 func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 	for _, status := range f.Statuses {
 		if !status.Known() {
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument, "run status %q is none of %v", status, Statuses()).
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
 				WithField("statuses", "unknown status %q", status)
 		}
 	}
 	for _, code := range f.Problems {
-		if code != AnyProblem && !slices.Contains(problem.Codes(), code) {
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument, "problem %q is neither %q nor one of %v", code, AnyProblem, problem.Codes()).
+		if code != AnyProblem && !slices.Contains(Codes(), code) {
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
 				WithField("problems", "unknown code %q", code)
 		}
 	}
 	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "trigger %q is none of %v", f.Trigger, Triggers()).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
 	}
 	f, err := s.resolved(ctx, f)
@@ -33,7 +32,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 	return s.store.ListRuns(ctx, f)
 }
 
-// Count counts a project's runs, of one workflow or of a time where the filter says so.
+// Count counts a project's runs that match the filter's workflow and time, where they are set.
 func (s *Service) Count(ctx context.Context, f Filter) (Counts, error) {
 	f, err := s.resolved(ctx, f)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Service) Count(ctx context.Context, f Filter) (Counts, error) {
 	return s.store.CountRuns(ctx, f)
 }
 
-// resolved is the filter with the whole name of its workflow.
+// resolved returns the filter with the full name of its workflow.
 func (s *Service) resolved(ctx context.Context, f Filter) (Filter, error) {
 	if f.Workflow == "" {
 		return f, nil

@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
-// put makes a run that is in a state of the table.
+// put makes a run in a state of the table.
 func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	t.Helper()
 	v, err := b.workflows.GetVersion(b.ctx, here, "examples/hello", "1.0.0")
@@ -61,7 +61,7 @@ func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	return r
 }
 
-// use does a control, as its method does.
+// use calls the method of a control.
 func (b *bench) use(c control.Control, id string) (run.Run, error) {
 	switch c {
 	case control.Cancel:
@@ -77,7 +77,7 @@ func (b *bench) use(c control.Control, id string) (run.Run, error) {
 	case control.Replay:
 		req := control.ReplayRequest{Project: here, RunID: id, Reason: "why"}
 		if r, err := b.store.GetRun(b.ctx, here, id); err != nil || r.Trigger == run.TriggerImport {
-			req.Version = control.Latest // what it ran is not here
+			req.Version = control.Latest // its document is not stored
 		}
 		r, _, err := b.Replay(b.ctx, req)
 		return r, err
@@ -86,7 +86,7 @@ func (b *bench) use(c control.Control, id string) (run.Run, error) {
 	}
 }
 
-// waits sorts the states of runs that wait for a place behind the others.
+// waits sorts the states of runs that wait for a slot behind the others.
 func waits(s control.State) int {
 	if s.QueuedReason == run.QueuedAdmission {
 		return 1
@@ -94,7 +94,8 @@ func waits(s control.State) int {
 	return 0
 }
 
-// TestEveryControlInEveryState holds the service against the table, with an engine that takes everything and does what it is asked.
+// TestEveryControlInEveryState compares the service with the table, with an engine that accepts and performs
+// everything.
 func TestEveryControlInEveryState(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -104,7 +105,7 @@ func TestEveryControlInEveryState(t *testing.T) {
 			if op == string(control.Pause) {
 				state.Status, state.WaitingKind = run.Waiting, run.WaitingPaused
 			}
-			if control.Of(control.Control(op), control.StateOf(r)).Effect == control.Done {
+			if control.Decide(control.Control(op), control.StateOf(r)).Effect == control.Done {
 				_, err := b.store.ApplyUpdates(b.ctx, []run.Update{{RunID: r.ID, Position: 8, State: state}})
 				return err
 			}
@@ -113,7 +114,7 @@ func TestEveryControlInEveryState(t *testing.T) {
 		states := control.States()
 		slices.SortStableFunc(states, func(x, y control.State) int { return waits(x) - waits(y) })
 		for i, s := range states {
-			if s.QueuedReason == run.QueuedAdmission { // from now on there is a place for nobody
+			if s.QueuedReason == run.QueuedAdmission { // from now on there is no free slot
 				_, err := b.store.Quotas().SetQuota(b.ctx, here, quota.Quota{ConcurrentRuns: 1}, entry(b, here))
 				require.NoError(t, err)
 			}
@@ -132,10 +133,10 @@ func (b *bench) checkPair(t *testing.T, id string, s control.State, c control.Co
 	entries := len(b.audited(t))
 	r, err := b.use(c, id)
 	after := b.row(t, id)
-	a := control.Of(c, s)
+	a := control.Decide(c, s)
 	switch a.Effect {
 	case control.Refused:
-		requireFault(t, err, fault.Refused, a.Reason, id)
+		requireFault(t, err, apperror.Refused, a.Reason, id)
 		require.Equal(t, before, after, name)
 		require.Empty(t, b.engine.called(), name)
 		require.Len(t, b.audited(t), entries, name)
@@ -180,40 +181,40 @@ func TestTerminate(t *testing.T) {
 	r := b.begin(t)
 	for _, none := range []string{"", " \t\n"} {
 		_, err := b.Terminate(b.ctx, here, r.ID, none)
-		requireFault(t, err, fault.Invalid, fault.InvalidArgument, "no reason given")
+		requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, "no reason given")
 	}
 	require.Empty(t, b.engine.called())
 
-	// Temporal does not know it: it is ended here.
-	b.pass(startTimeout)
+	// Temporal does not have it: it is ended in the database.
+	b.advance(startTimeout)
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	got, err := b.Terminate(b.ctx, here, r.ID, "runaway")
 	require.NoError(t, err)
 	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Equal(t, []string{"run.start", "run.terminate runaway"}, b.audited(t))
 	_, err = b.Terminate(b.ctx, here, r.ID, "again")
-	requireFault(t, err, fault.Refused, fault.RunEnded, "it is terminated")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is terminated")
 
-	// It ended in this moment: its own end is what stays.
+	// It ended meanwhile: its own end stays.
 	r = b.begin(t)
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrClosed }
 	_, err = b.Terminate(b.ctx, here, r.ID, "late")
-	requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 	require.NotNil(t, b.row(t, r.ID).Behind, "a worker writes its end")
-	b.bring(t, r.ID, 9, run.Completed)
+	b.applyState(t, r.ID, 9, run.Completed)
 	_, err = b.Terminate(b.ctx, here, r.ID, "late")
-	requireFault(t, err, fault.Refused, fault.RunEnded, "it is completed")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is completed")
 
-	// Temporal is away: nothing is changed.
+	// Temporal is unavailable: nothing is changed.
 	r = b.begin(t)
 	b.engine.end = func(context.Context, run.Run) error { return unavailable() }
 	_, err = b.Terminate(b.ctx, here, r.ID, "away")
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	require.Equal(t, r, b.row(t, r.ID))
 	require.NotContains(t, b.audited(t), "run.terminate away")
 
-	// Temporal takes it: the row ends at once, open steps with it, and the history is not read.
-	r = b.place(t, run.Running, "")
+	// Temporal accepts it: the row and its open steps end at once, and the history is not read.
+	r = b.inStatus(t, run.Running, "")
 	b.engine.end = nil
 	b.engine.called()
 	got, err = b.Terminate(b.ctx, here, r.ID, "blind")
@@ -226,7 +227,7 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, "canceled", list[0].Status)
 }
 
-func TestControlsThatTemporalDoesNotTake(t *testing.T) {
+func TestControlsThatTemporalRejects(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -234,28 +235,28 @@ func TestControlsThatTemporalDoesNotTake(t *testing.T) {
 	b.engine.control = func(context.Context, run.Run, string) error { return unavailable() }
 	for _, c := range []control.Control{control.Pause, control.Unpause, control.ResumeQuota} {
 		_, err := b.use(c, r.ID)
-		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	}
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrNotKnown }
 	_, err := b.use(control.Pause, r.ID)
-	requireFault(t, err, fault.Refused, fault.ExecutionMissing, "cancel it to end it")
+	requireFault(t, err, apperror.Refused, apperror.ExecutionMissing, "cancel it to end it")
 	require.Equal(t, r, b.row(t, r.ID))
 	require.Equal(t, []string{"run.start"}, b.audited(t))
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrClosed }
 	_, err = b.use(control.Pause, r.ID)
-	requireFault(t, err, fault.Refused, fault.RunEnded, "has ended in Temporal already")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 }
 
-func TestReasonsThatCannotBeKept(t *testing.T) {
+func TestInvalidReasonsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	for says, reason := range map[string]string{"1001 bytes": string(make([]byte, 1001)), "no plain text": "a\x00b"} {
+	for says, reason := range map[string]string{"1001 bytes": string(make([]byte, 1001)), "not plain text": "a\x00b"} {
 		for _, do := range []func(context.Context, string, string, string) (run.Run, error){b.Cancel, b.Terminate, b.Pause} {
 			_, err := do(b.ctx, here, r.ID, reason)
-			requireFault(t, err, fault.Invalid, fault.InvalidArgument, says)
+			requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, says)
 		}
 	}
-	require.Empty(t, b.engine.called(), "Temporal is not asked for what could not be recorded")
+	require.Empty(t, b.engine.called(), "no request to Temporal without a valid reason")
 	require.Equal(t, []string{audit.RunStart}, b.audited(t))
 }

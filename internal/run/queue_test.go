@@ -13,24 +13,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/queue"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/run/pending"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 )
 
 const ttl = time.Hour
 
-// queueing is the service of one process in queue mode.
+// queueing returns the service of one process in queue mode.
 func (b *bench) queueing(t testing.TB, over run.Store) *run.Service {
 	t.Helper()
 	return b.process(t, over, func(o *run.Options) { o.Queue = run.QueueOptions{Enabled: true, MaxRuns: 1000, TTL: ttl} })
 }
 
-// away takes Temporal away until the function it returns is called.
+// away makes Temporal unavailable until the returned function is called.
 func (b *bench) away() (back func()) {
 	var here atomic.Bool
 	b.engine.mu.Lock()
@@ -44,12 +44,12 @@ func (b *bench) away() (back func()) {
 	return func() { here.Store(true) }
 }
 
-// accept has n runs accepted while Temporal is away, and returns their IDs in that order.
+// accept starts n runs while Temporal is unavailable, and returns their IDs in that order.
 func (b *bench) accept(t testing.TB, s *run.Service, n int) []string {
 	t.Helper()
 	ids := make([]string, n)
 	for i := range ids {
-		b.pass(time.Microsecond)
+		b.advance(time.Microsecond)
 		r, created, err := s.Start(b.ctx, request())
 		require.NoError(t, err)
 		require.True(t, created)
@@ -58,15 +58,15 @@ func (b *bench) accept(t testing.TB, s *run.Service, n int) []string {
 	return ids
 }
 
-// queue is the queue of a service, over the same store.
-func (b *bench) queue(s *run.Service, over run.Store) *queue.Queue {
+// queue returns the queue of a service, over the same store.
+func (b *bench) queue(s *run.Service, over run.Store) *pending.Queue {
 	opts := b.opts
 	opts.Queue.Rate = b.rate
-	return queue.New(s, over, b.engine, b.changes, opts)
+	return pending.NewQueue(s, over, b.engine, b.changes, opts)
 }
 
-// open starts a queue; the test's end stops it.
-func (b *bench) open(t testing.TB, s *run.Service) *queue.Queue {
+// open starts a queue and stops it when the test ends.
+func (b *bench) open(t testing.TB, s *run.Service) *pending.Queue {
 	t.Helper()
 	q := b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
@@ -75,7 +75,7 @@ func (b *bench) open(t testing.TB, s *run.Service) *queue.Queue {
 	return q
 }
 
-// ledger is the engine's memory: what it was asked to start, each run once.
+// ledger records what the engine was requested to start, each run once.
 type ledger struct {
 	mu    sync.Mutex
 	known map[string]bool
@@ -124,10 +124,10 @@ func TestRunsWaitForTheEngine(t *testing.T) {
 	require.False(t, created)
 	require.Equal(t, first, again)
 	require.Equal(t, []string{"run.start"}, b.audited(t))
-	b.pass(time.Minute)
+	b.advance(time.Minute)
 	got, err := s.Get(b.ctx, here, first.ID)
 	require.NoError(t, err)
-	require.Equal(t, first, got, "Temporal is not asked about a run that it was never given")
+	require.Equal(t, first, got, "no request to Temporal for a run that was never handed over")
 	second := b.accept(t, s, 1)[0]
 	require.Equal(t, int64(2), b.row(t, second).QueuePosition)
 	n, err := q.Len(b.ctx)
@@ -138,7 +138,7 @@ func TestRunsWaitForTheEngine(t *testing.T) {
 	b.engine.start = l.start
 	back()
 	q.Wake()
-	b.become(t, second, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
+	b.waitForRow(t, second, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 	require.Equal(t, []string{first.ID, second}, l.started())
 	row := b.row(t, first.ID)
 	require.Equal(t, []any{"execution-" + first.ID, int64(0), time.Time{}}, []any{row.ExecutionID, row.QueuePosition, row.ExpiresAt})
@@ -146,11 +146,12 @@ func TestRunsWaitForTheEngine(t *testing.T) {
 	require.Equal(t, []string{"default queued", "default queued"}, b.metrics.lines)
 }
 
-// TestRefusedInTheMiddleOfAStartIsQueued has Temporal go away between the check and the start, or refuse the start for its limits.
+// TestRefusedInTheMiddleOfAStartIsQueued makes Temporal unavailable between the check and the start, or makes it reject
+// the start for its limits.
 func TestRefusedInTheMiddleOfAStartIsQueued(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
-		"away": unavailable(), "over its limits": fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
+		"away": unavailable(), "over its limits": apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,13 +167,13 @@ func TestRefusedInTheMiddleOfAStartIsQueued(t *testing.T) {
 	}
 }
 
-// TestSensitiveInputIsQueuedAsItIs has a run removed and queued whose row shows a mark: what it begins with in the end is what was asked
-// for.
-func TestSensitiveInputIsQueuedAsItIs(t *testing.T) {
+// TestSensitiveInputIsQueuedUnredacted removes and queues a run whose row has a mark: it starts with the requested
+// input.
+func TestSensitiveInputIsQueuedUnredacted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	safe := vault.New(seal.Random("k1"), b.store.Originals(), documents{b.store})
+	safe := sealed.New(keyring.Random("k1"), b.store.Originals(), documents{b.store})
 	var inputs []string
 	b.engine.start = func(_ context.Context, r run.Run) (string, error) {
 		inputs = append(inputs, string(r.Input))
@@ -217,8 +218,8 @@ func TestFullQueueRefuses(t *testing.T) {
 				continue
 			}
 			full++
-			requireFault(t, err, fault.Exhausted, fault.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
-			f, _ := fault.From(err)
+			requireFault(t, err, apperror.Exhausted, apperror.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
+			f, _ := apperror.From(err)
 			require.Positive(t, f.RetryAfter)
 		}
 		require.Equal(t, callers-limit, full)
@@ -226,19 +227,19 @@ func TestFullQueueRefuses(t *testing.T) {
 	})
 }
 
-// TestQueuedRunsExpire lets the time pass while Temporal stays away, in a process that queues no more.
+// TestQueuedRunsExpire lets the time pass while Temporal stays unavailable, in a process with queue mode disabled.
 func TestQueuedRunsExpire(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.away()
 	early := b.accept(t, b.queueing(t, b.store), 1)[0]
-	b.pass(time.Minute)
+	b.advance(time.Minute)
 	late := b.accept(t, b.queueing(t, b.store), 1)[0]
-	b.pass(ttl - time.Minute)
+	b.advance(ttl - time.Minute)
 	q := b.open(t, b.process(t, b.store, func(*run.Options) {}))
 	q.Wake()
-	r := b.become(t, early, func(r run.Run) bool { return r.Status.Terminal() })
+	r := b.waitForRow(t, early, func(r run.Run) bool { return r.Status.Terminal() })
 	require.Equal(t, run.Failed, r.Status)
 	require.Equal(t, []any{run.ErrorTypeQueueExpired, "Queue expired", 503}, []any{r.Error.Type, r.Error.Title, r.Error.Status})
 	require.Contains(t, r.Error.Detail, "1h0m0s")
@@ -260,22 +261,22 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	r, err := s.Cancel(b.ctx, here, ids[0], "enough")
 	require.NoError(t, err)
 	require.Equal(t, []any{run.Canceled, true, "enough", ""}, []any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
-	require.Empty(t, b.engine.called(), "it was never Temporal's")
+	require.Empty(t, b.engine.called(), "it was never handed over")
 	require.Equal(t, int64(1), b.row(t, ids[1]).QueuePosition)
 	_, err = s.Cancel(b.ctx, here, ids[0], "enough")
-	requireFault(t, err, fault.Refused, fault.RunEnded, "canceled")
+	requireFault(t, err, apperror.Refused, apperror.RunEnded, "canceled")
 
-	// One that was just taken may be on its way to Temporal.
+	// A run that was just taken may be on its way to Temporal.
 	took, err := b.store.TakeQueued(b.ctx, ids[1], b.clock())
 	require.NoError(t, err)
 	require.True(t, took)
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
-	b.pass(time.Second)
+	b.advance(time.Second)
 	_, err = s.Cancel(b.ctx, here, ids[1], "enough")
-	requireFault(t, err, fault.Refused, fault.RunStarting, ids[1])
+	requireFault(t, err, apperror.Refused, apperror.RunStarting, ids[1])
 }
 
-// taking is a store in which something else happens right before a queued run is ended.
+// taking is a store in which something happens right before a queued run is ended.
 type taking struct {
 	run.Store
 
@@ -287,8 +288,8 @@ func (s taking) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (boo
 	return s.Store.FinishQueued(ctx, r, e)
 }
 
-// TestEndOfARunThatIsTakenMeanwhile has a run leave the queue between the look at it and its end: it is on its way to Temporal, which
-// does not know it yet, or knows it by the time of the second question.
+// TestEndOfARunThatIsTakenMeanwhile takes a run from the queue between the read of it and its end: it is on its way to
+// Temporal, which does not have it yet, or has it by the second request.
 func TestEndOfARunThatIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, arrives := range map[string]bool{"on its way": false, "arrives": true} {
@@ -303,9 +304,9 @@ func TestEndOfARunThatIsTakenMeanwhile(t *testing.T) {
 				_, err := b.store.TakeQueued(b.ctx, id, b.clock())
 				require.NoError(t, err)
 			}}, b.engine, b.changes, b.opts)
-			var asked atomic.Int32
+			var requested atomic.Int32
 			b.engine.end = func(context.Context, run.Run) error {
-				if asked.Add(1) > 1 {
+				if requested.Add(1) > 1 {
 					return nil
 				}
 				if arrives {
@@ -313,29 +314,30 @@ func TestEndOfARunThatIsTakenMeanwhile(t *testing.T) {
 				}
 				return run.ErrNotKnown
 			}
-			b.pass(startTimeout)
+			b.advance(startTimeout)
 			_, err := s.Terminate(b.ctx, here, id, "enough")
 			if arrives {
 				require.NoError(t, err)
-				require.EqualValues(t, 2, asked.Load(), "it is asked again")
+				require.EqualValues(t, 2, requested.Load(), "the request is repeated")
 				require.Equal(t, run.Terminated, b.row(t, id).Status)
 			} else {
-				requireFault(t, err, fault.Refused, fault.RunStarting, id)
+				requireFault(t, err, apperror.Refused, apperror.RunStarting, id)
 				require.Equal(t, run.Queued, b.row(t, id).Status, "the row does not end before the execution")
 			}
 		})
 	}
 }
 
-// TestEngineGoesAwayInTheMiddle loses Temporal while the queue is handed over, in each way: what was not started keeps its place.
-func TestEngineGoesAwayInTheMiddle(t *testing.T) {
+// TestEngineBecomesUnavailableInTheMiddle loses Temporal while the queue is handed over, in each way: runs that were
+// not started keep their position.
+func TestEngineBecomesUnavailableInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer error
 		reason string
 	}{
 		"away":            {unavailable(), run.QueuedEngine},
-		"over its limits": {fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"), run.QueuedEngine},
+		"over its limits": {apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"), run.QueuedEngine},
 		"unknown":         {run.ErrUnknownOutcome, run.QueuedStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,14 +370,14 @@ func TestEngineGoesAwayInTheMiddle(t *testing.T) {
 			require.Equal(t, []string{run.QueuedWorker, run.QueuedWorker, tt.reason, run.QueuedEngine, run.QueuedEngine}, reasons)
 			lost.Store(false)
 			b.open(t, s)
-			b.become(t, ids[4], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
+			b.waitForRow(t, ids[4], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 			require.Equal(t, ids, l.started())
 		})
 	}
 }
 
-// TestOneThatCannotBeStartedHoldsUpNoOther has Temporal refuse one run for good, and never answer for another.
-func TestOneThatCannotBeStartedHoldsUpNoOther(t *testing.T) {
+// TestUnstartableRunsDoNotBlockOthers makes Temporal reject one run permanently, and never answer for another.
+func TestUnstartableRunsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -383,28 +385,28 @@ func TestOneThatCannotBeStartedHoldsUpNoOther(t *testing.T) {
 	s := b.queueing(t, b.store)
 	ids := b.accept(t, s, 4)
 	back()
-	asked := make(chan struct{}, 100)
+	requested := make(chan struct{}, 100)
 	b.engine.start = func(_ context.Context, r run.Run) (string, error) {
 		switch r.ID {
 		case ids[0]:
 			return "", refused()
 		case ids[2]:
-			asked <- struct{}{}
+			requested <- struct{}{}
 			return "", run.ErrUnknownOutcome
 		}
 		return "execution", nil
 	}
 	q := b.open(t, s)
-	<-asked
+	<-requested
 	q.Wake()
-	b.become(t, ids[3], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
+	b.waitForRow(t, ids[3], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 	r := b.row(t, ids[0])
 	require.Equal(t, []any{run.Failed, "Not started"}, []any{r.Status, r.Error.Title})
 	require.Equal(t, run.QueuedWorker, b.row(t, ids[1]).QueuedReason)
 	require.Equal(t, run.QueuedStarting, b.row(t, ids[2]).QueuedReason)
 }
 
-func TestQueueIsHandedOverAtItsPace(t *testing.T) {
+func TestQueueIsHandedOverAtItsRate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -415,16 +417,16 @@ func TestQueueIsHandedOverAtItsPace(t *testing.T) {
 	back()
 	begun := time.Now()
 	b.open(t, s)
-	b.become(t, ids[10], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
+	b.waitForRow(t, ids[10], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 	require.GreaterOrEqual(t, time.Since(begun), 200*time.Millisecond)
 }
 
-func TestStopLetsTheRunInHandThrough(t *testing.T) {
+func TestStopCompletesTheHandOverInProgress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	back := b.away()
-	// At this pace the second one is not begun before the stop.
+	// At this rate the second one is not begun before the stop.
 	b.rate = 0.001
 	s := b.queueing(t, b.store)
 	ids := b.accept(t, s, 2)
@@ -432,7 +434,7 @@ func TestStopLetsTheRunInHandThrough(t *testing.T) {
 	f := b.freeze()
 	q := b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
-	<-f.asked
+	<-f.requested
 	stopped := make(chan error)
 	go func() { stopped <- q.Stop(b.ctx) }()
 	f.answer <- nil
@@ -441,17 +443,17 @@ func TestStopLetsTheRunInHandThrough(t *testing.T) {
 
 	q = b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
-	<-f.asked
+	<-f.requested
 	ctx, end := context.WithTimeout(b.ctx, soon)
 	defer end()
-	require.NoError(t, q.Stop(ctx), "its budget bounds it")
+	require.NoError(t, q.Stop(ctx), "Stop returns within its context")
 	require.Equal(t, run.QueuedStarting, b.row(t, ids[1]).QueuedReason)
 }
 
-// errDied is what a process gets to see of the world after its death.
+// errDied is the error of every call after the death of a process.
 var errDied = errors.New("this process is dead")
 
-// mortal is a store whose process dies at some call: before it, or after it was done and before it could say so.
+// mortal is a store whose process dies at some call: before it, or after it was done and before it returns.
 type mortal struct {
 	run.Store
 	left *atomic.Int64
@@ -460,7 +462,7 @@ type mortal struct {
 
 func (m mortal) dead() bool { return m.left.Add(-1) < 0 }
 
-// step does a call that writes, unless the process died before.
+// step performs a call that writes, unless the process died before.
 func (m mortal) step(do func() error) error {
 	switch left := m.left.Add(-1); {
 	case left < -1 || (left == -1 && !m.late):
@@ -488,7 +490,7 @@ func (m mortal) MarkHandedOver(ctx context.Context, id, execution string, at tim
 	return m.step(func() error { return m.Store.MarkHandedOver(ctx, id, execution, at) })
 }
 
-// TestCrashesLoseAndDoubleNothing hands 500 runs over through processes that die anywhere, two at a time.
+// TestCrashesLoseAndDoubleNothing hands over 500 runs through processes that die anywhere, two at a time.
 func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -550,7 +552,7 @@ func TestQueueOfTwoProcesses(t *testing.T) {
 			calls.Add(1)
 			return l.start(ctx, r)
 		}
-		queues := []*queue.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
+		queues := []*pending.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
 		require.Eventually(t, func() bool {
 			for _, q := range queues {
 				q.Wake()
@@ -558,8 +560,8 @@ func TestQueueOfTwoProcesses(t *testing.T) {
 			n, err := queues[1].Len(b.ctx)
 			return err == nil && n == 0
 		}, 30*time.Second, 10*time.Millisecond)
-		b.become(t, ids[99], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
+		b.waitForRow(t, ids[99], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 		require.Equal(t, ids, l.started())
-		require.Equal(t, int64(100), calls.Load(), "each was asked for once")
+		require.Equal(t, int64(100), calls.Load(), "each was started once")
 	})
 }

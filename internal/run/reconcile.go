@@ -10,36 +10,36 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
-// TriggerAdopted is the trigger of a run whose row was lost and made again from what Temporal had of it.
+// TriggerAdopted is the trigger of a run with a row that was lost and recreated from its execution in Temporal.
 const TriggerAdopted = "adopted"
 
-// ErrorTypeExecutionMissing is the type of the problem with which a run ends that Temporal has lost.
+// ErrorTypeExecutionMissing is the type of the problem of a run that ended because Temporal lost it.
 const ErrorTypeExecutionMissing = "https://signalbox.dev/errors/execution_missing"
 
-// CorrectionKind says what was, or would be, put right.
+// CorrectionKind is the kind of a correction that was made, or would be.
 type CorrectionKind string
 
 // The kinds of corrections.
 const (
-	// CorrectionHandedOver: a run whose start had no known outcome was handed over.
+	// CorrectionHandedOver: a run whose start had an unknown outcome was handed over.
 	CorrectionHandedOver CorrectionKind = "handed_over"
-	// CorrectionNotStarted: such a run was refused by Temporal, and failed.
+	// CorrectionNotStarted: Temporal rejected such a run, and it failed.
 	CorrectionNotStarted CorrectionKind = "not_started"
-	// CorrectionFinished: a run had ended in Temporal, and its row had not.
+	// CorrectionFinished: a run had ended in Temporal, and its row was open.
 	CorrectionFinished CorrectionKind = "finished"
 	// CorrectionCaughtUp: the row of an open run was behind. It is counted and not audited: nothing was decided.
 	CorrectionCaughtUp CorrectionKind = "caught_up"
-	// CorrectionExecutionMissing: Temporal does not know the run, which failed.
+	// CorrectionExecutionMissing: Temporal does not have the run, which failed.
 	CorrectionExecutionMissing CorrectionKind = "execution_missing"
 	// CorrectionResetFollowed: the run was reset in Temporal, and its row shows the new execution.
 	CorrectionResetFollowed CorrectionKind = "reset_followed"
-	// CorrectionReopened: a run that has ended here is open in Temporal. Nothing is changed: an end is final.
+	// CorrectionReopened: a run that has ended by its row is open in Temporal. Nothing is changed: an end is final.
 	CorrectionReopened CorrectionKind = "reopened_in_temporal"
-	// CorrectionAdopted: an execution had no row, and got one.
+	// CorrectionAdopted: an execution had no row, and a row was created.
 	CorrectionAdopted CorrectionKind = "adopted"
-	// CorrectionEngineGone: an imported run was open on an engine that is gone, and was canceled.
+	// CorrectionEngineGone: an imported run was open on an engine that no longer exists, and was canceled.
 	CorrectionEngineGone CorrectionKind = "engine_gone"
-	// CorrectionForeign: an execution has no row and names nothing that is known here. Nothing is changed.
+	// CorrectionForeign: an execution has no row and refers to nothing in the database. Nothing is changed.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
 
@@ -56,23 +56,23 @@ type Correction struct {
 	Kind    CorrectionKind
 	RunID   string
 	Project string
-	// Detail is one line for people.
+	// Detail is one line of text for display.
 	Detail string
 	// Applied is false in a dry run, and for kinds that are only reported.
 	Applied bool
 }
 
-// Report is what one pass of the reconciler found.
+// Report is the result of one pass of the reconciler.
 type Report struct {
-	// Checked counts the rows that Temporal was asked about, Open the executions that Temporal lists as open.
+	// Checked counts the rows that were compared with Temporal, Open the executions that Temporal lists as open.
 	Checked, Open int
-	// Corrections are the first of them; Total counts all.
+	// Corrections are the first ones; Total counts all.
 	Corrections []Correction
 	Total       int
-	// Failed counts runs that could not be compared; the next pass tries them again.
+	// Failed counts runs that could not be compared; the next pass retries them.
 	Failed int
-	// Withheld counts open runs that Temporal does not know and that were left alone, because they may be in another
-	// one; WithheldBecause names both places and what to do, for people.
+	// Withheld counts open runs that this Temporal does not have and that were left unchanged, because another one may
+	// have them; WithheldBecause names both clusters and the remedy, for display.
 	Withheld        int
 	WithheldBecause string
 	Took            time.Duration
@@ -83,55 +83,55 @@ type Report struct {
 type ReconcileMetrics interface {
 	// Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
 	Corrected(ctx context.Context, kind string)
-	// Count adds a run that came into a status.
+	// Count adds a run that entered a status.
 	Count(ctx context.Context, project, status string)
 }
 
-// Place is where Temporal keeps runs. A namespace that was deleted and made again, or lost with its data, has another
-// NamespaceID.
-type Place struct{ Address, Namespace, NamespaceID string }
+// ClusterID identifies the Temporal namespace that holds runs. A namespace that was deleted and created again, or lost
+// with its data, has another NamespaceID.
+type ClusterID struct{ Address, Namespace, NamespaceID string }
 
-// Home is the place where the runs are, and since when. It is zero before the first comparison.
-type Home struct {
-	Place
+// RunsCluster is the recorded Temporal that holds the runs, and since when. It is zero before the first comparison.
+type RunsCluster struct {
+	ClusterID
 
 	Since time.Time
 }
 
-// Relation is what an execution has to do with the one that a row shows.
+// Relation is how an execution relates to the one that a row shows.
 type Relation int
 
 // The relations.
 const (
-	// RelationSame: it is that one, or the row shows none yet.
+	// RelationSame: it is that execution, or the row shows none yet.
 	RelationSame Relation = iota + 1
-	// RelationSuccessor: that one was continued by it.
+	// RelationSuccessor: it continues that execution.
 	RelationSuccessor
-	// RelationReset: it took that one's place when the run was reset in Temporal.
+	// RelationReset: it replaced that execution when the run was reset in Temporal.
 	RelationReset
 )
 
-// Execution is what Temporal has of a run's newest execution.
+// Execution is Temporal's state of a run's newest execution.
 type Execution struct {
 	RunID       string
 	ExecutionID string
 	Open        bool
 	StartedAt   time.Time
-	// ClosedAt is zero while it is open.
+	// ClosedAt is zero while the execution is open.
 	ClosedAt time.Time
 
-	// What follows is known to [Inspector.Look] alone.
+	// Only [Inspector.Inspect] sets the fields below.
 
 	Relation Relation
-	// Left are the executions that the row may have followed and that the reset left behind, with [RelationReset].
+	// Left are the executions that the row may have followed and that the reset abandoned, with [RelationReset].
 	Left []string
-	// Accepted is how long the history was at the start of the last workflow task that Temporal accepted, and AcceptedAt
-	// when that was; zero when there was none, and of executions that come from a reset.
+	// Accepted is the length of the history at the start of the last workflow task that Temporal accepted, and
+	// AcceptedAt the time of that; zero when there was none, and for executions created by a reset.
 	Accepted   int64
 	AcceptedAt time.Time
 }
 
-// Origin is what a run was started with, as its history tells.
+// Origin is what a run was started with, according to its history.
 type Origin struct {
 	Project, Workflow, Version, DocumentHash string
 	Input                                    json.RawMessage
@@ -139,57 +139,58 @@ type Origin struct {
 	StartedAt                                time.Time
 }
 
-// Inspector looks at runs in Temporal. Its errors are [fault.Unavailable] when Temporal does not answer.
+// Inspector reads the state of runs in Temporal. Its errors are [apperror.Unavailable] when Temporal does not answer.
 type Inspector interface {
-	// Place asks Temporal where it is, now.
-	Place(ctx context.Context) (Place, error)
-	// Executions lists the open executions of runs, and those that have ended since. The list is a hint: it may lag
-	// behind by seconds.
+	// ClusterID asks Temporal for its current identity.
+	ClusterID(ctx context.Context) (ClusterID, error)
+	// Executions lists the open executions of runs, and those that have ended since. The list is a hint: it may lag by
+	// seconds.
 	Executions(ctx context.Context, closedSince time.Time) iter.Seq2[Execution, error]
-	// Look tells what Temporal has of a run now, compared with the row; [ErrNotKnown] when it has nothing. The row must
-	// have been read before.
-	Look(ctx context.Context, r Run) (Execution, error)
-	// Origin reads what a run was started with; [ErrNotKnown] when Temporal has no such run, or its execution is none
-	// of a run's.
+	// Inspect returns Temporal's current state of a run, compared with the row; [ErrNotKnown] when Temporal has none.
+	// The row must have been read before.
+	Inspect(ctx context.Context, r Run) (Execution, error)
+	// Origin reads what a run was started with; [ErrNotKnown] when Temporal has no such run, or its execution is not
+	// one of a run.
 	Origin(ctx context.Context, runID string) (Origin, error)
 }
 
-// ReconcileStore is what the reconciler asks of a store.
+// ReconcileStore is the store that the reconciler requires.
 type ReconcileStore interface {
 	Store
 	ReconcileRows
 
-	// CorrectRun applies one update, and writes e, which may be nil, when that changed anything.
+	// CorrectRun applies one update, and writes e, which may be nil, when that changed the row.
 	CorrectRun(ctx context.Context, u Update, e *audit.Entry) (bool, error)
-	// FollowExecution replaces the row and the steps of an open run that shows the execution from by what u says,
-	// although its position may be lower, and writes e. From then on, updates of the executions in left are passed over.
-	// u has a state. It returns false, and changes nothing, when the run has ended or shows another execution.
+	// FollowExecution replaces the row and the steps of an open run that shows the execution from by the content of u,
+	// although its position may be lower, and writes e. From then on, updates of the executions in left are ignored. u
+	// has a state. It returns false, and changes nothing, when the run has ended or shows another execution.
 	FollowExecution(ctx context.Context, u Update, from string, left []string, e audit.Entry) (bool, error)
 }
 
-// ReconcileRows is the part of a [ReconcileStore] to which no values of runs are written.
+// ReconcileRows is the part of a [ReconcileStore] that writes no values of runs.
 type ReconcileRows interface {
 	Rows
 	audit.Store
 	// OpenRuns returns up to limit open runs of all projects with IDs above after, in order, without input and output.
 	OpenRuns(ctx context.Context, after string, limit int) ([]Run, error)
-	// StartingRuns is OpenRuns for those that have been `queued: starting` since until or longer.
+	// StartingRuns is OpenRuns for runs that have been `queued: starting` since until or longer.
 	StartingRuns(ctx context.Context, until time.Time, after string, limit int) ([]Run, error)
-	// FindRuns returns those of the runs that there are, of any project and in any order, without input and output.
+	// FindRuns returns the existing ones of the given runs, of any project and in any order, without input and output.
 	FindRuns(ctx context.Context, ids []string) ([]Run, error)
-	// WriteAudit adds an entry for what changed no row.
+	// WriteAudit adds an entry for a change that changed no row.
 	WriteAudit(ctx context.Context, e audit.Entry) error
-	// RunsHome returns what was recorded as the place where the runs are.
-	RunsHome(ctx context.Context) (Home, error)
-	// MoveHome records another one, unless the recorded one is not from any more: then it returns false. A zero from
-	// records the first.
-	MoveHome(ctx context.Context, from Place, to Home) (bool, error)
-	// WorkerPlaces returns where the live workers are connected; those that have never been are left out.
-	WorkerPlaces(ctx context.Context) ([]Place, error)
+	// RunsCluster returns the recorded Temporal that holds the runs.
+	RunsCluster(ctx context.Context) (RunsCluster, error)
+	// MoveRunsCluster records another one and returns true; when the recorded one is no longer from, it returns false.
+	// A zero from records the first.
+	MoveRunsCluster(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
+	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never
+	// connected.
+	WorkerClusters(ctx context.Context) ([]ClusterID, error)
 	// GetProject returns one project.
 	GetProject(ctx context.Context, name string) (project.Project, error)
-	// Document returns the canonical form with this hash.
+	// Document returns the canonical document with this hash.
 	Document(ctx context.Context, hash string) ([]byte, error)
-	// Exclusive runs fn unless somebody else runs work of that name.
+	// Exclusive runs fn unless work of that name is already running, in any process.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }

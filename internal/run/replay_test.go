@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
@@ -23,7 +23,7 @@ func TestReplayStartsTheSameAgain(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		first := b.begin(t)
-		b.bring(t, first.ID, 3, run.Failed)
+		b.applyState(t, first.ID, 3, run.Failed)
 		b.publish(t, "examples/hello", "2.0.0")
 		r, created, err := b.Replay(b.ctx, replay(first.ID))
 		require.NoError(t, err)
@@ -50,10 +50,10 @@ func TestReplayStartsTheSameAgain(t *testing.T) {
 	})
 }
 
-// sealed gives originals where rows have marks.
-type sealed map[string]json.RawMessage
+// sealedStub returns originals where rows have marks.
+type sealedStub map[string]json.RawMessage
 
-func (s sealed) Input(_ context.Context, r run.Run) (json.RawMessage, error) {
+func (s sealedStub) Input(_ context.Context, r run.Run) (json.RawMessage, error) {
 	original, ok := s[r.ID]
 	if !ok {
 		return nil, errors.New("the key is gone")
@@ -63,8 +63,8 @@ func (s sealed) Input(_ context.Context, r run.Run) (json.RawMessage, error) {
 
 const redactedInput = `{"name":"Ada","password":"` + redact.Mark + `"}`
 
-// secretive has a run whose row shows a mark for a password.
-func secretive(t *testing.T) (*bench, *control.Service, run.Run) {
+// newRedacted returns a run with a mark in its row in place of a password.
+func newRedacted(t *testing.T) (*bench, *control.Service, run.Run) {
 	t.Helper()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -73,13 +73,13 @@ func secretive(t *testing.T) (*bench, *control.Service, run.Run) {
 	r, _, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
 	opts := b.opts
-	opts.Originals = sealed{r.ID: json.RawMessage(`{"name":"Ada","password":"hunter22"}`)}
+	opts.Originals = sealedStub{r.ID: json.RawMessage(`{"name":"Ada","password":"hunter22"}`)}
 	return b, control.New(b.Service, b.store, b.engine, b.changes, opts), r
 }
 
-func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases look at one bench in turn
+func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases use one bench in turn
 	t.Parallel()
-	b, s, first := secretive(t)
+	b, s, first := newRedacted(t)
 	var given string
 	b.engine.start = func(_ context.Context, r run.Run) (string, error) {
 		given = string(r.Input)
@@ -112,10 +112,10 @@ func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases l
 	}
 }
 
-func TestRefusedReplayQuotesNothingThatIsHidden(t *testing.T) {
+func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 	t.Parallel()
-	b, _, first := secretive(t)
-	hidden := sealed{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
+	b, _, first := newRedacted(t)
+	hidden := sealedStub{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
 	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
 		"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
 	require.NoError(t, err)
@@ -129,18 +129,18 @@ func TestRefusedReplayQuotesNothingThatIsHidden(t *testing.T) {
 			req.Patch = nil
 		}
 		_, _, err = s.Replay(b.ctx, req)
-		require.True(t, fault.Is(err, fault.InvalidInput), "%v", err)
+		require.True(t, apperror.Is(err, apperror.InvalidInput), "%v", err)
 		require.ErrorContains(t, err, `"/name": does not meet "pattern"`)
-		f, _ := fault.From(err)
+		f, _ := apperror.From(err)
 		require.NotContains(t, f.Error()+f.Fields[0].Message, "planted")
 	}
 	req := request()
 	req.Input = json.RawMessage(`{"name":"planted-secret"}`)
 	_, _, err = b.Start(b.ctx, req)
-	require.ErrorContains(t, err, "planted-secret", "whoever sends an input knows it")
+	require.ErrorContains(t, err, "planted-secret", "the caller sent this input itself")
 }
 
-// redactedRows are rows with marks.
+// redactedRows is a store with marks in its rows.
 type redactedRows struct{ run.Store }
 
 func (s redactedRows) GetRun(ctx context.Context, project, id string) (run.Run, error) {
@@ -149,33 +149,33 @@ func (s redactedRows) GetRun(ctx context.Context, project, id string) (run.Run, 
 	return r, err
 }
 
-func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) { //nolint:tparallel // the cases look at one bench in turn
+func TestReplayRefusesLeaksAndLosses(t *testing.T) { //nolint:tparallel // the cases use one bench in turn
 	t.Parallel()
-	b, s, first := secretive(t)
+	b, s, first := newRedacted(t)
 	b.publish(t, "examples/other", "1.0.0")
 	before := len(b.rows(t))
 	for name, tt := range map[string]struct {
 		change func(*control.ReplayRequest)
-		class  fault.Class
+		class  apperror.Class
 		reason string
 	}{
-		"no reason":      {func(r *control.ReplayRequest) { r.Reason = " " }, fault.Invalid, fault.InvalidArgument},
-		"a mark left in": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(redactedInput) }, fault.Invalid, fault.InputRedacted},
+		"no reason":      {func(r *control.ReplayRequest) { r.Reason = " " }, apperror.Invalid, apperror.InvalidArgument},
+		"a mark left in": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(redactedInput) }, apperror.Invalid, apperror.InputRedacted},
 		"a mark patched in": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"add","path":"/x","value":"` + redact.Mark + `"}]`)
-		}, fault.Invalid, fault.InputRedacted},
+		}, apperror.Invalid, apperror.InputRedacted},
 		"a test of a mark": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"test","path":"/password","value":"hunter22"}]`)
-		}, fault.Invalid, fault.InputRedacted},
+		}, apperror.Invalid, apperror.InputRedacted},
 		"both": {func(r *control.ReplayRequest) { r.Input, r.Patch = json.RawMessage(`{}`), json.RawMessage(`[]`) },
-			fault.Invalid, fault.InvalidArgument},
-		"an empty object is an input": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(`{}`) }, fault.Invalid, fault.InvalidInput},
+			apperror.Invalid, apperror.InvalidArgument},
+		"an empty object is an input": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(`{}`) }, apperror.Invalid, apperror.InvalidInput},
 		"against the schema": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":7}]`)
-		}, fault.Invalid, fault.InvalidInput},
-		"unknown version": {func(r *control.ReplayRequest) { r.Version = "9.9.9" }, fault.NotFound, fault.VersionNotFound},
-		"unknown run":     {func(r *control.ReplayRequest) { r.RunID = "none" }, fault.NotFound, fault.RunNotFound},
-		"foreign project": {func(r *control.ReplayRequest) { r.Project = "elsewhere" }, fault.NotFound, fault.ProjectNotFound},
+		}, apperror.Invalid, apperror.InvalidInput},
+		"unknown version": {func(r *control.ReplayRequest) { r.Version = "9.9.9" }, apperror.NotFound, apperror.VersionNotFound},
+		"unknown run":     {func(r *control.ReplayRequest) { r.RunID = "none" }, apperror.NotFound, apperror.RunNotFound},
+		"foreign project": {func(r *control.ReplayRequest) { r.Project = "elsewhere" }, apperror.NotFound, apperror.ProjectNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := replay(first.ID)
@@ -184,18 +184,18 @@ func TestReplayRefusesWhatWouldLeakOrLose(t *testing.T) { //nolint:tparallel // 
 			require.False(t, created)
 			requireFault(t, err, tt.class, tt.reason, "")
 			require.NotContains(t, err.Error(), "hunter22")
-			require.Len(t, b.rows(t), before, "no run was made")
+			require.Len(t, b.rows(t), before, "no row was added")
 		})
 	}
 	_, err := b.workflows.SetPaused(b.ctx, here, "hello", true, "bad data")
 	require.NoError(t, err)
 	_, _, err = s.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, fault.Refused, fault.WorkflowPaused, "bad data")
+	requireFault(t, err, apperror.Refused, apperror.WorkflowPaused, "bad data")
 	_, err = b.workflows.SetPaused(b.ctx, here, "hello", false, "")
 	require.NoError(t, err)
 	b.engine.check = func(context.Context) error { return unavailable() }
 	_, _, err = s.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
 	require.Len(t, b.rows(t), before)
 }
 
@@ -203,16 +203,16 @@ func TestReplayOfAWorkflowThatWasDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.begin(t)
-	b.bring(t, first.ID, 3, run.Completed)
+	b.applyState(t, first.ID, 3, run.Completed)
 	require.NoError(t, b.workflows.Delete(b.ctx, here, "hello"))
 	_, _, err := b.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, "examples/hello")
+	requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 
-	// Published anew with other content, the version is another one.
+	// A version published again with other content is another one.
 	_, err = b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]", "ada")
 	require.NoError(t, err)
 	_, _, err = b.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "published anew")
+	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "published again")
 	req := replay(first.ID)
 	req.Version = "1.0.0"
 	r, _, err := b.Replay(b.ctx, req)
@@ -235,7 +235,7 @@ func TestReplayWithARequestID(t *testing.T) {
 		require.Equal(t, r.ID, again.ID)
 		require.Equal(t, []string{r.ID}, b.row(t, first.ID).Replays)
 
-		// While nothing could be started, too: the run is there.
+		// The request also succeeds while nothing can be started: the run exists.
 		b.engine.check = func(context.Context) error { return unavailable() }
 		again, created, err = b.Replay(b.ctx, req)
 		require.NoError(t, err)
@@ -243,24 +243,24 @@ func TestReplayWithARequestID(t *testing.T) {
 		other := req
 		other.RunID = second.ID
 		_, _, err = b.Replay(b.ctx, other)
-		requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "")
+		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
 		b.engine.check = nil
 
 		_, _, err = b.Replay(b.ctx, other)
-		requireFault(t, err, fault.Exists, fault.RequestIDReused, "once")
+		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "once")
 		start := request()
 		start.RequestID = "once"
 		_, _, err = b.Start(b.ctx, start)
-		requireFault(t, err, fault.Exists, fault.RequestIDReused, "once")
+		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "once")
 		start.RequestID = "started"
 		_, _, err = b.Start(b.ctx, start)
 		require.NoError(t, err)
 		req.RequestID = "started"
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, fault.Exists, fault.RequestIDReused, "started")
+		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "started")
 		req.RequestID = "child:k"
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, fault.Invalid, fault.InvalidArgument, `begins with "child:"`)
+		requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`)
 	})
 }
 
@@ -277,7 +277,7 @@ func TestReplayInTheQueue(t *testing.T) {
 	require.Contains(t, b.audited(t), "run.replay once more")
 }
 
-// imported makes a run that another engine ran, with an input.
+// imported makes a run that another engine executed, with an input.
 func (b *bench) imported(t *testing.T, id, input string) run.Run {
 	t.Helper()
 	r := run.Run{
@@ -287,7 +287,7 @@ func (b *bench) imported(t *testing.T, id, input string) run.Run {
 	_, made, err := b.store.InsertRun(b.ctx, r, entry(b, id))
 	require.NoError(t, err)
 	require.True(t, made)
-	b.bring(t, id, 3, run.Canceled)
+	b.applyState(t, id, 3, run.Canceled)
 	return r
 }
 
@@ -301,13 +301,13 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 			return req
 		}
 		_, _, err := b.Replay(b.ctx, named("old", control.Latest))
-		requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, "examples/hello")
+		requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 		b.publish(t, "examples/hello", "1.0.0")
 		before := len(b.rows(t))
 		_, _, err = b.Replay(b.ctx, replay("old"))
-		requireFault(t, err, fault.Refused, fault.RunImported, "name the version of examples/hello")
+		requireFault(t, err, apperror.Refused, apperror.RunImported, "name the version of examples/hello")
 		_, _, err = b.Replay(b.ctx, named("old", "7"))
-		requireFault(t, err, fault.NotFound, fault.VersionNotFound, "7")
+		requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "7")
 		require.Len(t, b.rows(t), before)
 
 		r, created, err := b.Replay(b.ctx, named("old", control.Latest))
@@ -326,10 +326,10 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		before = len(b.rows(t))
 		req = named("hidden", control.Latest)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, fault.Refused, fault.RunImported, "were not kept")
+		requireFault(t, err, apperror.Refused, apperror.RunImported, "were not stored")
 		req.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, fault.Refused, fault.RunImported, "replaces each mark")
+		requireFault(t, err, apperror.Refused, apperror.RunImported, "replaces each mark")
 		require.Len(t, b.rows(t), before)
 		req.Patch = json.RawMessage(`[{"op":"replace","path":"/password","value":"once-more"}]`)
 		r, _, err = b.Replay(b.ctx, req)
@@ -339,14 +339,14 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		b.imported(t, "bare", "")
 		req = named("bare", control.Latest)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, fault.Refused, fault.RunImported, "its input is not here")
+		requireFault(t, err, apperror.Refused, apperror.RunImported, "its input is not stored")
 		req.Input = json.RawMessage(`{"name":"Eve"}`)
 		_, _, err = b.Replay(b.ctx, req)
 		require.NoError(t, err)
 	})
 }
 
-func TestListsCanLeaveOutRunsThatWereReplayed(t *testing.T) {
+func TestListsCanOmitReplayedRuns(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		first, second := b.begin(t), b.begin(t)

@@ -10,12 +10,12 @@ import (
 // maxRequestID is the longest request ID, in bytes.
 const maxRequestID = 200
 
-// ChildRequestPrefix begins the request IDs of runs that other runs start. Callers cannot use it: a run with such a request ID would be
-// found in place of the child.
+// ChildRequestPrefix begins the request IDs of runs that other runs start. Callers cannot use it: a run with such a
+// request ID would be found in place of the child.
 const ChildRequestPrefix = "child:"
 
-// RequestIDProblem returns what is wrong with a request ID, to follow its name; empty where it can be used. Request IDs appear in
-// tables, logs and URLs, so that they consist of printable characters.
+// RequestIDProblem returns what is wrong with a request ID, as text that follows its name; empty where it is valid.
+// Request IDs appear in tables, logs and URLs, and therefore consist of printable characters.
 func RequestIDProblem(id string) string {
 	if len(id) > maxRequestID {
 		return fmt.Sprintf("has %d bytes, more than %d", len(id), maxRequestID)

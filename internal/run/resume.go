@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// resumption cuts off attempts to start runs, so that they are made again.
+// resumption cancels attempts to start runs, so that they are repeated.
 type resumption struct {
 	mu   sync.Mutex
 	next chan struct{} // closed by Resume
@@ -22,8 +22,8 @@ func (r *resumption) waits() <-chan struct{} {
 	return r.next
 }
 
-// Resume has the starts that Temporal has not answered yet asked again at once: the connection is back, and an answer to what was sent over
-// the one before may never come. It does not block.
+// Resume repeats at once the starts that Temporal has not answered yet: the connection was restored, and the answer to
+// a request on the previous connection may never arrive. It does not block.
 func (s *Service) Resume() {
 	s.resumption.mu.Lock()
 	defer s.resumption.mu.Unlock()
@@ -31,8 +31,9 @@ func (s *Service) Resume() {
 	s.resumption.next = make(chan struct{})
 }
 
-// startExecution asks Temporal to start a run until there is an answer or ctx ends, again after each [Service.Resume]. The same run twice is
-// started once. After an attempt whose outcome is not known no refusal of a later one is definite: the earlier one may have arrived.
+// startExecution requests the start of a run from Temporal until there is an answer or ctx ends, and again after each
+// [Service.Resume]. Starting the same run twice starts it once. After an attempt with an unknown outcome, no refusal of
+// a later attempt is definite: the earlier one may have arrived.
 func (s *Service) startExecution(ctx context.Context, r Run) (string, error) {
 	var unknown error
 	for {

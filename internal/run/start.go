@@ -12,89 +12,92 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// StartRequest asks for a run.
+// StartRequest requests a run.
 type StartRequest struct {
 	Project string
 	// Workflow is a full or short name.
 	Workflow string
 	// Version may be empty: the newest.
 	Version string
-	// Input is JSON; nil is null. InputOf, when it is set, makes the input for the document that is to run instead.
+	// Input is JSON; nil is null. InputOf, when set, computes the input for the document to execute instead.
 	Input   json.RawMessage
 	InputOf func(*dsl.Document) (json.RawMessage, error)
-	// InputHidden tells that the caller does not see all of the input: no error may quote it.
+	// InputHidden reports that the caller cannot see all of the input: no error may quote it.
 	InputHidden bool
-	// Sensitive are texts that are to be hidden in the run wherever they come up, as they are in what its input is from.
+	// Sensitive are texts to redact wherever they occur in the run, as they are in the source of its input.
 	Sensitive []string
-	// RunID may be empty: the server makes one. Whoever gives one gives it to the same request only.
+	// RunID may be empty: the server makes one. A caller that sets it must use it for the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
 	RequestID string
 	Trigger   string
-	// DocumentHash, when it is set, is what the version must hold: one that was deleted and published anew may not.
+	// DocumentHash, when set, is the hash that the version must have; a version that was deleted and published again
+	// may have another.
 	DocumentHash string
-	// Parent is the run that asks, with [TriggerParent].
+	// Parent is the requesting run, with [TriggerParent].
 	Parent Parent
-	// ReplayOf is the run that is replayed, with [TriggerReplay]; Reason is why.
+	// ReplayOf is the replayed run, with [TriggerReplay]; Reason is why.
 	ReplayOf string
 	Reason   string
-	// Replay is what was asked of the replay, by which the same request is recognized: Input and Version above are what became of it.
-	Replay ReplayAsked
+	// Replay are the arguments of the replay, which identify a repeated request. Input and Version above are derived
+	// from them.
+	Replay ReplayArguments
 }
 
-// ReplayAsked is the arguments of a replay as its caller gave them.
-type ReplayAsked struct {
+// ReplayArguments are the arguments of a replay as its caller gave them.
+type ReplayArguments struct {
 	Input, Patch json.RawMessage
 	Version      string
 }
 
 const (
-	// joinPause and joinPauseMax are how soon a caller sees what another process made of the run that both asked for.
-	joinPause    = 10 * time.Millisecond
-	joinPauseMax = 100 * time.Millisecond
+	// joinInterval and joinIntervalMax are the polling intervals for the outcome of a run that another process is handing
+	// over.
+	joinInterval    = 10 * time.Millisecond
+	joinIntervalMax = 100 * time.Millisecond
 )
 
-// errAgain means that the run that a request had made was taken away again: the request is as good as new.
-var errAgain = errors.New("the run was taken away")
+// errRemoved means that the run of an earlier request was removed: the request is to be handled as a new one.
+var errRemoved = errors.New("the run was removed")
 
-// Start starts a run. It returns the run and false when the request ID had made it before.
+// Start starts a run. It returns the run and false when an earlier request with the request ID has made it.
 //
-// It answers within [Options.AnswerWithin] and the store's time. When Temporal has said nothing by then, or what it said
-// leaves the outcome open, it returns the run as `queued: starting` and no error: the truth as far as it is known. The
-// hand-over goes on. A run that anybody was given this way is never taken away: refused after all, it fails.
+// It returns within [Options.AnswerWithin] plus the time that the store takes. When Temporal has not answered by then,
+// or its answer leaves the outcome open, it returns the run as `queued: starting` and no error; the hand-over
+// continues. A run that was returned this way is never removed: if Temporal rejects it later, it fails.
 //
-// While Temporal is away, or no live worker serves the project although others are alive, it is refused without a trace, or, in queue
-// mode, comes back as `queued: engine`. Where its project has
-// no place for one more run it comes back as `queued: admission`.
+// While Temporal is unavailable, or no live worker serves the project although others are alive, Start returns an error
+// and leaves no row, or, in queue mode, returns the run as `queued: engine`. Where the project has no free slot, it
+// returns the run as `queued: admission`.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error) {
 	answer, cancel := context.WithTimeout(ctx, s.opts.AnswerWithin)
 	defer cancel()
 	for {
 		r, created, err := s.tryStart(ctx, answer, req)
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, errRemoved) {
 			return r, created, err
 		}
 	}
 }
 
-// tryStart is one try of Start. answer ends when the caller is to have one.
+// tryStart is one attempt of Start. answer ends when the caller must receive a response.
 func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, bool, error) {
 	r, err := s.prepare(ctx, req)
 	if err != nil {
-		return s.earlier(ctx, answer, req, err)
+		return s.existing(ctx, answer, req, err)
 	}
 	if err := s.Ready(ctx, req.Project); err != nil {
-		if s.queues(err) {
+		if s.queueable(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
-		return s.earlier(ctx, answer, req, err)
+		return s.existing(ctx, answer, req, err)
 	}
 	if err := s.handOvers.Reserve(answer); err != nil {
 		return Run{}, false, cmp.Or(ctx.Err(), err)
@@ -107,7 +110,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	case err != nil:
 		return Run{}, false, err
 	case !created:
-		return s.same(ctx, answer, req, r, stored)
+		return s.answerRepeated(ctx, answer, req, r, stored)
 	case stored.QueuedReason == QueuedAdmission:
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
 		return stored, true, nil
@@ -128,8 +131,8 @@ func (s *Service) Ready(ctx context.Context, project string) error {
 	return s.opts.Workers.Check(ctx, project)
 }
 
-// launch hands the stored run over in the background, and answers when that has an outcome or it is time. What is stored may have
-// marks in its input: r is the run as it was asked for, to be inserted again when its row was taken away.
+// launch hands the stored run over in the background, and returns when there is an outcome or answer ends. The stored
+// input may contain redaction marks: r is the run as requested, to be inserted again when its row was removed.
 func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	outcome := make(chan error, 1)
 	s.handOvers.Begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, stored) })
@@ -140,28 +143,28 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 		if err := ctx.Err(); err != nil {
 			return Run{}, false, fmt.Errorf("starting run %s: %w", r.ID, err)
 		}
-		told, tellErr := s.store.TellRun(ctx, r.Project, r.ID)
-		if !fault.Is(tellErr, fault.RunNotFound) {
-			return told, tellErr == nil, tellErr
+		disclosed, markErr := s.store.MarkDisclosed(ctx, r.Project, r.ID)
+		if !apperror.Is(markErr, apperror.RunNotFound) {
+			return disclosed, markErr == nil, markErr
 		}
-		// It was refused and taken away in this very moment.
+		// It was rejected and removed in this moment.
 		err = <-outcome
 	}
 	if err != nil {
-		if s.queues(err) {
+		if s.queueable(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
 		return Run{}, false, err
 	}
-	// It is started, whatever becomes of the wish to see it.
+	// It is started, also when it cannot be read here.
 	if now, err := s.store.GetRun(ctx, r.Project, r.ID); err == nil {
 		stored = now
 	}
 	return stored, true, nil
 }
 
-// same answers a request that had made a run before, if it was the same request.
-func (s *Service) same(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
+// answerRepeated answers a request whose request ID is in use, with the stored run if that was made by the same request.
+func (s *Service) answerRepeated(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	same, err := s.sameRequest(ctx, req, stored)
 	if err != nil {
 		return Run{}, false, err
@@ -172,41 +175,41 @@ func (s *Service) same(ctx, answer context.Context, req StartRequest, r, stored 
 	return s.join(ctx, answer, stored)
 }
 
-// replays tells whether a run is a replay of what the request asks to replay, or neither is one.
+// replays reports whether stored is a replay of the run that the request replays, or neither is a replay.
 func (s *Service) replays(ctx context.Context, req StartRequest, stored Run) (bool, error) {
 	if stored.Trigger != TriggerReplay || req.ReplayOf == "" {
 		return stored.Trigger != TriggerReplay && req.ReplayOf == "", nil
 	}
-	whole, err := s.store.GetRun(ctx, stored.Project, stored.ID) // rows that were found by something else have no links
-	if fault.Is(err, fault.RunNotFound) {
-		return false, errAgain
+	full, err := s.store.GetRun(ctx, stored.Project, stored.ID) // rows found by request ID have no links
+	if apperror.Is(err, apperror.RunNotFound) {
+		return false, errRemoved
 	}
-	return whole.ReplayOf == req.ReplayOf, err
+	return full.ReplayOf == req.ReplayOf, err
 }
 
-// join answers with a run that another call has made. While that one still hands it over, in whatever process, it waits for
-// the outcome as that one does: a run that may yet be taken away is nothing to be told of.
+// join answers with a run that another call has made. While any process still hands it over, join waits for the outcome
+// as that call does: a run that may still be removed must not be returned.
 func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 	changed, stop := s.changes.Subscribe(r.ID)
 	defer stop()
-	for pause := joinPause; ; pause = min(2*pause, joinPauseMax) {
+	for interval := joinInterval; ; interval = min(2*interval, joinIntervalMax) {
 		now, err := s.store.GetRun(ctx, r.Project, r.ID)
 		if err == nil && now.QueuedReason == QueuedStarting &&
 			(answer.Err() != nil || s.opts.Now().Sub(now.StatusAt) >= s.opts.AnswerWithin) {
-			now, err = s.store.TellRun(ctx, r.Project, r.ID)
+			now, err = s.store.MarkDisclosed(ctx, r.Project, r.ID)
 			if err == nil {
 				return now, false, nil
 			}
 		}
 		switch {
-		case fault.Is(err, fault.RunNotFound):
-			return Run{}, false, errAgain
+		case apperror.Is(err, apperror.RunNotFound):
+			return Run{}, false, errRemoved
 		case err != nil:
 			return Run{}, false, err
 		case now.QueuedReason != QueuedStarting:
 			return now, false, nil
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(interval)
 		select {
 		case <-changed:
 		case <-timer.C:
@@ -216,12 +219,12 @@ func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 	}
 }
 
-// earlier answers a request that cannot be met now: with the run that it made before, if it did. Whoever asks again because
-// the answer was lost must not be told that there is no run, only because the workflow was paused or Temporal went away
-// in between.
-func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal error) (Run, bool, error) {
-	f, ok := fault.From(refusal)
-	if !ok || req.RequestID == "" || (f.Class != fault.Refused && f.Class != fault.Unavailable && f.Class != fault.NotFound) {
+// existing answers a request that cannot be fulfilled now with the run that it made before, if it did. A caller that
+// repeats a request because the response was lost must not receive an error only because the workflow was paused or
+// Temporal became unavailable in between.
+func (s *Service) existing(ctx, answer context.Context, req StartRequest, refusal error) (Run, bool, error) {
+	f, ok := apperror.From(refusal)
+	if !ok || req.RequestID == "" || (f.Class != apperror.Refused && f.Class != apperror.Unavailable && f.Class != apperror.NotFound) {
 		return Run{}, false, refusal
 	}
 	found, err := s.store.ListRuns(ctx, Filter{Project: req.Project, RequestID: req.RequestID, Limit: 1})
@@ -237,28 +240,28 @@ func (s *Service) earlier(ctx, answer context.Context, req StartRequest, refusal
 		return Run{}, false, refusal
 	}
 	r, _, err := s.join(ctx, answer, stored)
-	if err != nil && !errors.Is(err, errAgain) {
+	if err != nil && !errors.Is(err, errRemoved) {
 		return Run{}, false, refusal
 	}
 	return r, false, err
 }
 
-// prepare validates the request and makes the row of the run, without any side effect.
+// prepare validates the request and builds the row of the run, without any side effect.
 func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if problem := requestIDProblem(req); problem != "" {
-		return Run{}, fault.New(fault.Invalid, fault.InvalidArgument, "the request ID %s", problem).WithField("requestId", "%s", problem)
+		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s", problem).WithField("requestId", "%s", problem)
 	}
 	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {
-		return Run{}, fault.New(fault.Refused, fault.WorkflowPaused,
-			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, because(w.PauseReason), w.Name)
+		return Run{}, apperror.New(apperror.Refused, apperror.WorkflowPaused,
+			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, inParentheses(w.PauseReason), w.Name)
 	}
 	if err != nil {
 		return Run{}, err
 	}
 	if req.DocumentHash != "" && v.Hash != req.DocumentHash {
-		return Run{}, fault.New(fault.NotFound, fault.VersionNotFound,
-			"version %s of %q is not what it was: the workflow was deleted and published anew; name the version to run", v.Version, w.Name)
+		return Run{}, apperror.New(apperror.NotFound, apperror.VersionNotFound,
+			"version %s of %q has another document: the workflow was deleted and published again; name the version to run", v.Version, w.Name)
 	}
 	input, err := s.input(ctx, v, req)
 	if err != nil {
@@ -287,7 +290,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	return r, nil
 }
 
-// input is what the run begins with, held against the document that is to run.
+// input returns the input of the run, validated against the document to execute.
 func (s *Service) input(ctx context.Context, v workflow.Version, req StartRequest) (json.RawMessage, error) {
 	doc, err := s.documents.Document(ctx, v.Hash)
 	if err != nil {
@@ -303,7 +306,7 @@ func (s *Service) input(ctx context.Context, v workflow.Version, req StartReques
 		input = json.RawMessage("null")
 	}
 	if len(input) > s.opts.MaxInputBytes {
-		return nil, fault.New(fault.Exhausted, fault.InputTooLarge,
+		return nil, apperror.New(apperror.Exhausted, apperror.InputTooLarge,
 			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
 			WithField("input", "is too large")
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func TestStartGivesTheRunToTheEngine(t *testing.T) {
+func TestStartHandsTheRunToTheEngine(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	old := b.publish(t, "examples/hello", "1.0.0")
@@ -31,7 +31,7 @@ func TestStartGivesTheRunToTheEngine(t *testing.T) {
 		require.True(t, bounded)
 		require.Equal(t, run.QueuedStarting, b.row(t, r.ID).QueuedReason, "the row is there before the execution")
 		given = r
-		b.pass(time.Second)
+		b.advance(time.Second)
 		return "execution-1", nil
 	}
 	req := request()
@@ -61,7 +61,7 @@ func TestStartGivesTheRunToTheEngine(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"workflow": "examples/hello", "version": "1.0.0", "requestId": %q}`, r.ID), string(entries[0].Detail))
 }
 
-func TestStartRefusesWhatIsWrong(t *testing.T) {
+func TestStartRefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -75,27 +75,27 @@ func TestStartRefusesWhatIsWrong(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*run.StartRequest)
-		class  fault.Class
+		class  apperror.Class
 		reason string
 		says   string
 	}{
-		{"no project", func(r *run.StartRequest) { r.Project = "none" }, fault.NotFound, fault.ProjectNotFound, `"none"`},
-		{"no workflow", func(r *run.StartRequest) { r.Workflow = "" }, fault.Invalid, fault.InvalidArgument, "no workflow named"},
-		{"unknown workflow", func(r *run.StartRequest) { r.Workflow = "a/b" }, fault.NotFound, fault.WorkflowNotFound, `"a/b"`},
-		{"unknown short name", func(r *run.StartRequest) { r.Workflow = "b" }, fault.NotFound, fault.WorkflowNotFound, `"b"`},
-		{"ambiguous", func(r *run.StartRequest) { r.Workflow = "twice" }, fault.Invalid, fault.WorkflowAmbiguous, "a/twice, b/twice"},
-		{"unknown version", func(r *run.StartRequest) { r.Version = "2.0.0" }, fault.NotFound, fault.VersionNotFound, "2.0.0"},
-		{"only a draft", func(r *run.StartRequest) { r.Workflow = "draft" }, fault.Refused, fault.WorkflowNotPublished, "examples/draft"},
-		{"paused", func(r *run.StartRequest) { r.Workflow = "paused" }, fault.Refused, fault.WorkflowPaused, "(bad data)"},
-		{"no input", func(r *run.StartRequest) { r.Input = nil }, fault.Invalid, fault.InvalidInput, "examples/hello@1.0.0"},
-		{"not JSON", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": `) }, fault.Invalid, fault.InvalidInput, "not JSON"},
-		{"two values", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": "a"} {}`) }, fault.Invalid, fault.InvalidInput, "not JSON"},
-		{"empty input", func(r *run.StartRequest) { r.Input = json.RawMessage{} }, fault.Invalid, fault.InvalidInput, "not JSON"},
-		{"against the schema", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": 7}`) }, fault.Invalid, fault.InvalidInput, "/name"},
+		{"no project", func(r *run.StartRequest) { r.Project = "none" }, apperror.NotFound, apperror.ProjectNotFound, `"none"`},
+		{"no workflow", func(r *run.StartRequest) { r.Workflow = "" }, apperror.Invalid, apperror.InvalidArgument, "no workflow named"},
+		{"unknown workflow", func(r *run.StartRequest) { r.Workflow = "a/b" }, apperror.NotFound, apperror.WorkflowNotFound, `"a/b"`},
+		{"unknown short name", func(r *run.StartRequest) { r.Workflow = "b" }, apperror.NotFound, apperror.WorkflowNotFound, `"b"`},
+		{"ambiguous", func(r *run.StartRequest) { r.Workflow = "twice" }, apperror.Invalid, apperror.WorkflowAmbiguous, "a/twice, b/twice"},
+		{"unknown version", func(r *run.StartRequest) { r.Version = "2.0.0" }, apperror.NotFound, apperror.VersionNotFound, "2.0.0"},
+		{"only a draft", func(r *run.StartRequest) { r.Workflow = "draft" }, apperror.Refused, apperror.WorkflowNotPublished, "examples/draft"},
+		{"paused", func(r *run.StartRequest) { r.Workflow = "paused" }, apperror.Refused, apperror.WorkflowPaused, "(bad data)"},
+		{"no input", func(r *run.StartRequest) { r.Input = nil }, apperror.Invalid, apperror.InvalidInput, "examples/hello@1.0.0"},
+		{"not JSON", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": `) }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"two values", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": "a"} {}`) }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"empty input", func(r *run.StartRequest) { r.Input = json.RawMessage{} }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"against the schema", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": 7}`) }, apperror.Invalid, apperror.InvalidInput, "/name"},
 		{"too large", func(r *run.StartRequest) { r.Input = json.RawMessage(`"` + strings.Repeat("a", maxInput-1) + `"`) },
-			fault.Exhausted, fault.InputTooLarge, "201 bytes"},
-		{"request ID of a child", func(r *run.StartRequest) { r.RequestID = "child:k" }, fault.Invalid, fault.InvalidArgument, `begins with "child:"`},
-		{"request ID", func(r *run.StartRequest) { r.RequestID = strings.Repeat("r", 201) }, fault.Invalid, fault.InvalidArgument, "201 bytes"},
+			apperror.Exhausted, apperror.InputTooLarge, "201 bytes"},
+		{"request ID of a child", func(r *run.StartRequest) { r.RequestID = "child:k" }, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`},
+		{"request ID", func(r *run.StartRequest) { r.RequestID = strings.Repeat("r", 201) }, apperror.Invalid, apperror.InvalidArgument, "201 bytes"},
 	}
 	for _, tt := range tests {
 		req := request()
@@ -103,13 +103,13 @@ func TestStartRefusesWhatIsWrong(t *testing.T) {
 		_, created, err := b.Start(b.ctx, req)
 		require.False(t, created, tt.name)
 		requireFault(t, err, tt.class, tt.reason, tt.says)
-		require.Empty(t, b.engine.called(), "%s: the engine is not asked", tt.name)
+		require.Empty(t, b.engine.called(), "%s: no call of the engine", tt.name)
 	}
 	require.Empty(t, b.rows(t))
 	require.Empty(t, b.audited(t))
 	require.Empty(t, b.metrics.lines)
 
-	// The limits themselves are still good.
+	// Values at the limits are accepted.
 	req := request()
 	req.Input = json.RawMessage(`{"name":"` + strings.Repeat("a", maxInput-11) + `"}`)
 	req.RequestID = strings.Repeat("r", 200)
@@ -118,20 +118,20 @@ func TestStartRefusesWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, created)
 
-	// A run may start another with the request ID that callers cannot use.
+	// A run may start another with a request ID that is reserved from callers.
 	req.RequestID, req.Trigger, req.Parent = "child:k", run.TriggerParent, run.Parent{RunID: "r", Key: "k", Depth: 1}
 	_, created, err = b.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.True(t, created)
 }
 
-func TestStartWhileTheEngineIsAwayWritesNothing(t *testing.T) {
+func TestStartWhileTheEngineIsUnavailableWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.engine.check = func(context.Context) error { return unavailable() }
 	_, created, err := b.Start(b.ctx, request())
-	requireFault(t, err, fault.Unavailable, fault.EngineUnavailable, "does not answer")
+	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	require.False(t, created)
 	require.Empty(t, b.rows(t))
 	require.Empty(t, b.audited(t))
@@ -141,9 +141,9 @@ func TestStartWhileTheEngineIsAwayWritesNothing(t *testing.T) {
 func TestStartThatDefinitelyFailedLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{
-		"refused":     fault.New(fault.Refused, fault.EngineRefused, "no permission"),
+		"refused":     apperror.New(apperror.Refused, apperror.EngineRefused, "no permission"),
 		"unavailable": unavailable(),
-		"exhausted":   fault.New(fault.Exhausted, fault.EngineRefused, "over its limits"),
+		"exhausted":   apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"),
 		"no fault":    errors.New("cannot encode"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestStartThatDefinitelyFailedLeavesNoRow(t *testing.T) {
 	}
 }
 
-// TestRefusedInputNamesTheStandardError: programs find in its facts what an error of the language has.
+// TestRefusedInputNamesTheStandardError: the fault's facts contain the fields of an error of the language.
 func TestRefusedInputNamesTheStandardError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -176,22 +176,22 @@ func TestRefusedInputNamesTheStandardError(t *testing.T) {
 	req := request()
 	req.Input = json.RawMessage(`{"name": 7}`)
 	_, _, err := b.Start(b.ctx, req)
-	f, ok := fault.From(err)
+	f, ok := apperror.From(err)
 	require.True(t, ok)
 	require.Equal(t, map[string]string{"type": dsl.ErrorTypeValidation, "status": "400", "pointer": "/name"}, f.Facts)
 	require.Equal(t, "input/name", f.Fields[0].Path)
 }
 
-// TestRefusalInOddBytesLeavesNoRow has Temporal answer in bytes that no database takes as text.
+// TestRefusalInOddBytesLeavesNoRow has Temporal answer in bytes that no database accepts as text.
 func TestRefusalInOddBytesLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.engine.start = func(context.Context, run.Run) (string, error) {
-		return "", fault.New(fault.Refused, fault.EngineRefused, "no\x00 \xff")
+		return "", apperror.New(apperror.Refused, apperror.EngineRefused, "no\x00 \xff")
 	}
 	_, _, err := b.Start(b.ctx, request())
-	require.True(t, fault.Is(err, fault.EngineRefused), "%v", err)
+	require.True(t, apperror.Is(err, apperror.EngineRefused), "%v", err)
 	require.Empty(t, b.rows(t))
 	require.Equal(t, []string{"run.start", "run.start_refused no\uFFFD \uFFFD"}, b.audited(t))
 }
@@ -212,7 +212,7 @@ func TestStartWithUnknownOutcomeStaysQueued(t *testing.T) {
 	require.Equal(t, []string{"default queued"}, b.metrics.lines)
 }
 
-func TestStartWhoseCallerIsGoneBeforehand(t *testing.T) {
+func TestStartWithEndedContext(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -239,7 +239,7 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 	require.True(t, created)
 	require.Equal(t, "once", first.RequestID)
 
-	// The newest version may be another by then; whoever named none is given what there is.
+	// The newest version may be another one by then; a request without a version returns the stored run.
 	b.publish(t, "examples/hello", "2.0.0")
 	again, created, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
@@ -260,14 +260,14 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 		change(&other)
 		_, created, err = b.Start(b.ctx, other)
 		require.False(t, created, name)
-		requireFault(t, err, fault.Exists, fault.RequestIDReused, first.ID)
+		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
 	}
 	require.Len(t, b.rows(t), 1)
 	require.Equal(t, []string{"run.start"}, b.audited(t))
 }
 
-// TestARequestThatWasMetIsMetAgain has a caller whose answer was lost ask again when the run could not be started any more.
-func TestARequestThatWasMetIsMetAgain(t *testing.T) {
+// TestRepeatedRequestReturnsItsRun repeats a request, whose response was lost, when the run could no longer be started.
+func TestRepeatedRequestReturnsItsRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -296,27 +296,27 @@ func TestARequestThatWasMetIsMetAgain(t *testing.T) {
 		other := req
 		change(&other)
 		_, _, err := b.Start(b.ctx, other)
-		require.True(t, fault.Is(err, fault.WorkflowPaused), "%s: %v", name, err)
+		require.True(t, apperror.Is(err, apperror.WorkflowPaused), "%s: %v", name, err)
 	}
 	other := req
 	other.Version = "9.0.0"
 	_, _, err = b.Start(b.ctx, other)
-	require.True(t, fault.Is(err, fault.WorkflowPaused), "another version is another request: %v", err)
+	require.True(t, apperror.Is(err, apperror.WorkflowPaused), "another version is another request: %v", err)
 	other = req
 	other.Workflow = "ello"
 	_, _, err = b.Start(b.ctx, other)
-	require.True(t, fault.Is(err, fault.WorkflowNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.WorkflowNotFound), "%v", err)
 
-	b.bring(t, first.ID, 3, run.Completed)
+	b.applyState(t, first.ID, 3, run.Completed)
 	first = b.row(t, first.ID)
 	require.NoError(t, b.workflows.Delete(b.ctx, here, "hello"))
 	requireSame("deleted")
 	req.Input = json.RawMessage("{")
 	_, _, err = b.Start(b.ctx, req)
-	require.True(t, fault.Is(err, fault.WorkflowNotFound), "another input is another request: %v", err)
+	require.True(t, apperror.Is(err, apperror.WorkflowNotFound), "another input is another request: %v", err)
 }
 
-// cutStore loses the database at one moment.
+// cutStore loses the database at one call.
 type cutStore struct {
 	run.Store
 	failMark, failRemove, failGet bool
@@ -348,21 +348,21 @@ func TestStartWhenTheStoreFailsAfterwards(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	r, created, err := b.process(t, cutStore{Store: b.store, failMark: true}, func(*run.Options) {}).Start(b.ctx, request())
-	require.NoError(t, err, "it runs; its row follows")
+	require.NoError(t, err, "it was started; its row is updated later")
 	require.True(t, created)
 	require.Equal(t, run.QueuedStarting, r.QueuedReason)
 
 	r, created, err = b.process(t, cutStore{Store: b.store, failGet: true}, func(*run.Options) {}).Start(b.ctx, request())
-	require.NoError(t, err, "it runs, though nobody can see it")
+	require.NoError(t, err, "it was started, although its row cannot be read")
 	require.True(t, created)
 	require.Equal(t, run.Queued, r.Status)
 
-	refused := fault.New(fault.Refused, fault.EngineRefused, "no permission")
+	refused := apperror.New(apperror.Refused, apperror.EngineRefused, "no permission")
 	b.engine.start = func(context.Context, run.Run) (string, error) { return "", refused }
 	_, _, err = b.process(t, cutStore{Store: b.store, failRemove: true}, func(*run.Options) {}).Start(b.ctx, request())
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, "the disk is full")
-	require.True(t, fault.Is(err, fault.EngineRefused), "the caller is told why it was not started")
+	require.True(t, apperror.Is(err, apperror.EngineRefused), "the error has the reason of the refusal")
 }
 
 func TestStartNeedsTheDocument(t *testing.T) {

@@ -2,16 +2,16 @@ package run
 
 import "time"
 
-// Stuck is a verdict about a run that makes no progress although it should; package stuck gives it.
+// Stuck is the diagnosis of a run that makes no progress although it should; package diagnose makes it.
 type Stuck struct {
-	// Code says what is wrong; package problem has the codes.
+	// Code is the kind of problem; see [Codes].
 	Code string
-	// Cause says why workflow tasks fail, for the codes TASK_FAILING and POISON; empty for the others.
+	// Cause is why workflow tasks fail, for the codes TASK_FAILING and POISON; empty for the others.
 	Cause string
-	// Since is since when it makes no progress.
+	// Since is when progress stopped.
 	Since time.Time
-	// Detail is what was seen and Advice what to do, in a line each.
+	// Detail is the observation and Advice the remedy, one line each.
 	Detail, Advice string
-	// CheckedAt is when it was last looked at.
+	// CheckedAt is when the run was last diagnosed.
 	CheckedAt time.Time
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// StepSummary stands for the steps of a run that have no rows of their own: all between the first and the last ones, but for some
-// that failed and those that are open.
+// StepSummary represents the steps of a run that have no rows of their own: all between the first and the last ones,
+// except for open steps and some that failed.
 type StepSummary struct {
-	// From and To are the numbers of the first and the last step in between.
+	// From and To are the numbers of the first and the last step in this range.
 	From, To int64
-	// Open are the numbers of the steps in between that have not ended yet, ascending.
+	// Open are the numbers of the steps in the range that have not ended yet, ascending.
 	Open []int64
-	// Tasks count the steps without rows, by pointer. In an update, those that did not change may be left out.
+	// Tasks counts the steps without rows, by pointer. An update may omit tasks that did not change.
 	Tasks []TaskSummary
-	// Position is the place in Temporal's history that From, To and Open were last written from.
+	// Position is the position in Temporal's history that From, To and Open were last written from.
 	Position int64
 }
 
@@ -26,11 +26,11 @@ type TaskSummary struct {
 	Completed, Failed, Skipped, Canceled int64
 	// Shortest, Longest and Total are durations of steps, in whole microseconds.
 	Shortest, Longest, Total time.Duration
-	// Sequence is the run's sequence at which the count last changed; it is read and never given.
+	// Sequence is the run's sequence at which the count last changed; it is only read, never written.
 	Sequence int64
 }
 
-// Steps is the number of steps that have no rows.
+// Steps returns the number of steps that have no rows.
 func (s *StepSummary) Steps() (n int64) {
 	if s == nil {
 		return 0
@@ -41,12 +41,12 @@ func (s *StepSummary) Steps() (n int64) {
 	return n
 }
 
-// Newer reports whether s describes a later moment of the run than other does.
+// Newer reports whether s describes a later state of the run than other.
 func (s *StepSummary) Newer(other *StepSummary) bool {
 	return other == nil || cmp.Or(cmp.Compare(s.To, other.To), cmp.Compare(s.Position, other.Position)) > 0
 }
 
-// Replaces reports whether a step has no row of its own any more.
+// Replaces reports whether a step no longer has a row of its own.
 func (s *StepSummary) Replaces(t *Step) bool {
 	if s == nil || t.Number < s.From || t.Number > s.To {
 		return false
@@ -55,7 +55,7 @@ func (s *StepSummary) Replaces(t *Step) bool {
 	return !t.Kept || t.EndedAt.IsZero() && !open
 }
 
-// Merge returns what two summaries of one run say together, in whatever order they come. It changes neither.
+// Merge returns the union of two summaries of one run, in whatever order they arrive. It changes neither.
 func (s *StepSummary) Merge(other *StepSummary) *StepSummary {
 	switch {
 	case s == nil:
@@ -75,13 +75,13 @@ func (s *StepSummary) Merge(other *StepSummary) *StepSummary {
 	return &merged
 }
 
-// Sizes of what a step and an attempt take beside their texts, about.
+// Approximate sizes of a step and an attempt without their texts.
 const (
 	stepSize    = 512
 	attemptSize = 256
 )
 
-// Size is about how many bytes of memory the update takes.
+// Size returns about how many bytes of memory the update takes.
 func (u *Update) Size() int {
 	n := stepSize
 	for i := range u.Steps {
@@ -96,7 +96,7 @@ func (u *Update) Size() int {
 	return n
 }
 
-// Size is about how many bytes of memory the step takes.
+// Size returns about how many bytes of memory the step takes.
 func (t *Step) Size() int {
 	return stepSize + len(t.Path) + len(t.Input) + len(t.Output) + len(t.InputShown) + len(t.OutputShown) + attemptSize*len(t.Attempts)
 }

@@ -46,7 +46,7 @@ func TestSummaryReplacesSteps(t *testing.T) {
 	require.False(t, (*run.StepSummary)(nil).Replaces(&run.Step{Number: 5}))
 }
 
-func TestSizeGrowsWithWhatIsHeld(t *testing.T) {
+func TestSizeGrowsWithContent(t *testing.T) {
 	t.Parallel()
 	u := run.Update{}
 	before := u.Size()

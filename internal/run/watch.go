@@ -4,31 +4,37 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
-	// watchPoll is how soon a watch sees what another process wrote, watchFresh how old what another watch of the run has read may be
-	// then.
+	// watchPoll is the interval at which a watch polls for changes of other processes. watchFresh is the maximum age of
+	// a result of another watch that it then uses.
 	watchPoll  = 500 * time.Millisecond
 	watchFresh = watchPoll / 2
 	// watchSteps bounds the steps in one change.
 	watchSteps = 500
+	// watchShare is the share of a processor, as a divisor, that all watches of a run together spend on writing changes in this process.
+	watchShare = 4
+	// maxWatchWait bounds the wait for that share.
+	maxWatchWait = time.Second
 )
 
-// Change is what a watch saw since it last looked.
+// Change is what changed since the previous change of a watch.
 type Change struct {
 	Run Run
-	// Steps that changed, in order of entry within the change.
+	// Steps are those that changed, in order of entry within the change.
 	Steps []Step
-	// Summary is what changed about the steps without rows; nil when nothing did.
+	// Summary is the change of the steps without rows; nil when nothing changed.
 	Summary *StepSummary
 }
 
 // Watch calls fn with the run and its steps as they change, beginning with what changed after the given sequence, and
-// returns nil when the run has ended and all of it was given. A negative sequence gives the run at once even when
+// returns nil when the run has ended and all changes were passed. A negative sequence passes the run at once even when
 // nothing changed. fn's error ends the watch and is returned.
 //
-// Every change is given at least once, in order of sequence; several may be folded into one.
+// Every change is passed at least once, in order of sequence; several may be merged into one.
 func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn func(Change) error) error {
 	changed, stop := s.changes.Subscribe(id)
 	defer stop()
@@ -38,42 +44,58 @@ func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn
 	defer ticker.Stop()
 	first := true
 	since := time.Now()
+	var writing time.Duration // of the changes since the last wait
+	timed := func(c Change) error {
+		began := time.Now()
+		defer func() { writing += time.Since(began) }()
+		return fn(c)
+	}
 	for {
-		r, news, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, project, id) })
+		r, changedElsewhere, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, project, id) })
 		if err != nil {
 			return err
 		}
-		if news {
-			s.changes.Notify(id) // another process wrote it: the other watches need not wait for their next look
+		if changedElsewhere {
+			s.changes.Notify(id) // another process wrote it: the other watches need not wait for their next poll
 		}
-		if after, err = s.giveChanges(ctx, f, r, after, first, fn); err != nil {
+		if after, err = s.passChanges(ctx, f, r, after, first, timed); err != nil {
 			return err
 		}
 		if r.Status.Terminal() {
 			return nil
 		}
 		first = false
+		if !loop.Sleep(ctx, watchWait(writing, s.feeds.watches(f))) {
+			return ctx.Err()
+		}
+		writing = 0
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-			since = s.changes.Notified(id) // one moment for all watches, so that one of them reads
+			since = s.changes.Notified(id) // one time for all watches, so that one of them reads
 		case <-ticker.C:
 			since = time.Now().Add(-watchFresh)
 		}
 	}
 }
 
-// giveChanges gives what changed after a sequence up to the one of r, and returns the sequence it has come to.
-func (s *Service) giveChanges(ctx context.Context, f *feed, r Run, after int64, first bool, fn func(Change) error) (int64, error) {
+// watchWait is how long a watch waits after it has spent this time on writing changes, while the run has so many watches. Otherwise a
+// hundred watches of a run that enters thousands of steps a second would keep the runs of all other projects from the processors.
+func watchWait(writing time.Duration, watches int) time.Duration {
+	return min(writing*watchShare*time.Duration(watches), maxWatchWait)
+}
+
+// passChanges passes what changed after a sequence up to the one of r, and returns the last sequence passed.
+func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, first bool, fn func(Change) error) (int64, error) {
 	if r.Sequence <= after && !first {
 		return after, nil
 	}
-	// A sequence is given whole, so nothing of the given one is left.
+	// A sequence is passed as a whole, so nothing of the given one remains.
 	cursor := StepCursor{Sequence: after, Number: math.MaxInt64}
 	for {
-		asked := part{cursor: cursor, after: after, upTo: r.Sequence}
-		found, err := f.part(ctx, asked, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, asked) })
+		page := part{cursor: cursor, after: after, upTo: r.Sequence}
+		found, err := f.part(ctx, page, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, page) })
 		if err != nil {
 			return after, err
 		}
@@ -83,7 +105,7 @@ func (s *Service) giveChanges(ctx context.Context, f *feed, r Run, after int64, 
 		if !last {
 			end := steps[len(steps)-1]
 			cursor = StepCursor{Sequence: end.Sequence, Number: end.Number}
-			// Whoever breaks off here must be given the rest of this sequence.
+			// A watch that stops here must receive the rest of this sequence when it continues.
 			change.Run.Sequence = end.Sequence - 1
 		}
 		if err := fn(change); err != nil {
@@ -95,7 +117,7 @@ func (s *Service) giveChanges(ctx context.Context, f *feed, r Run, after int64, 
 	}
 }
 
-// readPart reads the steps of a part, and where they are the last ones what changed about the steps without rows.
+// readPart reads the steps of a part and, where they are the last ones, the change of the steps without rows.
 func (s *Service) readPart(ctx context.Context, r Run, p part) (part, error) {
 	var err error
 	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, p.cursor, p.upTo, watchSteps); err != nil {

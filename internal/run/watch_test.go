@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// watching is a watch that goes on beside the test.
+// watching is a watch in the background of the test.
 type watching struct {
 	changes chan run.Change
 	ended   chan error
@@ -40,14 +40,14 @@ func (w *watching) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case c := <-w.changes:
-		return told(c)
+		return format(c)
 	case <-time.After(time.Minute):
-		t.Fatal("no change was given")
+		t.Fatal("no change received")
 		return ""
 	}
 }
 
-func told(c run.Change) string {
+func format(c run.Change) string {
 	line := fmt.Sprintf("%d %s:", c.Run.Sequence, c.Run.Status)
 	for _, s := range c.Steps {
 		line += fmt.Sprintf(" %d %s", s.Number, s.Status)
@@ -59,7 +59,7 @@ func (w *watching) end(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-w.ended:
-		require.Empty(t, w.changes, "nothing is given beside what was looked at")
+		require.Empty(t, w.changes, "no further changes")
 		return err
 	case <-time.After(time.Minute):
 		t.Fatal("the watch did not end")
@@ -75,43 +75,43 @@ func done(number, position int64) run.Step {
 	return run.Step{Number: number, Status: "completed", Position: position}
 }
 
-func TestWatchGivesEveryChangeToTheEnd(t *testing.T) {
+func TestWatchPassesEveryChange(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
 	w := b.watch(t, r.ID, -1)
-	require.Equal(t, "2 queued:", w.next(t), "what is there is given at once")
-	b.bring(t, r.ID, 3, run.Running, running(1, 3))
+	require.Equal(t, "2 queued:", w.next(t), "the current state is passed at once")
+	b.applyState(t, r.ID, 3, run.Running, running(1, 3))
 	b.changes.Notify(r.ID)
 	require.Equal(t, "3 running: 1 running", w.next(t))
-	// Nobody tells of this one: another process wrote it.
-	b.bring(t, r.ID, 7, run.Waiting, done(1, 7), running(2, 7))
+	// No notification is sent for this one: another process wrote it.
+	b.applyState(t, r.ID, 7, run.Waiting, done(1, 7), running(2, 7))
 	require.Equal(t, "4 waiting: 1 completed 2 running", w.next(t))
-	b.bring(t, r.ID, 9, run.Completed, done(2, 9))
+	b.applyState(t, r.ID, 9, run.Completed, done(2, 9))
 	b.changes.Notify(r.ID)
 	require.Equal(t, "5 completed: 2 completed", w.next(t))
 	require.NoError(t, w.end(t))
 }
 
-func TestWatchFoldsWhatCameTogether(t *testing.T) {
+func TestWatchMergesConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.bring(t, r.ID, 3, run.Running, running(1, 3), running(2, 3))
-	b.bring(t, r.ID, 5, run.Waiting, done(1, 5))
-	b.bring(t, r.ID, 7, run.Failed, running(3, 7))
+	b.applyState(t, r.ID, 3, run.Running, running(1, 3), running(2, 3))
+	b.applyState(t, r.ID, 5, run.Waiting, done(1, 5))
+	b.applyState(t, r.ID, 7, run.Failed, running(3, 7))
 	w := b.watch(t, r.ID, -1)
-	require.Equal(t, "5 failed: 2 running 1 completed 3 running", w.next(t), "each step once, as it is, in order of its change")
+	require.Equal(t, "5 failed: 2 running 1 completed 3 running", w.next(t), "each step once, in its current state, in order of its change")
 	require.NoError(t, w.end(t))
 }
 
-func TestWatchGoesOnWhereItWas(t *testing.T) {
+func TestWatchContinuesFromASequence(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.bring(t, r.ID, 3, run.Running, running(1, 3))
-	b.bring(t, r.ID, 5, run.Running, running(2, 5))
-	b.bring(t, r.ID, 7, run.Completed, done(2, 7))
+	b.applyState(t, r.ID, 3, run.Running, running(1, 3))
+	b.applyState(t, r.ID, 5, run.Running, running(2, 5))
+	b.applyState(t, r.ID, 7, run.Completed, done(2, 7))
 	for after, want := range map[int64]string{
 		0: "5 completed: 1 running 2 completed", 3: "5 completed: 2 completed", 4: "5 completed: 2 completed",
 		5: "5 completed:", 99: "5 completed:",
@@ -122,8 +122,9 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// TestWatchBreaksManyStepsUp has more steps in one sequence than one change holds, and a caller that leaves in between.
-func TestWatchBreaksManyStepsUp(t *testing.T) {
+// TestWatchSplitsManySteps has more steps in one sequence than one change holds, and a caller that disconnects in
+// between.
+func TestWatchSplitsManySteps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
@@ -132,7 +133,7 @@ func TestWatchBreaksManyStepsUp(t *testing.T) {
 	for n := range int64(steps) {
 		all = append(all, done(n+1, 3))
 	}
-	b.bring(t, r.ID, 3, run.Completed, all...)
+	b.applyState(t, r.ID, 3, run.Completed, all...)
 	last := b.row(t, r.ID).Sequence
 
 	var sizes []int
@@ -147,10 +148,10 @@ func TestWatchBreaksManyStepsUp(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, []int{page, page, steps - 2*page}, sizes)
-	require.Equal(t, []int64{last - 1, last - 1, last}, sequences, "only the last part says that the sequence is whole")
+	require.Equal(t, []int64{last - 1, last - 1, last}, sequences, "only the last part completes the sequence")
 	require.Len(t, seen, steps)
 
-	leaving := errors.New("the client has gone")
+	leaving := errors.New("the client disconnected")
 	var after int64
 	err := b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
 		after = c.Run.Sequence
@@ -164,7 +165,7 @@ func TestWatchBreaksManyStepsUp(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Len(t, again, steps, "who comes back with the sequence that was given loses nothing")
+	require.Len(t, again, steps, "a watch that continues from the received sequence misses nothing")
 }
 
 func TestWatchOfExactlyOnePage(t *testing.T) {
@@ -175,7 +176,7 @@ func TestWatchOfExactlyOnePage(t *testing.T) {
 	for n := range int64(500) {
 		all = append(all, done(n+1, 3))
 	}
-	b.bring(t, r.ID, 3, run.Completed, all...)
+	b.applyState(t, r.ID, 3, run.Completed, all...)
 	var given []string
 	require.NoError(t, b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
 		given = append(given, fmt.Sprintf("%d %d", c.Run.Sequence, len(c.Steps)))
@@ -194,55 +195,55 @@ func TestWatchEndsWithItsCaller(t *testing.T) {
 	require.ErrorIs(t, w.end(t), context.Canceled)
 }
 
-func TestWatchOfWhatIsNotThere(t *testing.T) {
+func TestWatchOfAMissingRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	err := b.Watch(b.ctx, here, "none", -1, func(run.Change) error {
-		t.Error("nothing to give")
+		t.Error("no change expected")
 		return nil
 	})
-	requireFault(t, err, fault.NotFound, fault.RunNotFound, `"none"`)
+	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 }
 
-// TestWatchEndsWhenItsRunIsTakenAway: a start that was definitely refused takes its row away while someone watches it.
-func TestWatchEndsWhenItsRunIsTakenAway(t *testing.T) {
+// TestWatchEndsWhenItsRunIsRemoved: a definitely rejected start removes its row while a watch of it is open.
+func TestWatchEndsWhenItsRunIsRemoved(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	r := b.leave(t)
+	r := b.startUnknown(t)
 	w := b.watch(t, r.ID, -1)
 	require.Equal(t, "1 queued:", w.next(t))
 	removed, err := b.store.RemoveUnstarted(b.ctx, r.ID, entry(b, r.ID))
 	require.NoError(t, err)
 	require.True(t, removed)
-	requireFault(t, w.end(t), fault.NotFound, fault.RunNotFound, r.ID)
+	requireFault(t, w.end(t), apperror.NotFound, apperror.RunNotFound, r.ID)
 }
 
 func TestWatchRequestsTheRepairOfARunThatIsBehind(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.begin(t)
-	b.lost()
-	b.pass(time.Minute)
+	b.lose()
+	b.advance(time.Minute)
 	w := b.watch(t, r.ID, r.Sequence)
-	require.Equal(t, "2 queued:", w.next(t), "what is there comes at once")
+	require.Equal(t, "2 queued:", w.next(t), "the current state is passed at once")
 	claimed, ok, err := b.store.ClaimRepair(b.ctx, func(int) time.Duration { return time.Minute })
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, r.ID, claimed.RunID)
-	b.bring(t, r.ID, 9, run.Completed, done(1, 9))
-	require.Equal(t, "3 completed: 1 completed", w.next(t), "a watch of a run whose records were lost sees it end")
+	b.applyState(t, r.ID, 9, run.Completed, done(1, 9))
+	require.Equal(t, "3 completed: 1 completed", w.next(t), "a watch of a run whose records were lost receives its end")
 	require.NoError(t, w.end(t))
 }
 
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	c := notice.NewBoard()
+	c := pubsub.NewNotifier()
 	one, stopOne := c.Subscribe("r1")
 	two, stopTwo := c.Subscribe("r1")
 	other, stopOther := c.Subscribe("r2")
 	defer stopOther()
 	c.Notify("r1")
-	c.Notify("r1") // nobody has looked: it does not block
+	c.Notify("r1") // without a read in between, it does not block
 	c.Notify("r3")
 	require.Len(t, one, 1)
 	require.Len(t, two, 1)

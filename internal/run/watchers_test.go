@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// counting counts what watches read.
+// counting counts the reads of watches.
 type counting struct {
 	run.Store
 
@@ -28,8 +28,8 @@ func (c *counting) ChangedSteps(ctx context.Context, id string, after run.StepCu
 	return c.Store.ChangedSteps(ctx, id, after, upTo, limit)
 }
 
-// TestManyWatchesOfARunCostAboutWhatOneDoes compares what the watches of one process read with what they are given.
-func TestManyWatchesOfARunCostAboutWhatOneDoes(t *testing.T) {
+// TestWatchesOfOneRunShareReads compares what the watches of one process read with what they receive.
+func TestWatchesOfOneRunShareReads(t *testing.T) {
 	t.Parallel()
 	const watches, rounds = 60, 10
 	b := newBench(t)
@@ -51,7 +51,7 @@ func TestManyWatchesOfARunCostAboutWhatOneDoes(t *testing.T) {
 				return nil
 			})
 			if err != nil || len(steps) != rounds {
-				t.Errorf("watch %d has seen %d steps: %v", i, len(steps), err)
+				t.Errorf("watch %d received %d steps: %v", i, len(steps), err)
 			}
 		})
 	}
@@ -60,15 +60,15 @@ func TestManyWatchesOfARunCostAboutWhatOneDoes(t *testing.T) {
 			<-seen
 		}
 	}
-	await() // the run as it is
+	await() // the run in its current state
 	before := over.runs.Load() + over.steps.Load()
 	for n := range int64(rounds) {
 		status := run.Running
 		if n == rounds-1 {
 			status = run.Completed
 		}
-		b.bring(t, r.ID, 3+n, status, done(n+1, 3+n))
-		await() // this process is not notified: a watch that looks finds the change for all
+		b.applyState(t, r.ID, 3+n, status, done(n+1, 3+n))
+		await() // this process is not notified: the poll of one watch finds the change for all
 	}
 	group.Wait()
 	total := int64(0)
@@ -76,7 +76,7 @@ func TestManyWatchesOfARunCostAboutWhatOneDoes(t *testing.T) {
 		total += given[i].Load()
 	}
 	reads := over.runs.Load() + over.steps.Load() - before
-	t.Logf("%d changes were given to %d watches by %d reads", total, watches, reads)
+	t.Logf("%d changes were passed to %d watches by %d reads", total, watches, reads)
 	require.GreaterOrEqual(t, total, int64(watches*rounds))
-	require.Less(t, reads*4, total, "each read is for many watches")
+	require.Less(t, reads*4, total, "each read serves many watches")
 }

@@ -1,18 +1,19 @@
-// Package child is about runs that other runs start: their acceptance, and the telling of their ends.
+// Package child starts child runs for parent runs, notifies parents of the completion of awaited children, and cancels
+// awaited children whose parents have ended.
 //
 //	children := child.New(runs, store, child.Options{MaxDepth: 8})
 //	r, err := children.Start(ctx, child.Request{Parent: "…", Key: "…", Workflow: "shop/order", Awaited: true})
 //	err = children.Cancel(ctx, "default", r.ID, "…")
 //
-// A child is a run like any other: with a row, steps and controls of its own, and two links. What makes it more is that its
-// parent may wait for it. Its end is in its row and in Temporal; a [Watch] tells the parent of it, which is a signal.
+// A child is a run like any other, with a row, steps and controls of its own, and two links. In addition, its parent
+// may wait for it. Its end is in its row and in Temporal; a [Watcher] notifies the parent with a signal.
 //
-// # Who waits for whom
+// # Awaited children
 //
-// A row says that a run is awaited, from the transaction that accepts it until its parent was told. So the two ways of getting
-// lost that there are, of the telling and of the whole process, leave something to be found: a run that has ended and is awaited. The
-// other way round, a run that is awaited by one that has ended is canceled: nobody wants what comes of it. Runs that
-// are not awaited have no such row, and go on.
+// A row records that a run is awaited, from the transaction that accepts it until its parent was notified. A lost
+// notification or a crash therefore leaves a row that the next scan finds: a run that has ended and is awaited.
+// Conversely, an awaited run whose parent has ended is canceled, as nothing uses its result. Runs that are not awaited
+// have no such row, and continue.
 package child
 
 import (
@@ -21,26 +22,26 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// ErrTooDeep is the refusal of a child with too many runs above it.
-var ErrTooDeep = errors.New("too many runs above")
+// ErrTooDeep is the error for a child with too many ancestors.
+var ErrTooDeep = errors.New("too many ancestors")
 
-// Request asks for a run on behalf of another.
+// Request requests a child run for a parent run.
 type Request struct {
 	Project string
-	// Parent is the run that asks, Path the entry into its task. Key names the request within all runs: the same key again is the
-	// same run.
+	// Parent is the requesting run, Path the entry into its task. Key identifies the request among all runs: the same
+	// key returns the same run.
 	Parent, Path, Key string
-	// Workflow is its full name; Version may be empty: the newest.
+	// Workflow is the full name; Version may be empty: the newest.
 	Workflow, Version string
 	Input             json.RawMessage
-	// Awaited tells that the parent waits for its end.
+	// Awaited reports that the parent waits for the child's end.
 	Awaited bool
-	// Sensitive are the texts in the input that are to be hidden.
+	// Sensitive are the texts in the input to redact.
 	Sensitive []string
 }
 
@@ -50,18 +51,18 @@ type Runs interface {
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 }
 
-// Rows gives the rows of runs.
+// Rows reads the rows of runs.
 type Rows interface {
 	GetRun(ctx context.Context, project, id string) (run.Run, error)
 }
 
-// Options bound children.
+// Options limit children.
 type Options struct {
-	// MaxDepth is how many runs there may be above one.
+	// MaxDepth is the maximum number of ancestors of a run.
 	MaxDepth int
 }
 
-// Service accepts children.
+// Service starts and cancels children.
 type Service struct {
 	runs Runs
 	rows Rows
@@ -73,7 +74,8 @@ func New(runs Runs, rows Rows, opts Options) *Service {
 	return &Service{runs: runs, rows: rows, opts: opts}
 }
 
-// Start starts a run for another one. Repeating it returns the same run. The errors are those of [run.Service.Start], and ErrTooDeep.
+// Start starts a child run. Repeating a request returns the same run. The errors are those of [run.Service.Start], and
+// ErrTooDeep.
 func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	parent, err := s.rows.GetRun(ctx, req.Project, req.Parent)
 	if err != nil {
@@ -81,29 +83,30 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	}
 	depth := parent.Parent.Depth + 1
 	if depth > s.opts.MaxDepth {
-		return run.Run{}, fmt.Errorf("%w: run %s has %d above it already, and runs.max_depth is %d", ErrTooDeep, parent.ID, parent.Parent.Depth, s.opts.MaxDepth)
+		return run.Run{}, fmt.Errorf("%w: run %s has %d ancestors already, and runs.max_depth is %d", ErrTooDeep, parent.ID, parent.Parent.Depth, s.opts.MaxDepth)
 	}
 	actor := auth.Actor{Kind: auth.KindSystem, Name: "run " + req.Parent}
 	r, _, err := s.runs.Start(auth.WithActor(ctx, actor), run.StartRequest{
 		Project: req.Project, Workflow: req.Workflow, Version: req.Version, Input: req.Input, RequestID: requestID(req.Key),
 		Trigger: run.TriggerParent, Sensitive: req.Sensitive,
-		InputHidden: true, // the refusal is the error of a task, and nobody typed the input
+		InputHidden: true, // a refusal becomes the error of a task, and the input is not the user's
 		Parent:      run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
 	})
 	return r, err
 }
 
-// requestID keeps keys apart from the request IDs that callers make.
+// requestID separates keys from the request IDs of callers.
 func requestID(key string) string { return run.ChildRequestPrefix + key }
 
-// Cancel asks for the end of a run that its parent does not wait for any more. One that has ended, or was asked already, is left as it is.
+// Cancel requests the cancellation of a run that its parent no longer waits for. It does nothing for a run that has
+// ended or is being canceled.
 func (s *Service) Cancel(ctx context.Context, project, id, reason string) error {
 	return cancel(ctx, s.runs, project, id, reason)
 }
 
 func cancel(ctx context.Context, runs Runs, project, id, reason string) error {
 	_, err := runs.Cancel(auth.WithActor(ctx, auth.System()), project, id, reason)
-	if fault.Is(err, fault.RunEnded) || fault.Is(err, fault.RunCanceling) || fault.Is(err, fault.RunNotFound) {
+	if apperror.Is(err, apperror.RunEnded) || apperror.Is(err, apperror.RunCanceling) || apperror.Is(err, apperror.RunNotFound) {
 		return nil
 	}
 	return err

@@ -14,31 +14,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the platform around children.
-type world struct {
+// platform is a fake of the components that the package uses.
+type platform struct {
 	mu       sync.Mutex
 	rows     map[string]run.Run
 	awaited  map[string]string // run → parent
 	started  []run.StartRequest
 	starters []string
 	canceled []string
-	told     []string
-	// fails is what the next telling, or cancellation, of a run answers.
+	notified []string
+	// fails are the errors of the next notifications, or cancellations, of a run.
 	fails  map[string][]error
-	locked bool // somebody else holds the lock
-	looks  int
+	locked bool // another process holds the lock
+	scans  int
 }
 
-func newWorld(rows ...run.Run) *world {
-	w := &world{rows: map[string]run.Run{}, awaited: map[string]string{}, fails: map[string][]error{}}
+func newPlatform(rows ...run.Run) *platform {
+	w := &platform{rows: map[string]run.Run{}, awaited: map[string]string{}, fails: map[string][]error{}}
 	for _, r := range rows {
 		r.Project = "p"
 		w.rows[r.ID] = r
@@ -49,13 +49,13 @@ func newWorld(rows ...run.Run) *world {
 	return w
 }
 
-func (w *world) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
+func (w *platform) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	w.started, w.starters = append(w.started, req), append(w.starters, actor.Name)
 	return run.Run{ID: "new"}, true, nil
 }
 
-func (w *world) answer(id string) error {
+func (w *platform) nextError(id string) error {
 	if answers := w.fails[id]; len(answers) > 0 {
 		w.fails[id] = answers[1:]
 		return answers[0]
@@ -63,11 +63,11 @@ func (w *world) answer(id string) error {
 	return nil
 }
 
-func (w *world) Cancel(_ context.Context, _, id, _ string) (run.Run, error) {
+func (w *platform) Cancel(_ context.Context, _, id, _ string) (run.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.canceled = append(w.canceled, id)
-	if err := w.answer(id); err != nil {
+	if err := w.nextError(id); err != nil {
 		return run.Run{}, err
 	}
 	r := w.rows[id]
@@ -76,20 +76,20 @@ func (w *world) Cancel(_ context.Context, _, id, _ string) (run.Run, error) {
 	return r, nil
 }
 
-func (w *world) GetRun(_ context.Context, _, id string) (run.Run, error) {
+func (w *platform) GetRun(_ context.Context, _, id string) (run.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, ok := w.rows[id]
 	if !ok {
-		return r, fault.New(fault.NotFound, fault.RunNotFound, "no run %s", id)
+		return r, apperror.New(apperror.NotFound, apperror.RunNotFound, "no run %s", id)
 	}
 	return r, nil
 }
 
-func (w *world) Due(_ context.Context, after string, limit int) ([]child.Link, error) {
+func (w *platform) Due(_ context.Context, after string, limit int) ([]child.Link, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looks++
+	w.scans++
 	var out []child.Link
 	for id, parent := range w.awaited {
 		r, p := w.rows[id], w.rows[parent]
@@ -105,42 +105,42 @@ func (w *world) Due(_ context.Context, after string, limit int) ([]child.Link, e
 	return out[:min(len(out), limit)], nil
 }
 
-func (w *world) DueFor(ctx context.Context, ids []string) ([]child.Link, error) {
+func (w *platform) DueFor(ctx context.Context, ids []string) ([]child.Link, error) {
 	all, err := w.Due(ctx, "", 1000)
 	return slices.DeleteFunc(all, func(l child.Link) bool {
 		return !slices.Contains(ids, l.RunID) && !slices.Contains(ids, l.Parent)
 	}), err
 }
 
-func (w *world) Key(_ context.Context, id string) (string, bool, error) {
+func (w *platform) Key(_ context.Context, id string) (string, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, awaited := w.awaited[id]
 	return "key of " + id, awaited, nil
 }
 
-func (w *world) Told(_ context.Context, id string) error {
+func (w *platform) MarkNotified(_ context.Context, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.awaited, id)
 	return nil
 }
 
-func (w *world) TellParent(_ context.Context, r run.Run) error {
+func (w *platform) NotifyParent(_ context.Context, r run.Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key)
-	return w.answer(r.ID)
+	w.notified = append(w.notified, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key)
+	return w.nextError(r.ID)
 }
 
-func (w *world) TellUnreadable(_ context.Context, r run.Run, why error) error {
+func (w *platform) NotifyUnreadable(_ context.Context, r run.Run, why error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key+": "+why.Error())
+	w.notified = append(w.notified, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key+": "+why.Error())
 	return nil
 }
 
-func (w *world) alone(ctx context.Context, _ string, work func(context.Context) error) (bool, error) {
+func (w *platform) exclusive(ctx context.Context, _ string, work func(context.Context) error) (bool, error) {
 	w.mu.Lock()
 	locked := w.locked
 	w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *world) alone(ctx context.Context, _ string, work func(context.Context) 
 	return true, work(ctx)
 }
 
-func (w *world) end(id string, status run.Status) {
+func (w *platform) end(id string, status run.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rows[id]
@@ -158,41 +158,41 @@ func (w *world) end(id string, status run.Status) {
 	w.rows[id] = r
 }
 
-// seen is what has come about.
+// seen is a snapshot of the calls so far.
 type seen struct {
-	told, canceled []string
-	awaited        map[string]string
-	looks          int
+	notified, canceled []string
+	awaited            map[string]string
+	scans              int
 }
 
-func (w *world) seen() seen {
+func (w *platform) seen() seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return seen{slices.Clone(w.told), slices.Clone(w.canceled), maps.Clone(w.awaited), w.looks}
+	return seen{slices.Clone(w.notified), slices.Clone(w.canceled), maps.Clone(w.awaited), w.scans}
 }
 
-// watch watches the world until the test ends.
-func (w *world) watch(t *testing.T) *child.Watch {
+// startWatcher runs a watcher until the test ends.
+func (w *platform) startWatcher(t *testing.T) *child.Watcher {
 	t.Helper()
-	watch := child.NewWatch(w, w, w, w, w.alone)
-	require.NoError(t, watch.Start(t.Context()))
-	t.Cleanup(func() { require.NoError(t, watch.Stop(context.WithoutCancel(t.Context()))) })
-	return watch
+	watcher := child.NewWatcher(w, w, w, w, w.exclusive)
+	require.NoError(t, watcher.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, watcher.Stop(context.WithoutCancel(t.Context()))) })
+	return watcher
 }
 
 func awaits(id, parent string) run.Run {
 	return run.Run{ID: id, Status: run.Running, Parent: run.Parent{RunID: parent, Awaited: true}}
 }
 
-// pass lets time pass, and what follows of it happen.
-func pass(d time.Duration) {
+// advance advances the clock by d and waits until all goroutines are blocked.
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 func TestStart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(run.Run{ID: "top"}, run.Run{ID: "deep", Parent: run.Parent{Depth: 2}}, run.Run{ID: "deepest", Parent: run.Parent{Depth: 3}})
+	w := newPlatform(run.Run{ID: "top"}, run.Run{ID: "deep", Parent: run.Parent{Depth: 2}}, run.Run{ID: "deepest", Parent: run.Parent{Depth: 3}})
 	s := child.New(w, w, child.Options{MaxDepth: 3})
 	req := child.Request{Project: "p", Parent: "deep", Path: "/do/0/x", Key: "k", Workflow: "a/b", Version: "1.0.0", Input: []byte(`1`), Awaited: true}
 	r, err := s.Start(t.Context(), req)
@@ -211,158 +211,158 @@ func TestStart(t *testing.T) {
 	require.ErrorContains(t, err, "runs.max_depth is 3")
 	req.Parent = "none"
 	_, err = s.Start(t.Context(), req)
-	require.True(t, fault.Is(err, fault.RunNotFound))
+	require.True(t, apperror.Is(err, apperror.RunNotFound))
 	require.Len(t, w.started, 1)
 }
 
-func TestCancelOfWhatHasEndedIsDone(t *testing.T) {
+func TestCancelOfEndedRunSucceeds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(awaits("a", "p"))
+	w := newPlatform(awaits("a", "p"))
 	s := child.New(w, w, child.Options{MaxDepth: 3})
-	for _, reason := range []string{fault.RunEnded, fault.RunCanceling, fault.RunNotFound} {
-		w.fails["a"] = []error{fault.New(fault.Refused, reason, "no")}
+	for _, reason := range []string{apperror.RunEnded, apperror.RunCanceling, apperror.RunNotFound} {
+		w.fails["a"] = []error{apperror.New(apperror.Refused, reason, "no")}
 		require.NoError(t, s.Cancel(t.Context(), "p", "a", "why"))
 	}
-	w.fails["a"] = []error{errors.New("away")}
+	w.fails["a"] = []error{errors.New("unavailable")}
 	require.Error(t, s.Cancel(t.Context(), "p", "a", "why"))
 }
 
-func TestEndIsToldAtOnce(t *testing.T) {
+func TestParentIsNotifiedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("b", "parent"))
-		watch := w.watch(t)
+		w := newPlatform(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("b", "parent"))
+		watcher := w.startWatcher(t)
 		w.end("a", run.Completed)
-		watch.Ended("a", "unknown")
+		watcher.Ended("a", "unknown")
 		synctest.Wait()
-		require.Equal(t, []string{"a parent key of a"}, w.seen().told)
+		require.Equal(t, []string{"a parent key of a"}, w.seen().notified)
 		require.Equal(t, map[string]string{"b": "parent"}, w.seen().awaited)
-		pass(time.Minute)
-		require.Len(t, w.seen().told, 1)
+		advance(time.Minute)
+		require.Len(t, w.seen().notified, 1)
 		require.Empty(t, w.seen().canceled)
 	})
 }
 
-func TestEndThatNobodyHeardOfIsFound(t *testing.T) {
+func TestScanFindsMissedEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("closed", "parent"))
-		w.fails["a"] = []error{errors.New("temporal is away"), errors.New("temporal is away")}
+		w := newPlatform(run.Run{ID: "parent", Status: run.Waiting}, awaits("a", "parent"), awaits("closed", "parent"))
+		w.fails["a"] = []error{errors.New("temporal is unavailable"), errors.New("temporal is unavailable")}
 		w.fails["closed"] = []error{run.ErrClosed}
 		for id := range w.awaited {
 			w.end(id, run.Failed)
 		}
 		w.locked = true
-		w.watch(t)
-		pass(10*time.Second + time.Second/2) // between two looks
-		require.Empty(t, w.seen().told, "another process is at it")
+		w.startWatcher(t)
+		advance(10*time.Second + time.Second/2) // between two scans
+		require.Empty(t, w.seen().notified, "another process holds the lock")
 		w.mu.Lock()
 		w.locked = false
 		w.mu.Unlock()
-		pass(20 * time.Second)
-		require.Len(t, w.seen().told, 4, "until it is taken")
+		advance(20 * time.Second)
+		require.Len(t, w.seen().notified, 4, "retried until accepted")
 		require.Empty(t, w.seen().awaited)
-		before := w.seen().looks
-		pass(9 * time.Second)
-		require.Equal(t, 3, w.seen().looks-before, "one small look is all that it costs")
+		before := w.seen().scans
+		advance(9 * time.Second)
+		require.Equal(t, 3, w.seen().scans-before, "a scan without links is one query")
 	})
 }
 
-func TestParentThatTemporalDoesNotKnowIsToldLater(t *testing.T) {
+func TestUnknownParentIsNotifiedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("found", "parent"), awaits("lost", "gone"))
+		w := newPlatform(run.Run{ID: "parent", Status: run.Waiting}, awaits("found", "parent"), awaits("lost", "gone"))
 		w.end("gone", run.Waiting)
 		w.end("found", run.Completed)
 		w.end("lost", run.Completed)
 		w.fails["found"] = []error{run.ErrNotKnown, run.ErrNotKnown}
 		w.fails["lost"] = slices.Repeat([]error{run.ErrNotKnown}, 1000)
-		watch := w.watch(t)
-		watch.Ended("found")
+		watcher := w.startWatcher(t)
+		watcher.Ended("found")
 		synctest.Wait()
-		require.Equal(t, []string{"found parent key of found"}, w.seen().told)
+		require.Equal(t, []string{"found parent key of found"}, w.seen().notified)
 		require.Contains(t, w.seen().awaited, "found", "its parent's row is open")
-		pass(time.Minute)
-		require.NotContains(t, w.seen().awaited, "found", "it was taken in the end")
-		before := len(w.seen().told)
-		pass(time.Hour)
+		advance(time.Minute)
+		require.NotContains(t, w.seen().awaited, "found", "it was accepted in the end")
+		before := len(w.seen().notified)
+		advance(time.Hour)
 		require.Contains(t, w.seen().awaited, "lost")
-		require.Less(t, len(w.seen().told)-before, 20, "less and less often")
+		require.Less(t, len(w.seen().notified)-before, 20, "with increasing delays")
 
 		w.end("gone", run.Failed)
-		watch.Ended("gone")
+		watcher.Ended("gone")
 		synctest.Wait()
-		require.Empty(t, w.seen().awaited, "there is nobody to tell")
+		require.Empty(t, w.seen().awaited, "the parent has ended")
 	})
 }
 
-func TestEndThatCannotBeReadIsToldAsThatInTheEnd(t *testing.T) {
+func TestUnreadableEndIsReportedAfterRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting}, awaits("read", "parent"), awaits("never", "parent"))
+		w := newPlatform(run.Run{ID: "parent", Status: run.Waiting}, awaits("read", "parent"), awaits("never", "parent"))
 		w.end("read", run.Failed)
 		w.end("never", run.Failed)
 		unreadable := fmt.Errorf("%w: no key", child.ErrUnreadable)
 		w.fails["read"] = slices.Repeat([]error{unreadable}, 5)
 		w.fails["never"] = slices.Repeat([]error{unreadable}, 1000)
-		watch := w.watch(t)
-		watch.Ended("read", "never")
-		pass(10 * time.Minute)
-		require.NotContains(t, w.seen().awaited, "read", "a key was put back")
-		pass(45 * time.Minute)
+		watcher := w.startWatcher(t)
+		watcher.Ended("read", "never")
+		advance(10 * time.Minute)
+		require.NotContains(t, w.seen().awaited, "read", "a key was restored")
+		advance(45 * time.Minute)
 		require.Contains(t, w.seen().awaited, "never")
-		pass(15 * time.Minute)
-		told := w.seen().told
+		advance(15 * time.Minute)
+		notified := w.seen().notified
 		require.Empty(t, w.seen().awaited)
-		require.Equal(t, "never parent key of never: its end cannot be read: no key", told[len(told)-1])
-		require.Less(t, len(told), 40, "less and less often")
+		require.Equal(t, "never parent key of never: its end cannot be read: no key", notified[len(notified)-1])
+		require.Less(t, len(notified), 40, "with increasing delays")
 	})
 }
 
-func TestRunsWhoseParentHasEndedAreCanceledOnce(t *testing.T) {
+func TestChildrenOfEndedParentAreCanceledOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.TimedOut}, awaits("a", "parent"), awaits("orphan", "gone"),
+		w := newPlatform(run.Run{ID: "parent", Status: run.TimedOut}, awaits("a", "parent"), awaits("orphan", "gone"),
 			run.Run{ID: "left", Status: run.Running, Parent: run.Parent{RunID: "parent"}})
-		w.fails["a"] = []error{fault.New(fault.Refused, fault.RunStarting, "being handed over")}
-		watch := w.watch(t)
-		watch.Ended("parent")
-		pass(30 * time.Second)
+		w.fails["a"] = []error{apperror.New(apperror.Refused, apperror.RunStarting, "being handed over")}
+		watcher := w.startWatcher(t)
+		watcher.Ended("parent")
+		advance(30 * time.Second)
 		require.ElementsMatch(t, []string{"a", "a", "orphan"}, w.seen().canceled)
 		w.end("a", run.Canceled)
 		w.end("orphan", run.Canceled)
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		require.Empty(t, w.seen().awaited)
-		require.Empty(t, w.seen().told, "there is nobody to tell")
+		require.Empty(t, w.seen().notified, "the parent has ended")
 	})
 }
 
-func TestOrphanInAnotherTemporalIsAskedForLessAndLessOften(t *testing.T) {
+func TestCancellationInAnotherTemporalBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Terminated}, awaits("a", "parent"))
-		w.fails["a"] = slices.Repeat([]error{fault.New(fault.Refused, fault.RunElsewhere, "it may go on there")}, 1000)
-		w.watch(t)
-		pass(time.Hour)
+		w := newPlatform(run.Run{ID: "parent", Status: run.Terminated}, awaits("a", "parent"))
+		w.fails["a"] = slices.Repeat([]error{apperror.New(apperror.Refused, apperror.RunElsewhere, "it may go on there")}, 1000)
+		w.startWatcher(t)
+		advance(time.Hour)
 		require.Greater(t, len(w.seen().canceled), 10)
 		require.Less(t, len(w.seen().canceled), 25)
 		w.mu.Lock()
 		clear(w.fails)
 		w.mu.Unlock()
-		pass(6 * time.Minute)
-		require.True(t, w.rows["a"].CancelRequested, "it is canceled when it can be")
+		advance(6 * time.Minute)
+		require.True(t, w.rows["a"].CancelRequested, "it is canceled once Temporal accepts it")
 	})
 }
 
 func TestManyEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(run.Run{ID: "parent", Status: run.Waiting})
-		watch := w.watch(t)
+		w := newPlatform(run.Run{ID: "parent", Status: run.Waiting})
+		watcher := w.startWatcher(t)
 		for range 20_000 {
-			watch.Ended("none") // bounded, whatever comes
+			watcher.Ended("none") // the queue is bounded
 		}
-		pass(10 * time.Second)
-		require.Empty(t, w.seen().told)
+		advance(10 * time.Second)
+		require.Empty(t, w.seen().notified)
 	})
 }

@@ -1,64 +1,63 @@
-// Package control is what people do to a run: cancel, terminate, pause, unpause, let it go on in spite of its quota, replay,
-// export.
+// Package control implements the operations on existing runs: cancel, terminate, pause, unpause, resume in spite of the
+// quota, replay, export.
 //
-// [Of] is one table that says what each control does to a run in each state: it does it, it is refused, or it changes nothing.
-// The API shows a run's controls from it, [Service] refuses by it, docs/reference/controls.md is written from it, and tests hold
-// the platform against every pair.
+// [Decide] is one table with the effect of each control in each state of a run: it takes effect, it is refused, or it
+// changes nothing. The API lists a run's controls from it, [Service] refuses controls by it, docs/reference/controls.md
+// is generated from it, and tests check the platform against every pair.
 //
 //	controls := control.New(runs, store, engine, changes, options)
 //	r, err := controls.Terminate(ctx, project, id, reason)
 //
-// Rows follow Temporal here as everywhere: a control asks Temporal and never writes what it hopes for. Only a run that Temporal
-// was never given, or does not know, is ended in the table alone. Where the runs are in another Temporal, not knowing them says
-// nothing ([Unknown]).
+// Rows follow Temporal: a control sends a request to Temporal and never writes the expected result. Only a run that was
+// never handed over to Temporal, or that Temporal does not have, is ended in the database alone. Where another Temporal
+// holds the runs, a missing run may still be open there ([DecideMissing]).
 package control
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 //go:generate go run ./internal/page ../../../docs/reference/controls.md
 
-// Control is one thing that people do to a run.
+// Control is an operation on a run.
 type Control string
 
 // The controls.
 const (
-	// Cancel asks for an end, which a worker brings about.
+	// Cancel requests an end, which a worker performs.
 	Cancel Control = "cancel"
-	// Terminate ends it at once, without one.
+	// Terminate ends the run at once, without a worker.
 	Terminate Control = "terminate"
-	// Pause keeps it from entering further tasks, Unpause lets it go on.
+	// Pause keeps the run from entering further tasks, Unpause lets it continue.
 	Pause   Control = "pause"
 	Unpause Control = "unpause"
-	// ResumeQuota lets it go on although its project has used up its steps.
+	// ResumeQuota lets the run continue although its project has used up its steps.
 	ResumeQuota Control = "resume_quota"
 	// Replay starts a new run with its input.
 	Replay Control = "replay"
-	// Export gives all that is known of it.
+	// Export returns everything that is stored of the run.
 	Export Control = "export"
 )
 
-// Controls returns all, in the order in which they are shown.
+// Controls returns all controls, in the order in which they are shown.
 func Controls() []Control {
 	return []Control{Cancel, Terminate, Pause, Unpause, ResumeQuota, Replay, Export}
 }
 
-// State is what of a run decides about its controls.
+// State is the part of a run that decides about its controls.
 type State struct {
 	Status       run.Status
 	QueuedReason string
 	WaitingKind  string
-	// CancelRequested counts for open runs only.
+	// CancelRequested is set for open runs only.
 	CancelRequested bool
-	// Imported is a run that another engine ran.
+	// Imported marks a run that was executed by another engine.
 	Imported bool
-	// Old is an open run of a release whose runs could not be paused.
+	// Old marks an open run of a release without pause.
 	Old bool
 }
 
@@ -71,7 +70,7 @@ func StateOf(r run.Run) State {
 	}
 }
 
-// States returns all states that differ in any control, or in what they are called.
+// States returns all states that differ in any control, or in their names.
 func States() []State {
 	var states []State
 	add := func(s State) {
@@ -102,7 +101,7 @@ func queuedReasons() []string {
 	return []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker}
 }
 
-// String names a state as the reference does.
+// String returns the name of a state in docs/reference/controls.md.
 func (s State) String() string {
 	name := string(s.Status)
 	if s.Imported {
@@ -120,59 +119,60 @@ func (s State) String() string {
 	return name
 }
 
-// neverHandedOver tells of a run that Temporal was not given.
+// neverHandedOver reports whether the run was never handed over to Temporal.
 func (s State) neverHandedOver() bool {
 	return s.Status == run.Queued && (s.QueuedReason == run.QueuedEngine || s.QueuedReason == run.QueuedAdmission)
 }
 
-// Effect is what a control does.
+// Effect is the effect of a control.
 type Effect int
 
 // The effects.
 const (
-	// Done: it does what it says.
+	// Done: it takes effect.
 	Done Effect = iota + 1
-	// Nothing: it succeeds, and the run is as it was.
+	// Nothing: it succeeds, and the run does not change.
 	Nothing
-	// Refused: it is an error, and the run is as it was.
+	// Refused: it fails, and the run does not change.
 	Refused
 )
 
-// Answer is what a control does to a run in a state.
+// Answer is the effect of a control in a state of a run.
 type Answer struct {
 	Effect Effect
 	// Reason is the reason of the fault with which it is refused.
 	Reason string
-	// May is the reason of a fault with which it may be refused although it is Done: what is not known yet decides.
+	// May is the reason of a fault with which it may be refused although Effect is Done: the decision depends on data
+	// outside the state.
 	May string
 }
 
-// Of is the table.
-func Of(c Control, s State) Answer {
+// Decide returns the effect of a control in a state.
+func Decide(c Control, s State) Answer {
 	switch {
 	case c == Export:
 		return Answer{Effect: Done}
 	case s.Imported && c == Replay:
-		return Answer{Effect: Done, May: fault.RunImported}
+		return Answer{Effect: Done, May: apperror.RunImported}
 	case s.Imported:
-		return refused(fault.RunImported)
+		return refused(apperror.RunImported)
 	case c == Replay:
 		return Answer{Effect: Done}
 	case s.Status.Terminal():
-		return refused(fault.RunEnded)
+		return refused(apperror.RunEnded)
 	case c == Cancel && s.CancelRequested:
 		return Answer{Effect: Nothing}
 	case c == Cancel || c == Terminate:
 		if s.QueuedReason == run.QueuedStarting {
-			return Answer{Effect: Done, May: fault.RunStarting}
+			return Answer{Effect: Done, May: apperror.RunStarting}
 		}
 		return Answer{Effect: Done}
 	case s.neverHandedOver():
-		return refused(fault.RunNotStarted)
+		return refused(apperror.RunNotStarted)
 	case s.QueuedReason == run.QueuedStarting:
-		return refused(fault.RunStarting)
+		return refused(apperror.RunStarting)
 	case s.Old:
-		return refused(fault.RunTooOld)
+		return refused(apperror.RunTooOld)
 	case c == Pause:
 		return pausing(s)
 	case c == Unpause && s.WaitingKind == run.WaitingPaused, c == ResumeQuota && s.WaitingKind == run.WaitingQuota:
@@ -182,23 +182,24 @@ func Of(c Control, s State) Answer {
 	}
 }
 
-// Unknown is what a control does to an open run that Temporal was given and does not know, by what that Temporal is to the runs.
-// What is in another one is not over: it can be ended in the table alone, and whoever does that has to mean it.
-func Unknown(c Control, s home.Standing) Answer {
+// DecideMissing returns the effect of a control on an open run that was handed over and that this Temporal does not
+// have, by how that Temporal relates to the runs. A run in another Temporal has not ended: it can be ended in the
+// database alone, and only by an explicit terminate.
+func DecideMissing(c Control, s run.Placement) Answer {
 	switch {
-	case c == Terminate, c == Cancel && s == home.AtHome:
+	case c == Terminate, c == Cancel && s == run.PlacementHere:
 		return Answer{Effect: Done}
-	case s == home.AtHome:
-		return refused(fault.ExecutionMissing)
+	case s == run.PlacementHere:
+		return refused(apperror.ExecutionMissing)
 	default:
-		return refused(fault.RunElsewhere)
+		return refused(apperror.RunElsewhere)
 	}
 }
 
 func pausing(s State) Answer {
 	switch {
 	case s.CancelRequested:
-		return refused(fault.RunCanceling)
+		return refused(apperror.RunCanceling)
 	case s.WaitingKind == run.WaitingPaused:
 		return Answer{Effect: Nothing}
 	default:
@@ -208,51 +209,51 @@ func pausing(s State) Answer {
 
 func refused(reason string) Answer { return Answer{Effect: Refused, Reason: reason} }
 
-// Available lists the controls that do something to a run as it is.
+// Available returns the controls that take effect on a run in its current state.
 func Available(r run.Run) []Control {
 	s := StateOf(r)
-	return slices.DeleteFunc(Controls(), func(c Control) bool { return Of(c, s).Effect != Done })
+	return slices.DeleteFunc(Controls(), func(c Control) bool { return Decide(c, s).Effect != Done })
 }
 
 // check returns the fault of a control that is refused.
 func check(c Control, r run.Run) error {
-	if a := Of(c, StateOf(r)); a.Effect == Refused {
+	if a := Decide(c, StateOf(r)); a.Effect == Refused {
 		return refusal(c, r, a.Reason)
 	}
 	return nil
 }
 
-// refusal is the fault of a reason of the table.
-func refusal(c Control, r run.Run, reason string) *fault.Fault {
-	return fault.New(fault.Refused, reason, "run %s %s", r.ID, because(c, r, reason))
+// refusal returns the fault with a reason of the table.
+func refusal(c Control, r run.Run, reason string) *apperror.Error {
+	return apperror.New(apperror.Refused, reason, "run %s %s", r.ID, explain(c, r, reason))
 }
 
-// because completes a line that begins with the run.
-func because(c Control, r run.Run, reason string) string {
+// explain completes a sentence that begins with the run.
+func explain(c Control, r run.Run, reason string) string {
 	switch reason {
-	case fault.RunEnded:
+	case apperror.RunEnded:
 		if !r.Status.Terminal() {
 			return "has ended in Temporal already; its row shows that in a moment"
 		}
 		return fmt.Sprintf("has ended already: it is %s", r.Status)
-	case fault.RunStarting:
+	case apperror.RunStarting:
 		return fmt.Sprintf("is being handed over to Temporal; %s it again in a moment", verb(c))
-	case fault.RunNotStarted:
+	case apperror.RunNotStarted:
 		return fmt.Sprintf("is queued (%s) and has not begun; %s it when it has, or cancel it", r.QueuedReason, verb(c))
-	case fault.RunCanceling:
-		return "is about to end, as its cancellation was asked for; terminate it to end it at once"
-	case fault.RunImported:
+	case apperror.RunCanceling:
+		return "is being canceled; terminate it to end it at once"
+	case apperror.RunImported:
 		return "was imported: it can be read, exported and replayed, and nothing else"
-	case fault.RunTooOld:
+	case apperror.RunTooOld:
 		return "was started by an earlier release, whose runs could not be paused; it can be cancelled and terminated"
-	case fault.ExecutionMissing:
+	case apperror.ExecutionMissing:
 		return "is not known to Temporal; cancel it to end it"
 	default:
 		return "refuses: " + reason
 	}
 }
 
-// verb is a control as people say it.
+// verb returns a control as a verb for messages.
 func verb(c Control) string {
 	if c == ResumeQuota {
 		return "resume"

@@ -7,10 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
 func TestReferencePageIsFresh(t *testing.T) {
@@ -20,7 +19,7 @@ func TestReferencePageIsFresh(t *testing.T) {
 	require.Equal(t, control.Markdown(), string(page), "run: go generate ./internal/run/control")
 }
 
-// TestEveryStateHasAnAnswer makes every row that there can be, known ones and wrong ones.
+// TestEveryStateHasAnAnswer makes every possible row, valid and invalid.
 func TestEveryStateHasAnAnswer(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
@@ -42,7 +41,7 @@ func TestEveryStateHasAnAnswer(t *testing.T) {
 						}
 						s := control.StateOf(r)
 						for _, c := range control.Controls() {
-							a := control.Of(c, s)
+							a := control.Decide(c, s)
 							require.NotZero(t, a.Effect, "%s of %s", c, s)
 							require.Equal(t, a.Effect == control.Refused, a.Reason != "", "%s of %s", c, s)
 							require.Equal(t, a.Effect == control.Done, slices.Contains(control.Available(r), c), "%s of %s", c, s)
@@ -54,26 +53,26 @@ func TestEveryStateHasAnAnswer(t *testing.T) {
 	}
 }
 
-// TestRules are the rules that the table follows, one by one.
+// TestRules checks the rules that the table follows, one by one.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, s := range control.States() {
-		is := func(c control.Control) control.Answer { return control.Of(c, s) }
-		require.Equal(t, control.Done, is(control.Export).Effect, "%s: whatever is known can be had", s)
+		is := func(c control.Control) control.Answer { return control.Decide(c, s) }
+		require.Equal(t, control.Done, is(control.Export).Effect, "%s: every run can be exported", s)
 		switch {
 		case s.Imported:
 			for _, c := range control.Controls() {
-				require.Equal(t, c != control.Export && c != control.Replay, is(c).Reason == fault.RunImported, "%s of %s", c, s)
+				require.Equal(t, c != control.Export && c != control.Replay, is(c).Reason == apperror.RunImported, "%s of %s", c, s)
 			}
-			require.Equal(t, control.Answer{Effect: control.Done, May: fault.RunImported}, is(control.Replay))
+			require.Equal(t, control.Answer{Effect: control.Done, May: apperror.RunImported}, is(control.Replay))
 			continue
 		case s.Status.Terminal():
 			for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
-				require.Equal(t, fault.RunEnded, is(c).Reason, "%s of %s", c, s)
+				require.Equal(t, apperror.RunEnded, is(c).Reason, "%s of %s", c, s)
 			}
 		default:
-			require.Equal(t, control.Done, is(control.Terminate).Effect, "%s: what is open can be ended", s)
-			require.NotEqual(t, control.Refused, is(control.Cancel).Effect, "%s: what is open can be cancelled", s)
+			require.Equal(t, control.Done, is(control.Terminate).Effect, "%s: an open run can be ended", s)
+			require.NotEqual(t, control.Refused, is(control.Cancel).Effect, "%s: an open run can be cancelled", s)
 		}
 		require.Equal(t, control.Done, is(control.Replay).Effect, "%s: replay is the way to recover", s)
 		require.False(t, is(control.Pause).Effect == control.Done && is(control.Unpause).Effect == control.Done, "%s is paused, or not", s)
@@ -90,19 +89,19 @@ func TestOldRunsCannotBePaused(t *testing.T) {
 	require.Equal(t, []control.Control{control.Replay, control.Export}, control.Available(r))
 }
 
-// TestUnknownRuns are the rules for runs that Temporal was given and does not know.
-func TestUnknownRuns(t *testing.T) {
+// TestMissingRuns checks the rules for runs that were handed over and that Temporal does not have.
+func TestMissingRuns(t *testing.T) {
 	t.Parallel()
-	for _, standing := range []home.Standing{home.AtHome, home.Divided, home.Elsewhere} {
+	for _, standing := range []run.Placement{run.PlacementHere, run.PlacementDivided, run.PlacementElsewhere} {
 		for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
-			want := control.Answer{Effect: control.Refused, Reason: fault.RunElsewhere}
+			want := control.Answer{Effect: control.Refused, Reason: apperror.RunElsewhere}
 			switch {
-			case c == control.Terminate, c == control.Cancel && standing == home.AtHome:
+			case c == control.Terminate, c == control.Cancel && standing == run.PlacementHere:
 				want = control.Answer{Effect: control.Done}
-			case standing == home.AtHome:
-				want.Reason = fault.ExecutionMissing
+			case standing == run.PlacementHere:
+				want.Reason = apperror.ExecutionMissing
 			}
-			require.Equal(t, want, control.Unknown(c, standing), "%s, %d", c, standing)
+			require.Equal(t, want, control.DecideMissing(c, standing), "%s, %d", c, standing)
 		}
 	}
 }

@@ -5,67 +5,67 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
-// Whereabouts is what is known of where the runs are.
-type Whereabouts interface {
-	// Place asks Temporal where it is, now.
-	Place(ctx context.Context) (run.Place, error)
-	// RunsHome returns what was recorded as the place where the runs are.
-	RunsHome(ctx context.Context) (run.Home, error)
-	// WorkerPlaces returns where the live workers are connected; those that have never been are left out.
-	WorkerPlaces(ctx context.Context) ([]run.Place, error)
+// ClusterReader reads which Temporals may hold runs.
+type ClusterReader interface {
+	// ClusterID asks Temporal for its current identity.
+	ClusterID(ctx context.Context) (run.ClusterID, error)
+	// RunsCluster returns the recorded Temporal that holds the runs.
+	RunsCluster(ctx context.Context) (run.RunsCluster, error)
+	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never
+	// connected.
+	WorkerClusters(ctx context.Context) ([]run.ClusterID, error)
 }
 
-// Locate has the service find out whether a run that Temporal does not know may be in another one. Without it there is one
-// Temporal only. It is called before the service is used.
-func (s *Service) Locate(w Whereabouts) { s.whereabouts = w }
+// SetClusterReader makes the service check whether a run that Temporal does not have may be in another one. Without it,
+// the service assumes a single Temporal. It must be called before the service is used.
+func (s *Service) SetClusterReader(r ClusterReader) { s.clusters = r }
 
-// view finds out what the Temporal that did not know a run is to the runs.
-func (s *Service) view(ctx context.Context) (home.View, error) {
-	if s.whereabouts == nil {
-		return home.View{}, nil
+// view reads how the Temporal that does not have a run relates to the runs.
+func (s *Service) view(ctx context.Context) (run.PlacementView, error) {
+	if s.clusters == nil {
+		return run.PlacementView{}, nil
 	}
-	return home.Look(ctx, s.whereabouts, s.whereabouts)
+	return run.ReadPlacement(ctx, s.clusters, s.clusters)
 }
 
-// checkUnknown returns the fault of a control that is refused for a run that Temporal does not know.
-func checkUnknown(c Control, r run.Run, v home.View) error {
-	switch a := Unknown(c, v.Standing()); {
+// checkMissing returns the fault of a control that is refused for a run that Temporal does not have.
+func checkMissing(c Control, r run.Run, v run.PlacementView) error {
+	switch a := DecideMissing(c, v.Placement()); {
 	case a.Effect != Refused:
 		return nil
-	case a.Reason == fault.RunElsewhere:
-		return fault.New(fault.Refused, a.Reason, "run %s is %s: it may go on there, so nothing was changed. %s; to end it here alone, terminate it",
-			r.ID, v.Because(), remedy(c, v)).
-			WithFact("connected", home.Named(v.Here)).WithFact("home", home.Named(v.Other()))
+	case a.Reason == apperror.RunElsewhere:
+		return apperror.New(apperror.Refused, a.Reason, "run %s is %s: it may go on there, so nothing was changed. %s; to end it here alone, terminate it",
+			r.ID, v.Explanation(), remedy(c, v)).
+			WithFact("connected", run.ClusterName(v.Here)).WithFact("home", run.ClusterName(v.Other()))
 	default:
 		return refusal(c, r, a.Reason)
 	}
 }
 
-func remedy(c Control, v home.View) string {
-	if v.Standing() == home.Elsewhere {
+func remedy(c Control, v run.PlacementView) string {
+	if v.Placement() == run.PlacementElsewhere {
 		return fmt.Sprintf("Point temporal.address and temporal.namespace back there and %s it again", verb(c))
 	}
 	return fmt.Sprintf("Make temporal.address and temporal.namespace the same in all processes and %s it again; workers that stopped count for a few seconds more",
 		verb(c))
 }
 
-// unreached adds to how a run was terminated that its execution, wherever that is, was not.
-func unreached(problem *run.Problem, v home.View) *run.Problem {
-	told := *problem
-	told.Title += " in the table alone"
-	told.Detail += " (the execution was not reached: it was " + v.Because() + ", where it may go on)"
-	return &told
+// withUnreached adds to the problem of a terminated run that its execution was not reached.
+func withUnreached(problem *run.Problem, v run.PlacementView) *run.Problem {
+	changed := *problem
+	changed.Title += " in the table alone"
+	changed.Detail += " (the execution was not reached: it was " + v.Explanation() + ", where it may go on)"
+	return &changed
 }
 
-// unreachedDetail is the same for the audit log.
-func unreachedDetail(v home.View) json.RawMessage {
+// unreachedDetail returns the same for the audit log.
+func unreachedDetail(v run.PlacementView) json.RawMessage {
 	text, _ := json.Marshal(map[string]any{ //nolint:errchkjson // texts and truths always encode
-		"executionReached": false, "connected": home.Named(v.Here), "home": home.Named(v.Other()),
+		"executionReached": false, "connected": run.ClusterName(v.Here), "home": run.ClusterName(v.Other()),
 	})
 	return text
 }

@@ -5,39 +5,40 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/edit"
+	"github.com/signalbox-dev/signalbox/internal/run/patch"
 )
 
-// Latest asks for the newest published version.
+// Latest selects the newest published version.
 const Latest = "latest"
 
-// ReplayRequest asks for a new run with the input of an earlier one.
+// ReplayRequest requests a new run with the input of an earlier one.
 type ReplayRequest struct {
 	Project string
 	// RunID is the earlier run.
 	RunID string
-	// Input is the whole input, Patch a JSON patch against the input as the caller sees it. Both nil: the original as it was.
-	// An empty object is an input like any other.
+	// Input is the whole input, Patch a JSON patch against the input as the caller sees it. Both nil: the original
+	// input. An empty object is an input like any other.
 	Input json.RawMessage
 	Patch json.RawMessage
-	// Version may be empty: that of the earlier run, the very same document; [Latest], or a version.
+	// Version may be empty: that of the earlier run, with exactly the same document; [Latest], or a version.
 	Version string
-	// Reason must be given.
+	// Reason is required.
 	Reason string
 	// RequestID may be empty: the server makes one.
 	RequestID string
 }
 
-// rows are the originals where nothing is redacted.
+// rows returns inputs from rows, where nothing is redacted.
 type rows struct{}
 
 func (rows) Input(_ context.Context, r run.Run) (json.RawMessage, error) { return r.Input, nil }
 
-// Replay starts a new run with the input of an earlier one, whatever became of that, and links the two. Otherwise it is as Start
-// is: it returns false when the request ID had made the run before. Refused, it leaves no run behind.
+// Replay starts a new run with the input of an earlier one, in whatever state that is, and links the two. Apart from
+// that it behaves as Start: it returns false when the request ID had made the run before. A refused replay leaves no
+// run behind.
 func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool, error) {
 	if err := needReason(req.Reason); err != nil {
 		return run.Run{}, false, err
@@ -49,7 +50,7 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
 		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, InputHidden: r.Redacted && req.Input == nil,
-		Replay: run.ReplayAsked{Input: req.Input, Patch: req.Patch, Version: req.Version},
+		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version},
 	}
 	switch req.Version {
 	case "":
@@ -68,36 +69,36 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	return s.Start(ctx, start)
 }
 
-// replayInput is what the new run begins with.
+// replayInput returns the input of the new run.
 func (s *Service) replayInput(ctx context.Context, r run.Run, req ReplayRequest) (json.RawMessage, error) {
 	switch {
 	case req.Input != nil && req.Patch != nil:
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "input and patch are both given: send the whole input, or what changes in it").
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "input and patch are both given: send the whole input, or a patch").
 			WithField("patch", "only without input")
 	case req.Input != nil:
-		return req.Input, edit.Whole(req.Input, redact.Mark)
+		return req.Input, patch.Whole(req.Input, redact.Mark)
 	}
 	original, err := s.originals.Input(ctx, r)
 	if err != nil || req.Patch == nil {
 		return original, err
 	}
-	return edit.Patched(orNull(original), orNull(r.Input), req.Patch, redact.Mark, s.opts.MaxInputBytes)
+	return patch.Patched(orNull(original), orNull(r.Input), req.Patch, redact.Mark, s.opts.MaxInputBytes)
 }
 
-// checkImported refuses the replay of an imported run where what it ran, or what it began with, is not here.
+// checkImported refuses the replay of an imported run where its document or its input is not stored.
 func checkImported(r run.Run, req ReplayRequest, input json.RawMessage) error {
 	lacking := func(what string) error {
-		return fault.New(fault.Refused, fault.RunImported, "run %s was imported, and %s", r.ID, what)
+		return apperror.New(apperror.Refused, apperror.RunImported, "run %s was imported, and %s", r.ID, what)
 	}
 	switch {
 	case req.Version == "":
-		return lacking(fmt.Sprintf("what it ran is not here: name the version of %s that is to run, or %s", r.Workflow, Latest))
+		return lacking(fmt.Sprintf("its document is not stored: name the version of %s to execute, or %s", r.Workflow, Latest))
 	case req.Input != nil: // it was checked already
 		return nil
 	case len(r.Input) == 0:
-		return lacking("its input is not here: give one")
-	case edit.Whole(input, redact.Mark) != nil:
-		return lacking("sensitive values of its input were not kept: give the whole input, or a patch that replaces each mark")
+		return lacking("its input is not stored: give one")
+	case patch.Whole(input, redact.Mark) != nil:
+		return lacking("sensitive values of its input were not stored: give the whole input, or a patch that replaces each mark")
 	}
 	return nil
 }

@@ -9,33 +9,32 @@ import (
 	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/home"
 )
 
-// maxReason is the longest reason, in bytes: Temporal takes no more.
+// maxReason is the length of the longest reason, in bytes: the limit of Temporal.
 const maxReason = 1000
 
-// Service is the service of runs with the controls.
+// Service adds the controls to the service of runs.
 type Service struct {
 	*run.Service
 
 	store     run.Store
 	engine    run.Engine
-	changes   *notice.Board
+	changes   *pubsub.Notifier
 	originals run.Originals
 	opts      run.Options
 
-	whereabouts Whereabouts
+	clusters ClusterReader
 }
 
-// New wires the service over the one that starts and finds runs, with what that one has.
-func New(runs *run.Service, store run.Store, engine run.Engine, changes *notice.Board, opts run.Options) *Service {
+// New returns the service; it extends runs and uses the same dependencies.
+func New(runs *run.Service, store run.Store, engine run.Engine, changes *pubsub.Notifier, opts run.Options) *Service {
 	s := &Service{Service: runs, store: store, engine: engine, changes: changes, originals: opts.Originals, opts: opts}
 	if s.originals == nil {
 		s.originals = rows{}
@@ -43,7 +42,7 @@ func New(runs *run.Service, store run.Store, engine run.Engine, changes *notice.
 	return s
 }
 
-// ending is how a run is ended by a control.
+// ending describes how a control ends a run.
 type ending struct {
 	control Control
 	status  run.Status
@@ -51,8 +50,9 @@ type ending struct {
 	reason  string
 }
 
-// Cancel asks Temporal to cancel a run. A run that has ended is refused and stays as it is; one that Temporal does not
-// know, although it was handed over, is finalised, unless it may be in another one: then it is refused with [fault.RunElsewhere].
+// Cancel requests the cancellation of a run from Temporal. It refuses a run that has ended, which stays unchanged. A
+// run that was handed over and that Temporal does not have is finalised, unless it may be in another Temporal: then it
+// is refused with [apperror.RunElsewhere].
 func (s *Service) Cancel(ctx context.Context, project, id, reason string) (run.Run, error) {
 	e := ending{Cancel, run.Canceled, audit.RunCancel, reason}
 	r, over, err := s.end(ctx, project, id, e, s.engine.Cancel)
@@ -64,8 +64,8 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) (run.R
 	return r, err
 }
 
-// Terminate ends a run at once, without a worker, for a reason that must be given. Otherwise it is as Cancel is, but that it ends a
-// run that may be in another Temporal, too, in the table alone, and says so.
+// Terminate ends a run at once, without a worker, for a required reason. Apart from that it behaves as Cancel, except
+// that it also ends a run that may be in another Temporal, in the database alone, and records so.
 func (s *Service) Terminate(ctx context.Context, project, id, reason string) (run.Run, error) {
 	if err := needReason(reason); err != nil {
 		return run.Run{}, err
@@ -79,19 +79,19 @@ func (s *Service) Terminate(ctx context.Context, project, id, reason string) (ru
 		return run.Run{}, err
 	}
 	if r, err = s.writeTerminated(ctx, r, reason); err != nil {
-		// The reconciler writes the row's end; that the run has ended is certain.
+		// The reconciler writes the row's end; the run has ended in any case.
 		logger.FromContext(ctx).WarnContext(ctx, "Run terminated, but its row could not be updated", "run_id", id, "error", err)
 	}
-	// What was accepted before the end may be on its way to the row; should it be lost, a worker makes up for it.
+	// Updates accepted before the end may be on their way to the row; if they are lost, a worker repairs the row.
 	s.RequestRepair(ctx, run.RepairRequest{RunID: id, Reason: "the run was terminated", After: run.WriteLag})
 	s.changes.Notify(id)
 	return r, nil
 }
 
-// writeTerminated writes the end of a run that Temporal has terminated, which takes no look at its history. The row may move until
-// its end is written, as what Temporal accepted before that arrives.
+// writeTerminated writes the end of a run that Temporal has terminated, without reading its history. The row may change
+// until its end is written, as earlier accepted updates arrive.
 func (s *Service) writeTerminated(ctx context.Context, r run.Run, reason string) (run.Run, error) {
-	const tries = 10 // each is lost to a write of the projection, which has no more than a few left
+	const tries = 10 // a write of the projection invalidates each try, and only a few such writes remain
 	for range tries {
 		now := s.opts.Now()
 		transitions, err := s.store.ApplyUpdates(ctx, []run.Update{{RunID: r.ID, Position: r.Position + 1, State: &run.State{
@@ -115,14 +115,15 @@ func (s *Service) writeTerminated(ctx context.Context, r run.Run, reason string)
 	return r, nil
 }
 
-// end ends what Temporal does not have, and asks it to end the rest. It returns true when the run has ended with that.
+// end ends a run that Temporal does not have in the database, and requests the end of any other run from Temporal. It
+// returns true when the run has ended with that.
 //
-// A row that has moved since it was read is read again: a run that was just taken from a queue, or that Temporal did not know, may have
-// arrived there meanwhile, and would go on behind a row that has ended.
+// A row that has changed since it was read is read again: a run that was just taken from a queue, or that Temporal did
+// not have, may have arrived there meanwhile, and would continue although its row has ended.
 func (s *Service) end(
-	ctx context.Context, project, id string, e ending, ask func(context.Context, run.Run, string) error,
+	ctx context.Context, project, id string, e ending, request func(context.Context, run.Run, string) error,
 ) (run.Run, bool, error) {
-	var unknown int64 // the row's sequence when Temporal did not know the run
+	var unknown int64 // the row's sequence when Temporal did not have the run
 	for {
 		r, err := s.admit(ctx, project, id, e.control, e.reason)
 		if err != nil {
@@ -138,7 +139,7 @@ func (s *Service) end(
 			r, err := s.endMissing(ctx, r, e)
 			return r, true, err
 		}
-		switch err := ask(ctx, r, e.reason); {
+		switch err := request(ctx, r, e.reason); {
 		case errors.Is(err, run.ErrClosed):
 			return run.Run{}, false, s.closed(ctx, r, e.control)
 		case errors.Is(err, run.ErrNotKnown):
@@ -149,7 +150,7 @@ func (s *Service) end(
 	}
 }
 
-// admit returns the run, unless the table refuses the control or the reason is none that can be kept.
+// admit returns the run, unless the table refuses the control or the reason is invalid.
 func (s *Service) admit(ctx context.Context, project, id string, c Control, reason string) (run.Run, error) {
 	if err := checkReason(reason); err != nil {
 		return run.Run{}, err
@@ -161,7 +162,7 @@ func (s *Service) admit(ctx context.Context, project, id string, c Control, reas
 	return r, check(c, r)
 }
 
-// closed is the answer for a run that turned out to have ended in Temporal: a worker brings its row up to that.
+// closed returns the error for a run that has already ended in Temporal, and requests a repair of its row.
 func (s *Service) closed(ctx context.Context, r run.Run, c Control) error {
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	if err != nil {
@@ -171,10 +172,11 @@ func (s *Service) closed(ctx context.Context, r run.Run, c Control) error {
 		const reason = "the run has ended in Temporal, and its end is not written"
 		s.RequestRepair(ctx, run.RepairRequest{RunID: r.ID, Reason: reason, Behind: true})
 	}
-	return refusal(c, r, fault.RunEnded)
+	return refusal(c, r, apperror.RunEnded)
 }
 
-// endQueued ends a run that Temporal was never given. It returns false when the run has just been taken from the queue.
+// endQueued ends a run that was never handed over to Temporal. It returns false when the run has just been taken from
+// the queue.
 func (s *Service) endQueued(ctx context.Context, r run.Run, e ending) (run.Run, bool, error) {
 	end := run.Run{ID: r.ID, Status: e.status, EndedAt: s.opts.Now()}
 	if e.control == Cancel {
@@ -189,46 +191,46 @@ func (s *Service) endQueued(ctx context.Context, r run.Run, e ending) (run.Run, 
 	return s.over(ctx, r, e.status)
 }
 
-// endMissing ends a run that Temporal does not know. One that is still being handed over may yet arrive there, and one that is in
-// another Temporal goes on.
+// endMissing ends a run that Temporal does not have. A run that is still being handed over may yet arrive there, and
+// one that is in another Temporal continues.
 func (s *Service) endMissing(ctx context.Context, r run.Run, e ending) (run.Run, error) {
 	now := s.opts.Now()
 	if r.Status == run.Queued && r.QueuedReason == run.QueuedStarting && now.Sub(r.StatusAt) < s.opts.StartTimeout {
-		return run.Run{}, refusal(e.control, r, fault.RunStarting).WithRetry(s.opts.StartTimeout)
+		return run.Run{}, refusal(e.control, r, apperror.RunStarting).WithRetry(s.opts.StartTimeout)
 	}
 	view, err := s.view(ctx)
 	if err != nil {
 		return run.Run{}, err
 	}
-	if err := checkUnknown(e.control, r, view); err != nil {
+	if err := checkMissing(e.control, r, view); err != nil {
 		return run.Run{}, err
 	}
 	entry := s.entry(ctx, r, e)
 	problem := terminated(ctx, e.reason)
 	switch {
-	case e.control == Terminate && view.Standing() != home.AtHome:
-		problem, entry.Detail = unreached(problem, view), unreachedDetail(view)
+	case e.control == Terminate && view.Placement() != run.PlacementHere:
+		problem, entry.Detail = withUnreached(problem, view), unreachedDetail(view)
 	case e.control == Cancel:
 		problem = &run.Problem{
 			Type: dsl.ErrorTypeRuntime, Status: 404, Title: "Execution missing", //nolint:mnd // "not found", as in HTTP
-			Detail: "Temporal does not know this run; it was ended when its cancellation was asked for", Instance: "",
+			Detail: "Temporal does not have this run; it was ended when its cancellation was requested", Instance: "",
 		}
 	}
 	ended, err := s.store.FinishMissing(ctx, r.ID, e.status, problem, now, entry)
 	if err != nil {
 		return run.Run{}, err
 	}
-	if !ended { // by somebody else, in this moment
+	if !ended { // another caller ended it meanwhile
 		if r, err = s.store.GetRun(ctx, r.Project, r.ID); err != nil {
 			return run.Run{}, err
 		}
-		return run.Run{}, refusal(e.control, r, fault.RunEnded)
+		return run.Run{}, refusal(e.control, r, apperror.RunEnded)
 	}
 	r, _, err = s.over(ctx, r, e.status)
 	return r, err
 }
 
-// over tells those who watch of an end that was written in the table alone.
+// over counts an end that was written in the database alone, and notifies its watches.
 func (s *Service) over(ctx context.Context, r run.Run, status run.Status) (run.Run, bool, error) {
 	s.opts.Metrics.Count(ctx, r.Project, string(status))
 	s.changes.Notify(r.ID)
@@ -240,7 +242,8 @@ func (s *Service) entry(ctx context.Context, r run.Run, e ending) audit.Entry {
 	return audit.NewEntry(ctx, s.opts.Now(), e.action, r.Project, r.ID, e.reason)
 }
 
-// terminated is the problem of a run that was terminated in the table alone, as the engine words that of one in Temporal.
+// terminated returns the problem of a run that was terminated in the database alone, with the same text as for one in
+// Temporal.
 func terminated(ctx context.Context, reason string) *run.Problem {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {
@@ -253,43 +256,43 @@ func needReason(reason string) error {
 	if strings.TrimSpace(reason) != "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, fault.InvalidArgument, "no reason given: say why, for the audit log and whoever looks at the run").
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no reason given: it is recorded in the audit log and the run's history").
 		WithField("reason", "is required")
 }
 
-// checkReason refuses what Temporal or a database does not take, before anything is done.
+// checkReason refuses reasons that Temporal or a database rejects, before anything is done.
 func checkReason(reason string) error {
 	switch {
 	case len(reason) > maxReason:
-		return fault.New(fault.Invalid, fault.InvalidArgument, "the reason has %d bytes, more than %d", len(reason), maxReason).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason has %d bytes, more than %d", len(reason), maxReason).
 			WithField("reason", "is too long")
 	case !utf8.ValidString(reason) || strings.ContainsRune(reason, 0):
-		return fault.New(fault.Invalid, fault.InvalidArgument, "the reason is no plain text").WithField("reason", "has bytes that are no text")
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason is not plain text").WithField("reason", "contains bytes that are not text")
 	default:
 		return nil
 	}
 }
 
-// settleWithin is how long a control that Temporal has taken waits for a worker to show it.
-const settleWithin = time.Second
+// effectTimeout is how long a control accepted by Temporal waits until the row shows its effect.
+const effectTimeout = time.Second
 
-// Pause keeps a run from entering further tasks; what is in flight ends.
+// Pause keeps a run from entering further tasks; tasks in progress end.
 func (s *Service) Pause(ctx context.Context, project, id, reason string) (run.Run, error) {
 	return s.signal(ctx, project, id, Pause, audit.RunPause, reason)
 }
 
-// Unpause lets a paused run go on.
+// Unpause lets a paused run continue.
 func (s *Service) Unpause(ctx context.Context, project, id, reason string) (run.Run, error) {
 	return s.signal(ctx, project, id, Unpause, audit.RunUnpause, reason)
 }
 
-// ResumeQuota lets a run go on that waits for its project's steps; it gets one more grant of them.
+// ResumeQuota lets a run continue that waits for its project's steps; it gets one more grant of steps.
 func (s *Service) ResumeQuota(ctx context.Context, project, id, reason string) (run.Run, error) {
 	return s.signal(ctx, project, id, ResumeQuota, audit.RunResumeQuota, reason)
 }
 
-// signal hands a control to the run itself. It is sent also when the row says that it changes nothing: the row may be behind, and
-// the run ignores what it has done already.
+// signal sends a control to the run itself. It is sent also when the row indicates no effect: the row may be behind,
+// and the run ignores repeated controls.
 func (s *Service) signal(ctx context.Context, project, id string, c Control, action, reason string) (run.Run, error) {
 	r, err := s.admit(ctx, project, id, c, reason)
 	if err != nil {
@@ -303,7 +306,7 @@ func (s *Service) signal(ctx context.Context, project, id string, c Control, act
 		if err != nil {
 			return run.Run{}, err
 		}
-		return run.Run{}, checkUnknown(c, r, view)
+		return run.Run{}, checkMissing(c, r, view)
 	case err != nil:
 		return run.Run{}, err
 	}
@@ -311,30 +314,30 @@ func (s *Service) signal(ctx context.Context, project, id string, c Control, act
 		return run.Run{}, err
 	}
 	if c == ResumeQuota {
-		return r, nil // it is asked for many at a time
+		return r, nil // callers resume many runs at a time
 	}
-	return s.settled(ctx, r, c)
+	return s.awaitEffect(ctx, r, c)
 }
 
-// settled returns the run as soon as its row shows what the control has done, or after a while as it is: without a worker, nothing
-// happens before there is one.
-func (s *Service) settled(ctx context.Context, r run.Run, c Control) (run.Run, error) {
-	const look = 50 * time.Millisecond // other processes do not tell of their changes
+// awaitEffect returns the run as soon as its row shows the effect of the control, or after a timeout as it is: without
+// a worker there is no effect until one starts.
+func (s *Service) awaitEffect(ctx context.Context, r run.Run, c Control) (run.Run, error) {
+	const interval = 50 * time.Millisecond // other processes send no notification of their changes
 	changed, stop := s.changes.Subscribe(r.ID)
 	defer stop()
-	patience := time.NewTimer(settleWithin)
-	defer patience.Stop()
-	ticker := time.NewTicker(look)
+	timeout := time.NewTimer(effectTimeout)
+	defer timeout.Stop()
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		now, err := s.store.GetRun(ctx, r.Project, r.ID)
-		if err != nil || Of(c, StateOf(now)).Effect != Done {
+		if err != nil || Decide(c, StateOf(now)).Effect != Done {
 			return now, err
 		}
 		select {
 		case <-changed:
 		case <-ticker.C:
-		case <-patience.C:
+		case <-timeout.C:
 			return now, nil
 		case <-ctx.Done():
 			return now, nil

@@ -5,12 +5,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TerminatedBy is the problem of a run that somebody terminated, in the table or in Temporal.
-func TerminatedBy(who, reason string) *run.Problem {
-	return &run.Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated by " + who, Detail: reason, Instance: "/"}
+// TerminatedBy returns the problem of a run terminated by an actor, in the database or in Temporal.
+func TerminatedBy(actor, reason string) *run.Problem {
+	return &run.Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated by " + actor, Detail: reason, Instance: "/"}
 }
 
-// TerminateReason is why a run was terminated, as whoever did it said; empty for every other run.
+// TerminateReason returns the reason given for a termination; empty for every other run.
 func TerminateReason(r run.Run) string {
 	if r.Status != run.Terminated || r.Error == nil {
 		return ""

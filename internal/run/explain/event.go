@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
@@ -13,15 +14,18 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// Event is what one filter of a listen task asks for, in the words of the document.
+// Event is what one filter of a listen task requires, as the document has it.
 type Event struct {
 	// Type is the event's; empty for any. With are the other attributes, as a JSON object; nil where there are none.
 	Type string
 	With json.RawMessage
 	// Keys are the correlation keys, by name.
 	Keys []Key
-	// Ends marks an event that ends the task without being one of those that it collects.
+	// Ends marks an event that ends the task and is not one of those that it collects.
 	Ends bool
+	// Came marks, of several events that are all required, one that the run has taken. CameAt is when; zero where that is unknown.
+	Came   bool
+	CameAt time.Time
 }
 
 // Key is a correlation key of an event.
@@ -33,10 +37,10 @@ type Key struct {
 	Unknown bool
 }
 
-// Bounds of a line: how many events are in it, and how many characters of a value.
+// Limits of a line: the number of events in it, and the number of characters of a value.
 const (
-	mostEvents = 5
-	mostText   = 200
+	maxEvents = 5
+	maxText   = 200
 )
 
 // events adds the events that a listen task waits for.
@@ -50,30 +54,46 @@ func (w *waiting) events(one *Wait, task *dsl.Task) {
 	if b.To.UntilEvents != nil {
 		until = b.To.UntilEvents.Filters
 	}
+	// Which events have arrived matters only for a task that requires all of several events.
+	recorded := w.Run.Interpreter >= w.TakenSince
+	came := func(e *Event, filter int) {
+		t := w.steps[one.Path]
+		if t.Wait == nil {
+			return
+		}
+		for _, taken := range t.Wait.Taken {
+			if taken.Filter == filter {
+				e.Came, e.CameAt = true, taken.At
+			}
+		}
+	}
 	expected := w.expected(one.Path, len(b.To.Filters)+len(until))
 	to := member(member(task.Definition, "listen"), "to")
 	one.Mode = string(b.To.Mode)
 	for i, f := range b.To.Filters {
-		one.Events = append(one.Events, filterOf(f, definition(to, b.To.Mode, i), expected(i)))
+		e := filterOf(f, definition(to, b.To.Mode, i), expected(i))
+		came(&e, i)
+		one.Events = append(one.Events, e)
 	}
-	one.What = listed(b.To.Mode, one.Events)
+	one.What = listed(b.To.Mode, one.Events, recorded)
 	switch {
 	case b.To.UntilEvents != nil:
 		var ends []Event
 		for i, f := range until {
 			e := filterOf(f, definition(member(to, "until"), b.To.UntilEvents.Mode, i), expected(len(b.To.Filters)+i))
 			e.Ends = true
+			came(&e, len(b.To.Filters)+i)
 			ends = append(ends, e)
 		}
-		one.What += "; ends with " + listed(b.To.UntilEvents.Mode, ends)
+		one.What += "; ends with " + listed(b.To.UntilEvents.Mode, ends, recorded)
 		one.Events = append(one.Events, ends...)
 	case b.To.Until != nil && b.To.Until.Source != "false":
 		one.What += "; ends when " + short(b.To.Until.Source)
 	}
 }
 
-// expected returns what gives the stored filter of each filter of a task by index; nil where it is not known. A listener for every
-// event has no filters.
+// expected returns a function from the index of a filter of the task to the stored filter; nil where it is unknown. A listener for every event
+// has no filters.
 func (w *waiting) expected(path string, filters int) func(i int) *event.Filter {
 	key := w.Key(w.Run.ID, path)
 	i := slices.IndexFunc(w.Rows.Listeners, func(l event.Listener) bool { return l.ID == key })
@@ -84,7 +104,7 @@ func (w *waiting) expected(path string, filters int) func(i int) *event.Filter {
 	return func(i int) *event.Filter { return &stored[i] }
 }
 
-// definition is the i-th filter of a strategy in the document.
+// definition returns the i-th filter of a strategy in the document.
 func definition(to any, mode eventfilter.Mode, i int) any {
 	given := member(to, string(mode))
 	if list, ok := given.([]any); ok && i < len(list) {
@@ -93,7 +113,7 @@ func definition(to any, mode eventfilter.Mode, i int) any {
 	return member(given, "with")
 }
 
-// filterOf is what a filter asks for; stored is nil where its expectations are not known.
+// filterOf returns what a filter requires. stored is nil where the expected values are unknown.
 func filterOf(f *dsl.EventFilter, with any, stored *event.Filter) Event {
 	var e Event
 	others := map[string]any{}
@@ -121,29 +141,60 @@ func filterOf(f *dsl.EventFilter, with any, stored *event.Filter) Event {
 	return e
 }
 
-// listed is a line of events.
-func listed(mode eventfilter.Mode, events []Event) string {
-	if len(events) == 0 {
-		return "any event"
-	}
-	texts := make([]string, 0, mostEvents+1)
-	for i, e := range events {
-		if i == mostEvents {
-			texts = append(texts, fmt.Sprintf("and %d more", len(events)-i))
-			break
-		}
-		texts = append(texts, e.text())
-	}
+// listed returns a line of events. recorded reports whether the run records which of several required events have arrived.
+func listed(mode eventfilter.Mode, events []Event, recorded bool) string {
 	switch {
+	case len(events) == 0:
+		return "any event"
 	case len(events) == 1:
-		return texts[0]
-	case mode == eventfilter.All:
-		return "each of: " + strings.Join(texts, "; ") + " (which of them have come is not recorded)"
+		return events[0].text()
+	case mode != eventfilter.All:
+		return "one of: " + joined(events, false)
+	case !recorded:
+		return "each of: " + joined(events, false) + " (which of them have come is not recorded)"
 	}
-	return "one of: " + strings.Join(texts, "; ")
+	return "each of: " + joined(events, true)
 }
 
-// text is a line such as: event com.example.paid (source "/shop") with orderId = 4711.
+// joined returns the first events, with the progress of each where it is recorded, and the number of the others.
+func joined(events []Event, recorded bool) string {
+	shown := min(len(events), maxEvents)
+	texts := make([]string, 0, shown+1)
+	for _, e := range events[:shown] {
+		text := e.text()
+		if recorded {
+			text += " (" + e.progress() + ")"
+		}
+		texts = append(texts, text)
+	}
+	if rest := events[shown:]; len(rest) > 0 {
+		text := fmt.Sprintf("and %d more", len(rest))
+		if recorded {
+			awaited := 0
+			for _, e := range rest {
+				if !e.Came {
+					awaited++
+				}
+			}
+			text += fmt.Sprintf(", %d of them awaited", awaited)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// progress returns whether and when the event came.
+func (e Event) progress() string {
+	switch {
+	case !e.Came:
+		return "awaited"
+	case e.CameAt.IsZero():
+		return "has come"
+	}
+	return "came at " + e.CameAt.UTC().Format(time.RFC3339)
+}
+
+// text returns a line such as: event com.example.paid (source "/shop") with orderId = 4711.
 func (e Event) text() string {
 	text := "event " + e.Type
 	if e.Type == "" {
@@ -174,10 +225,10 @@ func (e Event) text() string {
 	return text + " with " + strings.Join(parts, ", ")
 }
 
-// short cuts a text for a line.
+// short truncates a text to maxText characters.
 func short(text string) string {
-	if runes := []rune(text); len(runes) > mostText {
-		return string(runes[:mostText]) + "…"
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText]) + "…"
 	}
 	return text
 }

@@ -1,12 +1,12 @@
-// Package explain says what an open run waits for, and why the catch of a failed try did not handle its error.
+// Package explain determines what an open run waits for, and why the catch of a failed try did not handle its error.
 //
-//	service := explain.New(explain.Options{Store: store.Waits(), Redactor: vault, Documents: documents, Key: interp.EntryKey})
+//	service := explain.New(explain.Options{Store: store.Waits(), Redactor: sealer, Documents: documents, Key: interp.EntryKey, …})
 //	list, err := service.Waits(ctx, r)         // for one run
 //	reasons := service.Uncaught(ctx, r, steps)
 //
-// Both follow from what is stored anyway: the run's row, its open steps, listeners and awaited children, and the document. Nothing is
-// written for it, so that it costs a run nothing and works for runs of earlier releases. The decisions are the functions [Waits] and
-// [Uncaught], which do no I/O. What cannot be known from all this is marked as unknown.
+// Both follow from stored data: the run's row, its open steps, listeners and awaited children, and the document. Only [run.StepWait] is
+// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing and works for runs of earlier releases.
+// The decisions are the functions [Waits] and [Uncaught], which perform no I/O. Facts that cannot be derived are marked as unknown.
 package explain
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Most is up to how many open steps of a run are explained. More are open only where a fork has that many branches.
+// Most is the largest number of open steps of a run that are explained. More are open only where a fork has that many branches.
 const Most = 500
 
-// Rows are what is stored of what a run waits for.
+// Rows is the stored data about what a run waits for.
 type Rows struct {
 	// Steps are the open steps without their inputs and outputs, by number: the first [Most] of them. More reports whether there are
 	// further ones.
 	Steps []run.Step
 	More  bool
-	// Listeners are those of the run, Children the runs whose ends it awaits.
+	// Listeners are those of the run, Children the runs that it awaits.
 	Listeners []event.Listener
 	Children  []Child
 }
 
-// Child is a run whose end another run awaits.
+// Child is a run that another run awaits.
 type Child struct {
 	// Key names the entry into the task that awaits it.
 	Key                      string
@@ -48,7 +48,7 @@ type Store interface {
 	Pending(ctx context.Context, project, runID string, limit int) (Rows, error)
 }
 
-// Redactor opens what listeners expect, and puts marks in place of what is sensitive. A value that cannot be opened becomes nil.
+// Redactor opens the values that listeners expect, and replaces sensitive values by marks. A value that cannot be opened becomes nil.
 type Redactor interface {
 	Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error)
 }
@@ -60,6 +60,8 @@ type Options struct {
 	Documents run.Documents
 	// Key names one entry into a task: the listener of a listen task and the child of a run task have that name.
 	Key func(runID, path string) string
+	// TakenSince is the first version of the interpreter that records which of several events have arrived ([run.StepWait]).
+	TakenSince int
 }
 
 // Service explains runs. It is safe for concurrent use.
@@ -74,7 +76,7 @@ func (s *Service) Waits(ctx context.Context, r run.Run) (list []Wait, more bool,
 	if r.Status.Terminal() {
 		return nil, false, nil
 	}
-	state := State{Run: r, Key: s.opts.Key}
+	state := State{Run: r, Key: s.opts.Key, TakenSince: s.opts.TakenSince}
 	if r.Status != run.Queued {
 		if state.Rows, err = s.opts.Store.Pending(ctx, r.Project, r.ID, Most); err != nil {
 			return nil, false, err
@@ -87,7 +89,7 @@ func (s *Service) Waits(ctx context.Context, r run.Run) (list []Wait, more bool,
 	return Waits(state), state.Rows.More, nil
 }
 
-// Uncaught returns, by number, why the catch of those of the steps that are failed tries did not handle the error.
+// Uncaught returns, by step number, why the catch did not handle the error, for those of the steps that are failed tries.
 func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string {
 	var tasks map[string]*dsl.Task
 	found := map[int64]string{}
@@ -110,8 +112,8 @@ func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) map
 	return found
 }
 
-// document returns the document of a run; nil where there is none, as for runs that were imported, or it cannot be read: a run is shown
-// in any case.
+// document returns the document of a run. It is nil where there is none, as for imported runs, or where it cannot be read: the run is shown
+// nevertheless.
 func (s *Service) document(ctx context.Context, r run.Run) *dsl.Document {
 	if r.DocumentHash == "" {
 		return nil
@@ -124,7 +126,7 @@ func (s *Service) document(ctx context.Context, r run.Run) *dsl.Document {
 	return doc
 }
 
-// listeners returns listeners as they may be shown; none where that cannot be found out.
+// listeners returns the redacted listeners; none where they cannot be redacted.
 func (s *Service) listeners(ctx context.Context, r run.Run, list []event.Listener) []event.Listener {
 	shown, err := s.opts.Redactor.Listeners(ctx, r.ID, list)
 	if err != nil {

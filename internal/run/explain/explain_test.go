@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
@@ -28,9 +28,12 @@ func parse(t *testing.T, tasks string) *dsl.Document {
 
 func at(seconds int) time.Time { return time.Unix(1_767_225_600+int64(seconds), 0).UTC() }
 
+// takenSince is the first interpreter that records which events have come.
+const takenSince = 4
+
 func key(_, path string) string { return "key of " + path }
 
-// open is an open step of a task in the list of the workflow, which waits for something; an empty kind is a step that runs.
+// open returns an open step of a task in the workflow's list. An empty kind is a step that runs, any other one a step that waits.
 func open(number int64, path string, task dsl.Kind, kind string) run.Step {
 	s := run.Step{Number: number, Path: path, Pointer: path, Task: "t", Kind: string(task), Status: "running", StartedAt: at(int(number))}
 	if kind != "" {
@@ -39,15 +42,15 @@ func open(number int64, path string, task dsl.Kind, kind string) run.Step {
 	return s
 }
 
-// running is a run that began at 0.
+// running returns a run that began at 0.
 func running(status run.Status, kind string) run.Run {
 	return run.Run{ID: "r", Project: "p", Status: status, WaitingKind: kind, StartedAt: at(0), StatusAt: at(9)}
 }
 
-// awaiting is a run with steps that wait.
+// awaiting returns a run with waiting steps.
 func awaiting(t *testing.T, tasks, kind string, steps ...run.Step) explain.State {
 	t.Helper()
-	return explain.State{Run: running(run.Waiting, kind), Document: parse(t, tasks), Rows: explain.Rows{Steps: steps}, Key: key}
+	return explain.State{Run: running(run.Waiting, kind), Document: parse(t, tasks), Rows: explain.Rows{Steps: steps}, Key: key, TakenSince: takenSince}
 }
 
 func listener(path string, keys ...map[string]event.Key) event.Listener {
@@ -98,10 +101,6 @@ func TestWaitsForEvents(t *testing.T) {
 `, []event.Listener{listener("/do/0/t", nil, nil, map[string]event.Key{"id": {Expect: json.RawMessage(`"x"`)}})},
 			`one of: event a; event of any type (source "/s"); ends with event stop with id = "x"`,
 		},
-		"each of several": {
-			"do:\n  - t: {listen: {to: {all: [{with: {type: a}}, {with: {type: b}}]}}}\n", []event.Listener{listener("/do/0/t", nil, nil)},
-			"each of: event a; event b (which of them have come is not recorded)",
-		},
 		"a pattern, in the words of the document": {
 			"do:\n  - t: {listen: {to: {one: {with: {type: 'com[.]example[.].*'}}}}}\n", []event.Listener{listener("/do/0/t", nil)},
 			"event com[.]example[.].*",
@@ -118,6 +117,77 @@ func TestWaitsForEvents(t *testing.T) {
 			require.Equal(t, []any{run.WaitingEvent, int64(1), "/do/0/t", at(1)}, []any{waits[0].Kind, waits[0].Step, waits[0].Path, waits[0].Since})
 		})
 	}
+}
+
+func TestWaitsShowWhichOfAllEventsHaveCome(t *testing.T) {
+	t.Parallel()
+	const both = "do:\n  - t: {listen: {to: {all: [{with: {type: a}}, {with: {type: b}}]}}}\n"
+	const ends = "do:\n  - t: {listen: {to: {any: [{with: {type: a}}], until: {all: [{with: {type: b}}, {with: {type: c}}]}}}}\n"
+	const seven = "do:\n  - t: {listen: {to: {all: [{with: {type: a}}, {with: {type: b}}, {with: {type: c}}, {with: {type: d}}, {with: {type: e}}, {with: {type: f}}, {with: {type: g}}]}}}\n"
+	taken := func(filters ...int) *run.StepWait {
+		w := &run.StepWait{}
+		for _, f := range filters {
+			w.Taken = append(w.Taken, run.TakenEvent{Filter: f, At: at(10 + f)})
+		}
+		return w
+	}
+	tests := map[string]struct {
+		tasks       string
+		interpreter int
+		wait        *run.StepWait
+		what        string
+		came        []bool
+	}{
+		"none": {both, takenSince, nil, "each of: event a (awaited); event b (awaited)", []bool{false, false}},
+		"one":  {both, takenSince, taken(1), "each of: event a (awaited); event b (came at 2026-01-01T00:00:11Z)", []bool{false, true}},
+		"one, without its time": {
+			both, takenSince, &run.StepWait{Taken: []run.TakenEvent{{Filter: 0}}}, "each of: event a (has come); event b (awaited)", []bool{true, false},
+		},
+		"of those that end it": {
+			ends, takenSince, taken(2), "event a; ends with each of: event b (awaited); event c (came at 2026-01-01T00:00:12Z)", []bool{false, false, true},
+		},
+		"of more than a line has": {
+			seven, takenSince, taken(0, 5),
+			"each of: event a (came at 2026-01-01T00:00:10Z); event b (awaited); event c (awaited); event d (awaited); event e (awaited); and 2 more, 1 of them awaited",
+			[]bool{true, false, false, false, false, true, false},
+		},
+		"of an older run": {both, takenSince - 1, nil, "each of: event a; event b (which of them have come is not recorded)", []bool{false, false}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := open(1, "/do/0/t", dsl.KindListen, run.WaitingEvent)
+			step.Wait = tt.wait
+			s := awaiting(t, tt.tasks, run.WaitingEvent, step)
+			s.Run.Interpreter = tt.interpreter
+			waits := explain.Waits(s)
+			require.Len(t, waits, 1)
+			require.Equal(t, tt.what, waits[0].What)
+			for i, e := range waits[0].Events {
+				require.Equal(t, tt.came[i], e.Came)
+				if e.Came && !tt.wait.Taken[0].At.IsZero() {
+					require.Equal(t, at(10+i), e.CameAt)
+				}
+			}
+		})
+	}
+}
+
+func TestWaitsHaveTheRecordedDeadline(t *testing.T) {
+	t.Parallel()
+	const tasks = "timeout: {after: '${ .limit }'}\ndo:\n  - l:\n      do: [{t: {wait: PT1H, timeout: {after: PT5M}}}]\n"
+	list, inList := open(1, "/do/0/l", dsl.KindDo, ""), open(2, "/do/0/l/do/0/t", dsl.KindWait, run.WaitingTimer)
+	inList.Wait = &run.StepWait{Deadline: at(40), DeadlineBy: "/timeout"}
+	state := awaiting(t, tasks, run.WaitingPaused, list, inList)
+	waits := explain.Waits(state)
+	require.Len(t, waits, 2, "the pause, and the timer")
+	for _, w := range waits {
+		require.Equal(t, []any{at(40), "/timeout", false}, []any{w.Deadline, w.DeadlineBy, w.DeadlineUnknown})
+	}
+	inList.Wait = &run.StepWait{Deadline: at(30), DeadlineBy: "/do/0/l/do/0/t"}
+	waits = explain.Waits(awaiting(t, tasks, run.WaitingPaused, list, inList))
+	require.Equal(t, []any{at(30), "/do/0/l/do/0/t", false}, []any{waits[1].Deadline, waits[1].DeadlineBy, waits[1].DeadlineUnknown})
+	require.True(t, waits[0].DeadlineUnknown, "when the run ends does not follow from what is recorded")
 }
 
 func TestWaitsHaveTheEarliestDeadline(t *testing.T) {
@@ -197,7 +267,7 @@ func TestWaitsOfEachKind(t *testing.T) {
 		"child": {accepted, []explain.Wait{
 			{Kind: "child", What: "child run k of shop/pay 1.0.0, which is waiting (event)", Step: 1, Since: at(1), Child: &accepted.Rows.Children[1]},
 		}},
-		"child that is not known": {awaiting(t, child, run.WaitingChild, open(1, "/do/0/t", dsl.KindRun, run.WaitingChild)), []explain.Wait{
+		"unknown child": {awaiting(t, child, run.WaitingChild, open(1, "/do/0/t", dsl.KindRun, run.WaitingChild)), []explain.Wait{
 			{Kind: "child", What: "child run of shop/pay, whose ID is unknown", Step: 1, Since: at(1)},
 		}},
 		"call": {inFlight, []explain.Wait{{Kind: "call", What: "answer of GET http://x/{id}, attempt 2", Step: 1, Since: at(1)}}},
@@ -278,7 +348,7 @@ func TestUncaught(t *testing.T) {
 			"catch: {do: [{h: {set: {a: b}}}]}", communication, handler, 1, "catch matched, and a task of its handler failed",
 		},
 		"its own timeout": {
-			"timeout: {after: PT1S}\n      catch: {}", timeout, timeout, 1, "the task's own timeout ended it: its catch does not see that",
+			"timeout: {after: PT1S}\n      catch: {}", timeout, timeout, 1, "the task's own timeout ended it, which its catch cannot handle",
 		},
 	}
 	for name, tt := range tests {
@@ -307,24 +377,24 @@ func (d documents) Document(_ context.Context, hash string) (*dsl.Document, erro
 	if doc := d[hash]; doc != nil {
 		return doc, nil
 	}
-	return nil, fault.New(fault.NotFound, fault.WorkflowNotFound, "no document")
+	return nil, apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "no document")
 }
 
-// stored is what a store has of a run.
+// stored is a store with the data of one run.
 type stored explain.Rows
 
 func (s stored) Pending(context.Context, string, string, int) (explain.Rows, error) {
 	return explain.Rows(s), nil
 }
 
-// redactor shows listeners as they are, or fails.
+// redactor returns listeners unchanged, or fails.
 type redactor struct{ err error }
 
 func (r redactor) Listeners(_ context.Context, _ string, list []event.Listener) ([]event.Listener, error) {
 	return list, r.err
 }
 
-func TestRunIsExplainedWhateverCannotBeRead(t *testing.T) {
+func TestRunIsExplainedWhenDataCannotBeRead(t *testing.T) {
 	t.Parallel()
 	rows := stored{
 		Steps:     []run.Step{open(1, "/do/0/t", dsl.KindListen, run.WaitingEvent)},

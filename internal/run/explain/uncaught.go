@@ -9,8 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Uncaught says in one line why the catch of a failed try did not handle the error of its last attempt; it is empty where the step is
-// none, where the error did not come to the catch, and where the reason is not known. Texts of the error are those of the row.
+// Uncaught returns in one line why the catch of a failed try did not handle the error of its last attempt. It is empty where the step is not
+// a failed try, where the error did not reach the catch, and where the reason is unknown. It compares the texts of the error in the row,
+// which may be redacted.
 func Uncaught(task *dsl.Task, t *run.Step) string {
 	b, ok := bodyOf[*dsl.Try](task)
 	if !ok || t.Status != stepFailed || t.Error == nil || len(t.Attempts) == 0 {
@@ -23,9 +24,9 @@ func Uncaught(task *dsl.Task, t *run.Step) string {
 	own := *t.Error == *raised
 	if own && task.Timeout != nil && raised.Instance == task.Pointer && dsl.SameErrorType(raised.Type, dsl.ErrorTypeTimeout) {
 		if b.Catch.Retry != nil && b.Catch.Retry.Limit.Attempt.Duration != nil {
-			return "" // which of the two timeouts it was is not recorded
+			return "" // the row does not record which of the two timeouts it was
 		}
-		return "the task's own timeout ended it: its catch does not see that"
+		return "the task's own timeout ended it, which its catch cannot handle"
 	}
 	if differences, certain := mismatches(b.Catch.Errors, raised); certain {
 		return "catch did not match: " + strings.Join(differences, "; ")
@@ -41,8 +42,8 @@ func Uncaught(task *dsl.Task, t *run.Step) string {
 	return refused(b.Catch, member(member(task.Definition, "catch"), "then") != nil, len(t.Attempts))
 }
 
-// mismatches says in what an error differs from what a filter asks for. It is certain that it does unless each difference is in a text
-// that is redacted in the row.
+// mismatches returns how an error differs from what a filter requires. The mismatch is certain unless each difference is in a text that is
+// redacted in the row.
 func mismatches(f *dsl.ErrorFilter, e *run.Problem) (found []string, certain bool) {
 	if f == nil || f.Matches(e) {
 		return nil, false
@@ -76,7 +77,7 @@ func difference(name, want, got string) string {
 	return fmt.Sprintf("errors.with.%s is %q, that of the error %q", name, short(want), short(got))
 }
 
-// refused says why a catch whose filter matches did not handle an error. goesOn reports that it has a directive of its own.
+// refused returns why a catch with a matching filter did not handle an error. goesOn reports that the catch has its own flow directive.
 func refused(c *dsl.Catch, goesOn bool, attempts int) string {
 	var reasons []string
 	if c.When != nil {

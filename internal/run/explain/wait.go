@@ -35,38 +35,39 @@ const (
 // Wait is one thing that a run waits for.
 type Wait struct {
 	Kind string
-	// What says it in one line, without the times.
+	// What describes the wait in one line, without its times.
 	What string
-	// Step is the number of the step that waits; 0 where the run as a whole does. Task, Pointer and Path are the step's.
+	// Step is the number of the step that waits; 0 where the run as a whole waits. Task, Pointer and Path are the step's.
 	Step                int64
 	Task, Pointer, Path string
 	Since               time.Time
-	// Due is when the wait ends by itself; zero where it does not, or that is not known.
+	// Due is when the wait ends by itself; zero where it does not, or where that is unknown.
 	Due time.Time
-	// Deadline is when a timeout ends the wait with an error; zero where no timeout does. DeadlineBy is the pointer of the task whose
-	// timeout that is, or of the run's.
+	// Deadline is when a timeout ends the wait with an error; zero where no timeout does. DeadlineBy is the pointer of the timeout's task, or
+	// that of the run's timeout.
 	Deadline   time.Time
 	DeadlineBy string
-	// DeadlineUnknown reports that there is a timeout whose length an expression gave: it may end the wait earlier.
+	// DeadlineUnknown reports that there is a timeout with a length from an expression that the row does not record: it may end the wait earlier.
 	DeadlineUnknown bool
-	// Mode says how many of Events must come: one, any or all. Events are what an event wait waits for.
+	// Mode is how many of Events are required: one, any or all. Events are what an event wait waits for.
 	Mode   string
 	Events []Event
-	// Child is the run that a child wait waits for; nil where it is not known.
+	// Child is the run that a child wait waits for; nil where it is unknown.
 	Child *Child
 }
 
-// State is what waits follow from.
+// State is the input of [Waits].
 type State struct {
 	Run run.Run
-	// Document is nil where it is not there any more.
+	// Document is nil where it no longer exists.
 	Document *dsl.Document
 	Rows     Rows
-	// Key is that of [Options].
-	Key func(runID, path string) string
+	// Key and TakenSince are those of [Options].
+	Key        func(runID, path string) string
+	TakenSince int
 }
 
-// Waits returns what a run waits for: what holds the run as a whole, then the open steps by number.
+// Waits returns what a run waits for: first what the run as a whole waits for, then the open steps by number.
 func Waits(s State) []Wait {
 	switch r := s.Run; {
 	case r.Status.Terminal():
@@ -100,7 +101,7 @@ func Waits(s State) []Wait {
 	return list
 }
 
-// queued is what a run waits for that no worker executes yet.
+// queued returns what a run waits for before a worker executes it.
 func queued(r run.Run) Wait {
 	w := Wait{Since: r.StatusAt}
 	position := ""
@@ -122,7 +123,7 @@ func queued(r run.Run) Wait {
 	return w
 }
 
-// waiting finds the waits of a run that is executed.
+// waiting determines the waits of a run that workers execute.
 type waiting struct {
 	State
 
@@ -132,7 +133,7 @@ type waiting struct {
 	parents map[string]bool
 }
 
-// held returns what holds the run as a whole: a pause, or the quota of steps.
+// held returns what the run as a whole waits for: the end of a pause, or the quota of steps.
 func (w *waiting) held() []Wait {
 	r := w.Run
 	if r.Status != run.Waiting {
@@ -227,7 +228,7 @@ func (w *waiting) child(one *Wait, task *dsl.Task) {
 	one.What += ", whose ID is unknown"
 }
 
-// call says which answer a call waits for, in the words of the document.
+// call returns which response a call waits for, as the document has it.
 func call(task *dsl.Task, t *run.Step) string {
 	text := "answer"
 	if task != nil {
@@ -247,8 +248,13 @@ func call(task *dsl.Task, t *run.Step) string {
 	return text
 }
 
-// bounded adds the earliest deadline: that of the step, of the steps around it or of the run.
+// bounded adds the earliest deadline: that of the step, of the enclosing steps or of the run. Where an expression gives the length of one of
+// these timeouts, the interpreter has recorded the earliest deadline; otherwise it follows from the document.
 func (w *waiting) bounded(one Wait, t *run.Step) Wait {
+	if t != nil && t.Wait != nil && !t.Wait.Deadline.IsZero() {
+		one.Deadline, one.DeadlineBy = t.Wait.Deadline, t.Wait.DeadlineBy
+		return one
+	}
 	if w.Document == nil {
 		one.DeadlineUnknown = true
 		return one
@@ -267,6 +273,10 @@ func (w *waiting) bounded(one Wait, t *run.Step) Wait {
 		}
 	}
 	if w.Document.Timeout != nil {
+		if at := w.runEnds(); !at.IsZero() && t == nil {
+			one.Deadline, one.DeadlineBy = at, "/timeout"
+			return one
+		}
 		note(w.Document.Timeout.After, w.Run.StartedAt, "/timeout")
 	}
 	if t == nil {
@@ -286,13 +296,24 @@ func (w *waiting) bounded(one Wait, t *run.Step) Wait {
 	return one
 }
 
+// runEnds returns the recorded deadline of the run itself; zero where there is none. It is stored with those open steps that have no earlier
+// deadline.
+func (w *waiting) runEnds() time.Time {
+	for _, t := range w.steps {
+		if t.Wait != nil && t.Wait.DeadlineBy == "/timeout" {
+			return t.Wait.Deadline
+		}
+	}
+	return time.Time{}
+}
+
 func (w *waiting) timeout(t *run.Step, note func(*dsl.Duration, time.Time, string)) {
 	if task := w.tasks[t.Pointer]; task != nil && task.Timeout != nil {
 		note(task.Timeout.After, t.StartedAt, t.Pointer)
 	}
 }
 
-// attemptLimit notes the limit of the current attempt of a try.
+// attemptLimit notes the timeout of the current attempt of a try.
 func (w *waiting) attemptLimit(t *run.Step, note func(*dsl.Duration, time.Time, string)) {
 	b, ok := bodyOf[*dsl.Try](w.tasks[t.Pointer])
 	if !ok || b.Catch.Retry == nil || len(t.Attempts) == 0 {
@@ -301,7 +322,7 @@ func (w *waiting) attemptLimit(t *run.Step, note func(*dsl.Duration, time.Time, 
 	note(b.Catch.Retry.Limit.Attempt.Duration, t.Attempts[len(t.Attempts)-1].StartedAt, t.Pointer)
 }
 
-// above yields the beginnings of a path that end before a slash: those that are paths of steps are the steps around it.
+// above yields the prefixes of a path that end before a slash. Those that are paths of steps are the enclosing steps.
 func above(path string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := len(path) - 1; i > 0; i-- {
@@ -320,7 +341,7 @@ func bodyOf[B dsl.Body](task *dsl.Task) (body B, ok bool) {
 	return body, ok
 }
 
-// member is a member of a plain JSON object; nil where there is none.
+// member returns a member of a plain JSON object; nil where there is none.
 func member(value any, name string) any {
 	object, _ := value.(map[string]any)
 	return object[name]

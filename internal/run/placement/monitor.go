@@ -7,74 +7,75 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/routine"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 const (
-	// compareEvery is how often the places are compared. Workers that have just stopped or moved are no difference, so it takes two
-	// comparisons in a row to find one.
+	// compareEvery is the interval between comparisons. Workers that have just stopped or moved must not count as a
+	// difference, so only two equal comparisons in a row do.
 	compareEvery = 2 * time.Second
-	// readFor bounds a question to the database.
+	// readFor is the timeout of a query of the database.
 	readFor = time.Second
 )
 
-// Registry knows the live workers.
+// Registry returns the live workers.
 type Registry interface {
-	// Live returns them as they were a second ago at most; false where they are not known.
+	// Live returns the live workers, at most a second old; false where they are not known.
 	Live(ctx context.Context) ([]worker.Worker, bool)
-	// Check returns why no live worker would execute a run of the project.
-	Check(ctx context.Context, project string) error
+	// Check returns why none of the live workers would execute a run of the project.
+	Check(project string, live []worker.Worker) error
 }
 
-// Store keeps where the runs are.
+// Store reads the recorded Temporal that holds the runs.
 type Store interface {
-	RunsHome(ctx context.Context) (run.Home, error)
+	RunsCluster(ctx context.Context) (run.RunsCluster, error)
 }
 
-// Options are what a monitor needs.
+// Options configure a monitor.
 type Options struct {
 	Store    Store
 	Registry Registry
-	// Here returns the place where this process is connected, without a namespace ID until Temporal was reached. It must not block.
-	Here func() run.Place
-	// Works is whether this process executes runs.
-	Works bool
+	// Here returns the Temporal that this process is connected to, without a namespace ID until it was reached. It must
+	// not block.
+	Here func() run.ClusterID
+	// ExecutesRuns reports whether this process executes runs.
+	ExecutesRuns bool
 }
 
-// Monitor compares places for one process.
+// Monitor compares the Temporals for one process.
 type Monitor struct {
 	opts Options
 
-	home     atomic.Pointer[run.Home] // nil until it was read
+	recorded atomic.Pointer[run.RunsCluster] // nil until it was read
 	mismatch atomic.Pointer[Mismatch]
-	routine  routine.Routine
+	runner   loop.Runner
 }
 
-// New returns a monitor that compares nothing before Start, but for Check.
+// New returns a monitor. Before Start, only Check compares anything.
 func New(opts Options) *Monitor {
 	m := &Monitor{opts: opts}
 	m.mismatch.Store(&Mismatch{})
 	return m
 }
 
-// Start begins to compare.
+// Start starts the comparisons.
 func (m *Monitor) Start(ctx context.Context) error {
-	m.routine.Start(ctx, func(ctx, _ context.Context) { m.loop(ctx) })
+	m.runner.Start(ctx, func(ctx, _ context.Context) { m.loop(ctx) })
 	return nil
 }
 
-// Stop ends it and joins it.
+// Stop stops the comparisons and waits for the last one.
 func (m *Monitor) Stop(ctx context.Context) error {
-	m.routine.Stop(ctx)
+	m.runner.Stop(ctx)
 	return nil
 }
 
-// Mismatch returns how this process and the others differ, both sides by name, with what to do; empty while they do not.
+// Mismatch returns how this process and the others differ, with both Temporals and the remedy; empty while they do not.
 func (m *Monitor) Mismatch() string { return m.mismatch.Load().Detail }
 
-// Healthy returns the mismatch as an error; it reads nothing.
+// Healthy returns the mismatch as an error. It performs no I/O.
 func (m *Monitor) Healthy(context.Context) error {
 	if text := m.Mismatch(); text != "" {
 		return errors.New(text)
@@ -82,37 +83,36 @@ func (m *Monitor) Healthy(context.Context) error {
 	return nil
 }
 
-// Check returns a [fault.Refused] while runs must not be started by this process, or no live worker would execute one of the project. A
-// database that does not answer is no reason to refuse.
+// Check returns an [apperror.Refused] while this process must not start runs, or no live worker would execute one of
+// the project. An unavailable database is no reason to refuse.
 func (m *Monitor) Check(ctx context.Context, project string) error {
-	if m.home.Load() == nil {
+	if m.recorded.Load() == nil {
 		m.read(ctx)
 	}
-	if f, known := m.facts(ctx); known {
-		if err := Refusal(f); err != nil {
+	live, known := m.opts.Registry.Live(ctx)
+	if !known {
+		return nil
+	}
+	if recorded := m.recorded.Load(); recorded != nil {
+		if err := Refusal(m.facts(*recorded, live)); err != nil {
 			return err
 		}
 	}
-	return m.opts.Registry.Check(ctx, project)
+	return m.opts.Registry.Check(project, live)
 }
 
-// read reads where the runs are.
+// read reads the recorded Temporal.
 func (m *Monitor) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readFor)
 	defer cancel()
-	if found, err := m.opts.Store.RunsHome(ctx); err == nil {
-		m.home.Store(&found)
+	if found, err := m.opts.Store.RunsCluster(ctx); err == nil {
+		m.recorded.Store(&found)
 	}
 }
 
-// facts returns what there is to compare; false while a part of it is not known.
-func (m *Monitor) facts(ctx context.Context) (Facts, bool) {
-	at := m.home.Load()
-	live, known := m.opts.Registry.Live(ctx)
-	if at == nil || !known {
-		return Facts{}, false
-	}
-	return Facts{Here: m.opts.Here(), Home: *at, Workers: live, Works: m.opts.Works}, true
+// facts returns the input of a comparison.
+func (m *Monitor) facts(recorded run.RunsCluster, live []worker.Worker) Facts {
+	return Facts{Here: m.opts.Here(), Recorded: recorded, Workers: live, ExecutesRuns: m.opts.ExecutesRuns}
 }
 
 func (m *Monitor) loop(ctx context.Context) {
@@ -121,9 +121,9 @@ func (m *Monitor) loop(ctx context.Context) {
 	var before Mismatch
 	for {
 		m.read(ctx)
-		if f, known := m.facts(ctx); known {
-			now := Compare(f)
-			m.note(ctx, before, now)
+		if live, known := m.opts.Registry.Live(ctx); known && m.recorded.Load() != nil {
+			now := Compare(m.facts(*m.recorded.Load(), live))
+			m.record(ctx, before, now)
 			before = now
 		}
 		select {
@@ -134,16 +134,17 @@ func (m *Monitor) loop(ctx context.Context) {
 	}
 }
 
-// note takes what two comparisons in a row found, and logs what has changed: other workers at the same place are no news.
-func (m *Monitor) note(ctx context.Context, before, now Mismatch) {
-	told := m.mismatch.Load()
+// record stores a mismatch found by two comparisons in a row, and logs it when it has changed. Other workers in the
+// same Temporal are no change.
+func (m *Monitor) record(ctx context.Context, before, now Mismatch) {
+	stored := m.mismatch.Load()
 	if now.Other != before.Other || now.RunsThere != before.RunsThere {
 		return
 	}
 	m.mismatch.Store(&now)
 	log := logger.FromContext(ctx)
 	switch {
-	case now.Other == told.Other && now.RunsThere == told.RunsThere:
+	case now.Other == stored.Other && now.RunsThere == stored.RunsThere:
 	case now == (Mismatch{}):
 		log.InfoContext(ctx, "All processes on this database use one Temporal again")
 	default:

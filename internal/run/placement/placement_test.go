@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
@@ -23,15 +23,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func at(address, id string) run.Place {
-	return run.Place{Address: address, Namespace: "default", NamespaceID: id}
+func at(address, id string) run.ClusterID {
+	return run.ClusterID{Address: address, Namespace: "default", NamespaceID: id}
 }
 
-func home(p run.Place) run.Home {
-	return run.Home{Place: p, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+func recorded(p run.ClusterID) run.RunsCluster {
+	return run.RunsCluster{ClusterID: p, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-func live(id string, p run.Place) worker.Worker {
+func live(id string, p run.ClusterID) worker.Worker {
 	return worker.Worker{ServerID: id, Fingerprint: worker.Fingerprint{Contract: "c", Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID}}
 }
 
@@ -44,30 +44,30 @@ func TestCompareAndRefuse(t *testing.T) {
 		there    bool
 		refused  bool
 	}{
-		"nothing is known":                 {placement.Facts{Here: a}, nil, false, false},
-		"all in one":                       {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"another address of the same":      {placement.Facts{Here: at("c:7233", "1"), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"not connected yet":                {placement.Facts{Here: at("b:7233", ""), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"this Temporal has lost its data":  {placement.Facts{Here: at("a:7233", "9"), Home: home(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"a worker is not connected yet":    {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false, false},
-		"a worker is in another":           {placement.Facts{Here: a, Home: home(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
-		"workers in another, home unknown": {placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
-		"runs and workers are in another":  {placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
-		"runs are in another, no worker":   {placement.Facts{Here: b, Home: home(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
+		"nothing recorded":                 {placement.Facts{Here: a}, nil, false, false},
+		"all in one":                       {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"another address of the same":      {placement.Facts{Here: at("c:7233", "1"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"not connected yet":                {placement.Facts{Here: at("b:7233", ""), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"this Temporal has lost its data":  {placement.Facts{Here: at("a:7233", "9"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"a worker is not connected yet":    {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false, false},
+		"a worker is in another":           {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
+		"workers in another, runs unknown": {placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
+		"runs and workers are in another":  {placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
+		"runs are in another, no worker":   {placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
 		"runs are in another, all workers here": {
-			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, false,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, false,
 		},
-		"runs are in another, this process works": {
-			placement.Facts{Here: b, Home: home(a), Works: true}, []string{"a:7233"}, true, false,
+		"runs are in another, this process executes runs": {
+			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
 		},
-		"runs and workers are in another, this process works": {
-			placement.Facts{Here: b, Home: home(a), Works: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
+		"runs and workers are in another, this process executes runs": {
+			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
 		},
 		"runs are in another, a worker connects there": {
-			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
 		},
 		"runs are in another, a worker connects": {
-			placement.Facts{Here: b, Home: home(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
 		},
 	}
 	for name, tt := range tests {
@@ -82,9 +82,9 @@ func TestCompareAndRefuse(t *testing.T) {
 			err := placement.Refusal(tt.facts)
 			require.Equal(t, tt.refused, err != nil)
 			if tt.refused {
-				f, ok := fault.From(err)
+				f, ok := apperror.From(err)
 				require.True(t, ok)
-				require.Equal(t, []any{fault.Refused, fault.ContractMismatch}, []any{f.Class, f.Reason})
+				require.Equal(t, []any{apperror.Refused, apperror.ContractMismatch}, []any{f.Class, f.Reason})
 				require.Contains(t, f.Message, found.Detail)
 			}
 		})
@@ -98,65 +98,91 @@ func TestManyWorkersAreCounted(t *testing.T) {
 	require.Contains(t, found.Detail, ": w1, w2, w3, 2 more; ")
 }
 
-// world is a store and a registry of a test.
-type world struct {
-	mu      sync.Mutex
-	home    run.Home
-	workers []worker.Worker
-	away    error
-	log     bytes.Buffer
+// fakes are the store and the registry of a test.
+type fakes struct {
+	mu       sync.Mutex
+	recorded run.RunsCluster
+	workers  []worker.Worker
+	away     error
+	log      bytes.Buffer
 }
 
-func (w *world) set(change func()) {
+func (w *fakes) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-func (w *world) RunsHome(context.Context) (run.Home, error) {
+func (w *fakes) RunsCluster(context.Context) (run.RunsCluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.home, w.away
+	return w.recorded, w.away
 }
 
-func (w *world) Live(context.Context) ([]worker.Worker, bool) {
+func (w *fakes) Live(context.Context) ([]worker.Worker, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.workers, w.away == nil
 }
 
-func (w *world) Check(_ context.Context, project string) error {
+func (w *fakes) Check(project string, _ []worker.Worker) error {
 	if project == "shop" {
-		return errors.New("nobody serves it")
+		return errors.New("no worker serves it")
 	}
 	return nil
 }
 
-func (w *world) Write(p []byte) (int, error) {
+func (w *fakes) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.Write(p)
 }
 
-func (w *world) lines(message string) int {
+func (w *fakes) lines(message string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Count(w.log.String(), message)
+}
+
+// reads counts how often the live workers are read. There are none.
+type reads struct {
+	worker.Store
+
+	count int
+}
+
+func (r *reads) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
+	r.count++
+	return nil, nil
+}
+
+func TestStartReadsLiveWorkersOnce(t *testing.T) {
+	t.Parallel()
+	a := at("a:7233", "1")
+	store := &reads{}
+	m := placement.New(placement.Options{
+		Store: &fakes{recorded: recorded(a)}, Here: func() run.ClusterID { return a },
+		Registry: worker.NewRegistry(store, func() worker.Fingerprint { return live("", a).Fingerprint }),
+	})
+	for i := range 3 {
+		require.NoError(t, m.Check(t.Context(), "default"))
+		require.Equal(t, i+1, store.count, "without live workers, each start reads them once")
+	}
 }
 
 func TestMonitor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := at("a:7233", "1"), at("b:7233", "2")
-		w := &world{home: home(a), workers: []worker.Worker{live("w2", b)}}
+		w := &fakes{recorded: recorded(a), workers: []worker.Worker{live("w2", b)}}
 		ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(w, nil)))
-		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.Place { return b }})
-		require.NoError(t, m.Check(ctx, "default"), "all workers are here: the move may be meant")
-		require.EqualError(t, m.Check(ctx, "shop"), "nobody serves it")
+		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }})
+		require.NoError(t, m.Check(ctx, "default"), "all workers are here: the move may be deliberate")
+		require.EqualError(t, m.Check(ctx, "shop"), "no worker serves it")
 		w.set(func() { w.workers = append(w.workers, live("w1", a)) })
 		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
 		w.set(func() { w.away = errors.New("away") })
-		require.NoError(t, m.Check(ctx, "default"), "what is not known is no reason to refuse")
+		require.NoError(t, m.Check(ctx, "default"), "unknown workers are no reason to refuse")
 		w.set(func() { w.away = nil })
 
 		require.NoError(t, m.Start(ctx))
@@ -166,7 +192,7 @@ func TestMonitor(t *testing.T) {
 			synctest.Wait()
 		}
 		synctest.Wait()
-		require.Empty(t, m.Mismatch(), "once may be by chance")
+		require.Empty(t, m.Mismatch(), "one comparison does not count")
 		pass()
 		require.Contains(t, m.Mismatch(), "w1")
 		require.ErrorContains(t, m.Healthy(ctx), "a:7233")
@@ -174,11 +200,11 @@ func TestMonitor(t *testing.T) {
 		w.set(func() { w.workers = append(w.workers, live("w3", a)) })
 		pass()
 		require.Contains(t, m.Mismatch(), "w3")
-		require.Equal(t, 1, w.lines(different), "another worker is no news")
+		require.Equal(t, 1, w.lines(different), "another worker is not logged")
 		w.set(func() { w.away = errors.New("away") })
 		pass()
 		require.Contains(t, m.Mismatch(), "w3")
-		w.set(func() { w.away, w.home, w.workers = nil, home(b), nil })
+		w.set(func() { w.away, w.recorded, w.workers = nil, recorded(b), nil })
 		pass()
 		require.Zero(t, w.lines(again))
 		pass()

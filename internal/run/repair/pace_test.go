@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLeaseOfAnAttempt has processes that are killed delay a repair by 15 seconds each, and a repair that ends its processes be
-// repeated ever later.
+// TestLeaseOfAnAttempt: a killed process delays a repair by 15 seconds, and a repair that crashes its processes is
+// repeated with increasing delays.
 func TestLeaseOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	for attempt, want := range map[int]time.Duration{
@@ -18,7 +18,7 @@ func TestLeaseOfAnAttempt(t *testing.T) {
 	}
 }
 
-func TestPauseAfterAFailure(t *testing.T) {
+func TestBackOffAfterAFailure(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 10 * time.Minute}, []time.Duration{backOff(1, false), backOff(2, false), backOff(50, false)})
 	require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 6 * time.Hour}, []time.Duration{backOff(1, true), backOff(2, true), backOff(50, true)})

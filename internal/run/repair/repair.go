@@ -1,14 +1,15 @@
-// Package repair brings rows up to Temporal that are behind: a process died between what Temporal accepted and its write, or a
-// database was away for so long that updates were dropped.
+// Package repair updates rows that are behind Temporal: a process crashed between Temporal's acceptance and its write,
+// or a database was unavailable for so long that updates were dropped.
 //
 //	repairs := repair.New(rows, engine, repair.Options{…})
 //	err := repairs.Start(ctx)   // in processes with the worker role
 //	repairs.Wake()              // a repair was requested in this process
 //
-// Requests are rows (see [run.RepairStore]): the process that finds a run behind makes one and goes on. A repairer claims one at a time with
-// each of its workers, compares the run with Temporal, and rebuilds its rows only when they are behind. Each attempt has a
-// deadline; what it has written stays, and the next attempt goes on behind the last execution that is written as a whole. Attempts
-// that fail are repeated ever later, so that a run that cannot be rebuilt keeps no other one waiting.
+// Requests are rows (see [run.RepairStore]): the process that finds a run behind adds one and continues. Each worker of
+// a repairer claims one request at a time, compares the run with Temporal, and rebuilds its rows only when they are
+// behind. Each attempt has a deadline; its writes stay, and the next attempt continues after the last completely
+// written execution. Failed attempts are repeated with increasing delays, so that a run that cannot be rebuilt does not
+// delay others.
 package repair
 
 import (
@@ -18,25 +19,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// lookEvery is how soon a request of another process is taken up.
-	lookEvery = time.Second
-	// A rebuild looks every suspendEvery whether it is to go on, and extends its claim each holdEvery-th time.
+	// pollEvery is the interval at which requests of other processes are claimed.
+	pollEvery = time.Second
+	// A rebuild checks for suspension every suspendEvery, and extends its claim at each holdEvery-th check.
 	suspendEvery = 200 * time.Millisecond
 	holdEvery    = 25
-	// DefaultAtOnce is how many rebuilds are under way in one process. Each holds one history in memory.
+	// DefaultAtOnce is how many rebuilds run concurrently in one process. Each holds one history in memory.
 	DefaultAtOnce = 2
-	// again is when a run is looked at again that is about to be written.
+	// again is the delay before a run that is about to be written is compared again.
 	again = run.QuietAfter
-	// maxProblem bounds what is kept of a failure, in bytes.
+	// maxProblem limits the stored text of a failure, in bytes.
 	maxProblem = 300
 )
 
@@ -44,16 +45,17 @@ const (
 const (
 	// Rebuilt: the history was interpreted again, and the rows show it.
 	Rebuilt = "rebuilt"
-	// Failed: it could not be, and is tried again later.
+	// Failed: the rebuild failed, and is retried later.
 	Failed = "failed"
-	// Canceled: it was cut off, by its deadline, by the end of the process or because another process took it over.
+	// Canceled: the rebuild was interrupted by its deadline, by the end of the process or because another process
+	// claimed it.
 	Canceled = "canceled"
 )
 
-// Outcomes returns all of them.
+// Outcomes returns all outcomes.
 func Outcomes() []string { return []string{Rebuilt, Failed, Canceled} }
 
-// Store is what the repairer asks of a store.
+// Store is the store that the repairer requires.
 type Store interface {
 	run.RepairStore
 	GetRun(ctx context.Context, project, id string) (run.Run, error)
@@ -61,7 +63,7 @@ type Store interface {
 	CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bool, error)
 }
 
-// Metrics counts.
+// Metrics counts repairs.
 type Metrics interface {
 	// Rebuilt adds n rebuilds by their outcome (signalbox_rebuilds_total).
 	Rebuilt(ctx context.Context, outcome string, n int64)
@@ -69,11 +71,11 @@ type Metrics interface {
 	Corrected(ctx context.Context, kind string)
 }
 
-// Options say how to repair, and what is notified.
+// Options configure a repairer.
 type Options struct {
-	// AtOnce is how many rebuilds are under way at a time; 0 means [DefaultAtOnce].
+	// AtOnce is how many rebuilds run concurrently; 0 means [DefaultAtOnce].
 	AtOnce int
-	// Suspended reports that nothing is to be begun, for want of memory; what is under way is cut off.
+	// Suspended reports that memory is short: no repair starts, and those in progress are interrupted.
 	Suspended func() bool
 	// Holds reports whether this process has records of a run that are not written yet.
 	Holds func(runID string) bool
@@ -81,8 +83,8 @@ type Options struct {
 	Permanent func(err error) bool
 	// Changed receives the changes of status that were written.
 	Changed func(ctx context.Context, transitions []run.Transition)
-	// Changes is notified of runs that were repaired.
-	Changes *notice.Board
+	// Changes is notified of repaired runs.
+	Changes *pubsub.Notifier
 	Metrics Metrics
 	Now     func() time.Time
 }
@@ -106,11 +108,11 @@ func New(store Store, engine run.Rebuilder, opts Options) *Repairer {
 	return &Repairer{store: store, engine: engine, opts: opts, wake: make(chan struct{}, opts.AtOnce), cancel: func() {}}
 }
 
-// Start begins to repair. It waits for nothing.
+// Start starts the repairs. It does not block.
 func (r *Repairer) Start(ctx context.Context) error {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, outcome := range Outcomes() {
-		r.opts.Metrics.Rebuilt(ctx, outcome, 0) // so that each series is there from the start
+		r.opts.Metrics.Rebuilt(ctx, outcome, 0) // so that each series exists from the start
 	}
 	for range r.opts.AtOnce {
 		r.joined.Go(func() { r.loop(auth.WithActor(ctx, auth.System())) })
@@ -118,14 +120,14 @@ func (r *Repairer) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop cuts off what is under way and joins it. What was claimed is repaired later, by any process.
+// Stop interrupts the repairs in progress and waits for them. Any process repairs the claimed runs later.
 func (r *Repairer) Stop(context.Context) error {
 	r.cancel()
 	r.joined.Wait()
 	return nil
 }
 
-// Wake has the repairer look for requests at once. It never blocks.
+// Wake makes the repairer poll for requests at once. It never blocks.
 func (r *Repairer) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -145,9 +147,9 @@ func (r *Repairer) loop(ctx context.Context) {
 	}
 }
 
-// sleep waits for the next look, or until the repairer is woken.
+// sleep waits for the next poll, or until Wake is called.
 func (r *Repairer) sleep(ctx context.Context) {
-	timer := time.NewTimer(lookEvery)
+	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -156,12 +158,12 @@ func (r *Repairer) sleep(ctx context.Context) {
 	}
 }
 
-// returned has a claim ended or postponed, also after the store was away: one that is only left would count as an attempt, and the next
-// attempt comes later for each. A claim that was lost meanwhile is not touched.
+// returned calls give to end or postpone a claim, and retries while the store is unavailable: an abandoned claim would
+// count as an attempt, and each attempt delays the next one. A claim that was lost meanwhile is not changed.
 func (r *Repairer) returned(ctx context.Context, give func(ctx context.Context) error) error {
 	for {
 		err := give(ctx)
-		if f, ok := fault.From(err); !ok || f.Reason != fault.StoreUnavailable || ctx.Err() != nil {
+		if f, ok := apperror.From(err); !ok || f.Reason != apperror.StoreUnavailable || ctx.Err() != nil {
 			return err
 		}
 		r.sleep(ctx)
@@ -180,10 +182,10 @@ func (r *Repairer) next(ctx context.Context) (bool, error) {
 	return true, r.repair(ctx, claimed)
 }
 
-// repair brings one run up to Temporal, or says when to try again. The error is the store's.
+// repair updates one run from Temporal, or postpones the request. The error is the store's.
 func (r *Repairer) repair(ctx context.Context, claimed run.Repair) error {
 	row, err := r.store.GetRun(ctx, claimed.Project, claimed.RunID)
-	if f, ok := fault.From(err); ok && f.Class == fault.NotFound {
+	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
 		return r.end(ctx, claimed)
 	}
 	if err != nil {
@@ -192,10 +194,10 @@ func (r *Repairer) repair(ctx context.Context, claimed run.Repair) error {
 	if r.opts.Holds(row.ID) {
 		return r.postpone(ctx, claimed, again, "")
 	}
-	x, err := r.engine.Look(ctx, row)
+	x, err := r.engine.Inspect(ctx, row)
 	switch {
 	case errors.Is(err, run.ErrNotKnown):
-		return r.end(ctx, claimed) // what becomes of such a run is the reconciler's to decide
+		return r.end(ctx, claimed) // the reconciler decides about such a run
 	case err != nil:
 		return r.failed(ctx, claimed, err)
 	}
@@ -209,14 +211,14 @@ func (r *Repairer) repair(ctx context.Context, claimed run.Repair) error {
 	}
 }
 
-// decision is what to do about a request.
+// decision is how a request is handled.
 type decision int
 
 const (
 	rebuild decision = iota
 	// leave: the rows are not behind.
 	leave
-	// wait: what is missing may be on its way.
+	// wait: the missing records may be on their way.
 	wait
 )
 
@@ -239,7 +241,7 @@ func decide(claimed run.Repair, row run.Run, x run.Execution, now time.Time) dec
 	}
 }
 
-// rebuild makes the rows again within a deadline.
+// rebuild rebuilds the rows within a deadline.
 func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run) error {
 	bounded, cancel := context.WithTimeout(ctx, allowed(claimed.Attempts))
 	defer cancel()
@@ -251,7 +253,7 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 	began := time.Now()
 	err := r.engine.Rebuild(held, row, claimed.Done, w)
 	if err == nil {
-		err = context.Cause(held) // an end that came with the last part
+		err = context.Cause(held) // the claim may have ended during the last part
 	}
 	cause := context.Cause(held)
 	lose(nil)
@@ -273,7 +275,7 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 		return r.postpone(ctx, claimed, backOff(claimed.Attempts, false), "this worker had not enough memory for the rebuild of the rows, which goes on later")
 	case errors.Is(cause, errLost):
 		r.opts.Metrics.Rebuilt(ctx, Canceled, 1)
-		return nil // it is another process's now
+		return nil // another process has the claim now
 	case ctx.Err() != nil:
 		r.opts.Metrics.Rebuilt(ctx, Canceled, 1)
 		return r.giveBack(ctx, claimed, 0)
@@ -287,14 +289,15 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 	}
 }
 
-// failed notes why an attempt failed, and when the next one is due.
+// failed records why an attempt failed, and when the next one is due.
 func (r *Repairer) failed(ctx context.Context, claimed run.Repair, err error) error {
 	if ctx.Err() != nil {
 		return r.giveBack(ctx, claimed, 0)
 	}
-	if f, ok := fault.From(err); ok && f.Class == fault.Unavailable {
-		// That Temporal does not answer is nothing about the run, so it is no attempt: back-off would keep the run waiting long after
-		// Temporal is back. The error has the loop wait, instead of meeting the same with the next request.
+	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
+		// An unavailable Temporal does not concern the run, so it does not count as an attempt: back-off would delay
+		// the run long after Temporal is available again. The error makes the loop sleep, instead of failing in the
+		// same way with the next request.
 		return errors.Join(err, r.giveBack(ctx, claimed, again))
 	}
 	permanent := r.opts.Permanent(err)
@@ -312,7 +315,7 @@ func (r *Repairer) postpone(ctx context.Context, claimed run.Repair, after time.
 	return r.returned(ctx, func(ctx context.Context) error { return r.store.PostponeRepair(ctx, claimed, after, problem) })
 }
 
-// giveBack returns a claim that is to count as no attempt, although ctx may have ended.
+// giveBack returns a claim without counting an attempt, although ctx may have ended.
 func (r *Repairer) giveBack(ctx context.Context, claimed run.Repair, after time.Duration) error {
 	if ctx.Err() == nil {
 		return r.postpone(ctx, claimed, after, "")
@@ -322,7 +325,7 @@ func (r *Repairer) giveBack(ctx context.Context, claimed run.Repair, after time.
 	return r.store.PostponeRepair(ctx, claimed, after, "")
 }
 
-// corrected counts and logs what the reconciler asked for.
+// corrected counts and logs a correction that the reconciler requested.
 func (r *Repairer) corrected(ctx context.Context, claimed run.Repair, changed bool) {
 	if claimed.Correction == "" || !changed {
 		return
@@ -332,7 +335,7 @@ func (r *Repairer) corrected(ctx context.Context, claimed run.Repair, changed bo
 		"project", claimed.Project, "applied", true, "detail", claimed.Reason)
 }
 
-// shortened is the first line of an error, of bounded length. What a replayer adds are stack traces.
+// shortened returns the first line of an error, of limited length. Errors of the replayer contain stack traces.
 func shortened(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	if len(text) > maxProblem {

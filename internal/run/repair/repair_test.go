@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/repair"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -25,25 +25,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const here = project.Default
 
-// patience is for busy machines.
-const patience = time.Minute
+// timeout is long enough for busy machines.
+const timeout = time.Minute
 
-// temporal has histories, as a test says.
+// temporal returns the executions and histories that a test sets.
 type temporal struct {
 	mu       sync.Mutex
 	x        run.Execution
 	rebuild  func(ctx context.Context, r run.Run, after string, w run.RebuildWriter) error
 	rebuilds []string
 	looks    int
-	away     int // so many looks are not answered
+	away     int // this many calls of Inspect are not answered
 }
 
-func (e *temporal) Look(context.Context, run.Run) (run.Execution, error) {
+func (e *temporal) Inspect(context.Context, run.Run) (run.Execution, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.looks++
 	if e.looks <= e.away {
-		return run.Execution{}, fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal does not answer")
+		return run.Execution{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer")
 	}
 	return e.x, nil
 }
@@ -62,7 +62,7 @@ func (e *temporal) rebuilt() []string {
 	return append([]string(nil), e.rebuilds...)
 }
 
-// tally counts what the repairers report.
+// tally counts as the metrics of the repairers.
 type tally struct {
 	mu       sync.Mutex
 	outcomes map[string]int64
@@ -87,7 +87,7 @@ func (m *tally) of(outcome string) int64 {
 	return m.outcomes[outcome]
 }
 
-// bench is a store with one run, whose rows were lost, and a Temporal in which it ended a minute ago.
+// bench is a store with one run, whose updates were lost, and a Temporal in which it ended a minute ago.
 type bench struct {
 	store   *storetest.Plain
 	engine  *temporal
@@ -98,7 +98,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: patience})
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: timeout})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
@@ -119,12 +119,12 @@ func newBench(t *testing.T) *bench {
 	b.opts = repair.Options{
 		Holds: func(string) bool { return false }, Suspended: func() bool { return false }, Permanent: func(error) bool { return false },
 		Changed: func(_ context.Context, transitions []run.Transition) { b.changed = append(b.changed, transitions...) },
-		Changes: notice.NewBoard(), Metrics: b.metrics, Now: time.Now,
+		Changes: pubsub.NewNotifier(), Metrics: b.metrics, Now: time.Now,
 	}
 	return b
 }
 
-// end is what the history of the run says.
+// end returns the update that the run's history contains.
 func end() run.Update {
 	now := time.Now()
 	return run.Update{
@@ -155,10 +155,10 @@ func (b *bench) row(t *testing.T) run.Run {
 	return r
 }
 
-// done waits until there is no request any more.
+// done waits until there is no request.
 func (b *bench) done(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return b.row(t).Behind == nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(t).Behind == nil }, timeout, 10*time.Millisecond)
 }
 
 func TestOneOfTwoRepairersRebuildsARun(t *testing.T) {
@@ -170,7 +170,7 @@ func TestOneOfTwoRepairersRebuildsARun(t *testing.T) {
 	b.done(t)
 	require.Equal(t, []string{"r1 after "}, b.engine.rebuilt())
 	require.Equal(t, run.Completed, b.row(t).Status)
-	require.Eventually(t, func() bool { return b.metrics.of(repair.Rebuilt) == 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.metrics.of(repair.Rebuilt) == 1 }, timeout, 10*time.Millisecond)
 	require.Equal(t, []string{string(run.CorrectionFinished)}, b.metrics.kinds)
 	list, err := b.store.ListAudit(t.Context(), audit.Filter{Subject: "r1", Action: audit.RunFinish, Limit: 10})
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestRowsThatAreNotBehindAreLeft(t *testing.T) {
 	require.Len(t, b.engine.rebuilt(), 1, "updates that were dropped leave no trace in the position")
 }
 
-func TestWhatIsAboutToBeWrittenIsLeft(t *testing.T) {
+func TestRowsAboutToBeWrittenAreLeft(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	held := make(chan struct{}, 1)
@@ -213,7 +213,7 @@ func TestWhatIsAboutToBeWrittenIsLeft(t *testing.T) {
 	require.NotNil(t, b.row(t).Behind)
 }
 
-func TestRepairThatFailsIsTriedAgainLater(t *testing.T) {
+func TestFailedRepairIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	gone := errors.New("document \"sha256:aa\" does not exist\nstack trace")
@@ -221,19 +221,20 @@ func TestRepairThatFailsIsTriedAgainLater(t *testing.T) {
 	b.opts.Permanent = func(err error) bool { return errors.Is(err, gone) }
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	r := b.repairer(t)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
 	require.Equal(t, `document "sha256:aa" does not exist`, b.row(t).Behind.Problem)
 	b.request(t, run.RepairRequest{Reason: "read again", Behind: true})
 	r.Wake()
-	looked, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond) // more than one look
+	polled, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond) // more than one poll
 	defer stop()
-	<-looked.Done()
+	<-polled.Done()
 	require.Len(t, b.engine.rebuilt(), 1)
 	require.EqualValues(t, 1, b.metrics.of(repair.Failed))
 }
 
-// TestTemporalThatIsAwayIsNoAttempt has back-off count what is wrong with the run alone: it is repaired soon after Temporal is back.
-func TestTemporalThatIsAwayIsNoAttempt(t *testing.T) {
+// TestUnavailableTemporalIsNoAttempt: back-off counts only problems of the run, which is repaired soon after Temporal
+// is back.
+func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.engine.away = 2
@@ -249,7 +250,7 @@ func TestTemporalThatIsAwayIsNoAttempt(t *testing.T) {
 	require.Zero(t, b.metrics.of(repair.Failed))
 }
 
-// forgetful is a store that is away for the first ends and postponements of claims.
+// forgetful is a store that is unavailable for the first calls that end or postpone claims.
 type forgetful struct {
 	repair.Store
 
@@ -261,7 +262,7 @@ func (s *forgetful) answers() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away--; s.away >= 0 {
-		return fault.New(fault.Unavailable, fault.StoreUnavailable, "the store is away")
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the store is unavailable")
 	}
 	return nil
 }
@@ -280,8 +281,8 @@ func (s *forgetful) PostponeRepair(ctx context.Context, r run.Repair, after time
 	return s.Store.PostponeRepair(ctx, r, after, problem)
 }
 
-// TestClaimIsReturnedWhenTheStoreIsBack has a store that is away when an attempt ends. The claim is returned, and neither its lease nor
-// its attempt delays the next one.
+// TestClaimIsReturnedWhenTheStoreIsBack has a store that is unavailable when an attempt ends. The claim is returned,
+// and neither its lease nor its attempt delays the next one.
 func TestClaimIsReturnedWhenTheStoreIsBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -302,7 +303,7 @@ func TestClaimIsReturnedWhenTheStoreIsBack(t *testing.T) {
 	require.Less(t, time.Since(began), 15*time.Second, "no claim had to expire")
 }
 
-func TestRepairIsCutOffWithItsProcess(t *testing.T) {
+func TestRepairStopsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	begun := make(chan struct{}, 1)
@@ -323,7 +324,7 @@ func TestRepairIsCutOffWithItsProcess(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.EqualValues(t, 1, b.metrics.of(repair.Canceled))
 
-	// Another process goes on where this one ended.
+	// Another process continues where this one ended.
 	b.engine.mu.Lock()
 	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error { return w.Write(ctx, end()) }
 	b.engine.mu.Unlock()
@@ -333,7 +334,7 @@ func TestRepairIsCutOffWithItsProcess(t *testing.T) {
 	require.Equal(t, run.Completed, b.row(t).Status)
 }
 
-func TestRepairIsCutOffForWantOfMemory(t *testing.T) {
+func TestRepairStopsForLackOfMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	var mu sync.Mutex
@@ -352,7 +353,7 @@ func TestRepairIsCutOffForWantOfMemory(t *testing.T) {
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
-	require.Eventually(t, func() bool { return b.metrics.of(repair.Canceled) == 1 }, patience, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.metrics.of(repair.Canceled) == 1 }, timeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
 	require.Contains(t, b.row(t).Behind.Problem, "not enough memory")
 }

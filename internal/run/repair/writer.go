@@ -11,17 +11,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// errLost is why a rebuild ends whose claim another process has.
+// errLost ends a rebuild that another process has claimed.
 var errLost = errors.New("another process has taken the repair over")
 
-// errSuspended is why a rebuild ends whose process is short of memory.
+// errSuspended ends a rebuild in a process that is short of memory.
 var errSuspended = errors.New("the process is short of memory")
 
-// writer writes what one rebuild makes, and holds its claim.
+// writer writes the results of one rebuild, and holds its claim.
 type writer struct {
 	r   *Repairer
 	row run.Run
-	// changed reports whether the row was changed. It belongs to the rebuild.
+	// changed reports whether the row was changed. Only the goroutine of the rebuild uses it.
 	changed bool
 
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ func (w *writer) finish(ctx context.Context, part run.Update) error {
 	return nil
 }
 
-// Done implements [run.RebuildWriter]. It is kept with the next extension of the claim.
+// Done implements [run.RebuildWriter]. The next extension of the claim stores it.
 func (w *writer) Done(_ context.Context, executionID string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,8 +80,8 @@ func (w *writer) done() string {
 	return w.claimed.Done
 }
 
-// hold extends the claim until ctx ends, and calls lose when it is another process's, or when this one is short of memory. A store
-// that is away for a moment is no loss.
+// hold extends the claim until ctx ends, and calls lose when another process has the claim, or when this process is
+// short of memory. A short outage of the store does not end the claim.
 func (w *writer) hold(ctx context.Context, lose context.CancelCauseFunc) {
 	ticker := time.NewTicker(suspendEvery)
 	defer ticker.Stop()

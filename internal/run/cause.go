@@ -1,0 +1,54 @@
+package run
+
+// The codes of diagnoses of stuck runs, as the API, metrics and events use them. docs/stuck.md explains them; package
+// diagnose determines which applies.
+const (
+	EngineDisconnected = "ENGINE_DISCONNECTED" // Temporal is unavailable
+	NoPoller           = "NO_POLLER"           // the task queue has no poller
+	PollerStale        = "POLLER_STALE"        // Temporal lists pollers that are dead
+	Backlog            = "BACKLOG"             // tasks arrive faster than they are processed
+	TaskFailing        = "TASK_FAILING"        // workers fail the run's workflow task
+	ActivityRetrying   = "ACTIVITY_RETRYING"   // an activity fails repeatedly
+	NotStarted         = "NOT_STARTED"         // it is unknown whether Temporal has the run
+	ExecutionMissing   = "EXECUTION_MISSING"   // Temporal does not have the run
+	ExecutionClosed    = "EXECUTION_CLOSED"    // the run has ended in Temporal
+	Poison             = "POISON"              // workers fail the run's workflow task, for a cause inside the run
+	Unknown            = "UNKNOWN"             // none of these, and no progress
+)
+
+// The causes of failing workflow tasks. TASK_FAILING and POISON have one; it is part of the API and of events.
+const (
+	PayloadTooLarge     = "PAYLOAD_TOO_LARGE"    // a value, or a task's answer, exceeds a limit of Temporal
+	Deadlock            = "DEADLOCK"             // the task used the processor for a second without yielding
+	Panic               = "PANIC"                // the worker's code panicked
+	UnknownType         = "UNKNOWN_TYPE"         // a Signalbox worker has no workflow of that type
+	NonDeterminism      = "NON_DETERMINISM"      // the history does not match what the worker's code does
+	NewerInterpreter    = "NEWER_INTERPRETER"    // the run needs a newer worker
+	MissingKey          = "MISSING_KEY"          // a payload could not be opened
+	ForeignWorker       = "FOREIGN_WORKER"       // a worker of another program polls the task queue
+	DocumentUnavailable = "DOCUMENT_UNAVAILABLE" // the run's document or one of its large values could not be loaded
+	NoAnswer            = "NO_ANSWER"            // the worker did not answer within the task's timeout
+	Other               = "OTHER"                // none of these
+)
+
+// Causes returns all causes, in the order of docs/stuck.md.
+func Causes() []string {
+	return []string{
+		PayloadTooLarge, Deadlock, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker, DocumentUnavailable,
+		NoAnswer, Other,
+	}
+}
+
+// InRun reports whether a cause lies in the run itself, so that neither another build nor a key nor a recovery of the
+// store resolves it. A panic does so only where two builds have it: twoBuilds reports that they have.
+func InRun(cause string, twoBuilds bool) bool {
+	return cause == PayloadTooLarge || cause == Deadlock || cause == Panic && twoBuilds
+}
+
+// Codes returns all codes, in the order of docs/stuck.md.
+func Codes() []string {
+	return []string{
+		EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
+		ExecutionMissing, ExecutionClosed, Unknown,
+	}
+}

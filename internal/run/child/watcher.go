@@ -1,0 +1,276 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// Link is an awaited run that requires an action.
+type Link struct {
+	RunID   string
+	Project string
+	Parent  string
+	// Ended and ParentEnded report which of the two has ended. A parent without a row counts as ended.
+	Ended, ParentEnded bool
+	CancelRequested    bool
+}
+
+// Store stores which runs are awaited.
+type Store interface {
+	// Due returns up to limit links with run IDs above after, in order, whose run has ended, or whose parent has ended and
+	// whose run has no cancellation request.
+	Due(ctx context.Context, after string, limit int) ([]Link, error)
+	// DueFor returns those of them with one of the runs at either end.
+	DueFor(ctx context.Context, runIDs []string) ([]Link, error)
+	// Key returns the key of the request that made a run; false when the run is no longer awaited.
+	Key(ctx context.Context, runID string) (key string, awaited bool, err error)
+	// MarkNotified removes the record that a run is awaited.
+	MarkNotified(ctx context.Context, runID string) error
+}
+
+// ErrUnreadable is a notifier's error for a run whose end is in Temporal but cannot be read in this process, because a
+// key is missing or the end is permanently unreadable.
+var ErrUnreadable = errors.New("its end cannot be read")
+
+// Notifier notifies parents of the ends of their children.
+type Notifier interface {
+	// NotifyParent notifies the parent of r, which has ended. It may return [run.ErrNotKnown], [run.ErrClosed] and
+	// [ErrUnreadable]. Repeating it changes nothing.
+	NotifyParent(ctx context.Context, r run.Run) error
+	// NotifyUnreadable notifies the parent that r has ended with an unreadable result, which is a failure.
+	NotifyUnreadable(ctx context.Context, r run.Run, why error) error
+}
+
+// Exclusive runs work that no other process runs at the same time; see [store.Store.Exclusive].
+type Exclusive func(ctx context.Context, name string, work func(context.Context) error) (bool, error)
+
+const (
+	// scanEvery is the interval between scans for ends of which this process received no call of Ended.
+	scanEvery = 3 * time.Second
+	// pageSize is how many links are read at a time, and parallel how many of them are processed concurrently.
+	pageSize = 500
+	parallel = 16
+	// lock is the name of the lock that a scan holds.
+	lock = "awaited runs"
+	// readWithin is how long the reading of an unreadable end is retried, until a key is restored, before its parent is
+	// notified of the failure.
+	readWithin = time.Hour
+	// parentEnded is the reason for which a child is canceled.
+	parentEnded = "the run that awaited it has ended"
+)
+
+// Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended. It
+// processes runs passed to Ended at once, and finds those of all processes by scans.
+type Watcher struct {
+	store     Store
+	rows      Rows
+	runs      Runs
+	notifier  Notifier
+	exclusive Exclusive
+	// unknown delays links whose parent to notify, or run to cancel, is missing in the Temporal of this process.
+	unknown backoff
+	// unreadable delays runs whose ends cannot be read.
+	unreadable backoff
+
+	mu    sync.Mutex
+	ended []string
+	wake  chan struct{}
+
+	stop   context.CancelFunc
+	joined sync.WaitGroup
+}
+
+// NewWatcher returns a watcher that does nothing before Start.
+func NewWatcher(store Store, rows Rows, runs Runs, notifier Notifier, exclusive Exclusive) *Watcher {
+	return &Watcher{
+		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, wake: make(chan struct{}, 1),
+		unknown: backoff{delays: map[string]delay{}}, unreadable: backoff{delays: map[string]delay{}},
+	}
+}
+
+// Start starts the watcher.
+func (w *Watcher) Start(ctx context.Context) error {
+	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	w.joined.Go(func() { w.loop(ctx) })
+	return nil
+}
+
+// Stop stops the watcher. The next scan of any process finds the unfinished work.
+func (w *Watcher) Stop(context.Context) error {
+	w.stop()
+	w.joined.Wait()
+	return nil
+}
+
+// Ended schedules runs that have just ended. It does not block.
+func (w *Watcher) Ended(runIDs ...string) {
+	w.mu.Lock()
+	w.ended = append(w.ended, runIDs...)
+	if len(w.ended) > pageSize*parallel {
+		w.ended = nil // a scan finds them
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Watcher) loop(ctx context.Context) {
+	ticker := time.NewTicker(scanEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			w.mu.Lock()
+			ids := w.ended
+			w.ended = nil
+			w.mu.Unlock()
+			w.logError(ctx, w.processEnded(ctx, ids))
+		case <-ticker.C:
+			w.logError(ctx, w.scan(ctx))
+		}
+	}
+}
+
+func (*Watcher) logError(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	level := slog.LevelWarn
+	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
+		level = slog.LevelDebug // other components log that the database or Temporal is unavailable
+	}
+	logger.FromContext(ctx).Log(ctx, level, "Parents could not be notified of the ends of child runs, will retry", "error", err)
+}
+
+func (w *Watcher) processEnded(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	links, err := w.store.DueFor(ctx, ids)
+	if err != nil {
+		return err
+	}
+	return w.processAll(ctx, links)
+}
+
+// scan processes all links that are due. Mostly there is none, and then no lock is taken.
+func (w *Watcher) scan(ctx context.Context) error {
+	w.unknown.sweep()
+	w.unreadable.sweep()
+	links, err := w.store.Due(ctx, "", 1)
+	if err != nil || len(links) == 0 {
+		return err
+	}
+	_, err = w.exclusive(ctx, lock, func(ctx context.Context) error {
+		var errs []error
+		for after := ""; ; {
+			links, err := w.store.Due(ctx, after, pageSize)
+			if err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+			errs = append(errs, w.processAll(ctx, links))
+			if len(links) < pageSize {
+				return errors.Join(errs...)
+			}
+			after = links[len(links)-1].RunID
+		}
+	})
+	return err
+}
+
+func (w *Watcher) processAll(ctx context.Context, links []Link) error {
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+		errs  []error
+	)
+	group.SetLimit(parallel)
+	for _, l := range links {
+		group.Go(func() error {
+			if err := w.process(ctx, l); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has the errors
+	const maxErrors = 3
+	return errors.Join(errs[:min(len(errs), maxErrors)]...)
+}
+
+// process performs the action that a link requires.
+func (w *Watcher) process(ctx context.Context, l Link) error {
+	switch {
+	case l.Ended && l.ParentEnded:
+		return w.store.MarkNotified(ctx, l.RunID)
+	case l.Ended:
+		return w.notify(ctx, l)
+	case l.ParentEnded && !l.CancelRequested:
+		return w.cancelOrphan(ctx, l)
+	}
+	return nil
+}
+
+// cancelOrphan cancels a run whose parent has ended. A run in another Temporal is left to a process that is connected
+// there, and retried here with increasing delays.
+func (w *Watcher) cancelOrphan(ctx context.Context, l Link) error {
+	if !w.unknown.elapsed(l.RunID) {
+		return nil
+	}
+	err := cancel(auth.WithActor(ctx, auth.System()), w.runs, l.Project, l.RunID, parentEnded)
+	if apperror.Is(err, apperror.RunElsewhere) {
+		w.unknown.extend(l.RunID)
+	}
+	return err
+}
+
+// notify notifies the parent. A parent that this Temporal does not have may be in another one, or not have arrived yet:
+// its row is decisive, and until the row has ended the notification is retried. Reading an end that cannot be read in
+// this process is retried for an hour.
+func (w *Watcher) notify(ctx context.Context, l Link) error {
+	if !w.unknown.elapsed(l.RunID) || !w.unreadable.elapsed(l.RunID) {
+		return nil
+	}
+	key, awaited, err := w.store.Key(ctx, l.RunID)
+	if err != nil || !awaited {
+		return err
+	}
+	r, err := w.rows.GetRun(ctx, l.Project, l.RunID)
+	if err != nil {
+		return err
+	}
+	r.Parent.Key = key
+	err = w.notifier.NotifyParent(ctx, r)
+	if errors.Is(err, ErrUnreadable) {
+		if w.unreadable.age(l.RunID) < readWithin {
+			w.unreadable.extend(l.RunID)
+			return fmt.Errorf("run %s cannot be notified of the end of run %s: %w", l.Parent, l.RunID, err)
+		}
+		err = w.notifier.NotifyUnreadable(ctx, r, err)
+	}
+	if errors.Is(err, run.ErrNotKnown) {
+		w.unknown.extend(l.RunID)
+		return fmt.Errorf("temporal does not have run %s, which awaits run %s: %w", l.Parent, l.RunID, err)
+	}
+	if err != nil && !errors.Is(err, run.ErrClosed) {
+		return err
+	}
+	return w.store.MarkNotified(ctx, l.RunID)
+}

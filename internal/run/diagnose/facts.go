@@ -1,0 +1,166 @@
+package diagnose
+
+import (
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// PollCycle is the longest time between two polls of a live poller: a long poll of Temporal takes a minute.
+const PollCycle = 70 * time.Second
+
+// Row is the part of an open run's row that the decision requires.
+type Row struct {
+	ID, Project               string
+	Status                    run.Status
+	QueuedReason, WaitingKind string
+	// StatusAt is when the status began. MovedAt is when one of the steps last began or ended; zero where there is none.
+	StatusAt, MovedAt time.Time
+	// CancelRequested reports that cancellation of the run was requested.
+	CancelRequested bool
+	// WaitUntil is the earliest time at which a step that the run waits for is due; zero where none is.
+	WaitUntil time.Time
+	// Sequence is the run's sequence number.
+	Sequence int64
+}
+
+// Connection is the state of this process's connection to Temporal.
+type Connection struct {
+	Usable bool
+	// DownSince is when the connection became unusable; zero while it is usable.
+	DownSince time.Time
+	Address   string
+	// Kind names the kind of failure in one word, LastError is its message in one line.
+	Kind, LastError string
+}
+
+// Queue is the state of a project's task queue in Temporal.
+type Queue struct {
+	Name string
+	// Workflow and Activity are the pollers for workflow tasks and for activities.
+	Workflow, Activity Pollers
+	// Elsewhere describes a live worker that serves the project but is not compatible ([Worker]); empty where there is none.
+	Elsewhere string
+}
+
+// Pollers are the pollers for one kind of task, and the backlog of that kind.
+type Pollers struct {
+	// Alive is how many pollers are live.
+	Alive int
+	// StaleBy is the identity of the dead poller that polled last, and StaleAt when; empty where Temporal lists none.
+	StaleBy string
+	StaleAt time.Time
+	// Backlog is the approximate number of tasks in the queue, Age the age of the oldest.
+	Backlog int64
+	Age     time.Duration
+}
+
+// Failure is a workflow task that failed.
+type Failure struct {
+	At time.Time
+	// Text is the reason in one line, Cause one of [run.Causes].
+	Text, Cause string
+	// Since is the time of the first consecutive failure with this cause and text.
+	Since time.Time
+	// Build names the worker's binary, OtherBuild another binary that failed with the same cause and text; empty where there is none.
+	Build, OtherBuild string
+}
+
+// Execution is Temporal's description of a run's execution.
+type Execution struct {
+	// Missing reports that Temporal has no such execution. Closed is the status with which it ended. Both are zero for an open one.
+	Missing bool
+	Closed  string
+	// Task is the pending workflow task; nil where there is none.
+	Task *Task
+	// Activities are the pending activities.
+	Activities []Activity
+	// Failure is why the newest failed workflow task failed, where it is known. FailedAt is when it failed: of consecutive failures, the
+	// first.
+	Failure  string
+	FailedAt time.Time
+	// Cause is one of [run.Causes] where Failure is set. FailedBy is the identity of the worker that failed; empty where there was none.
+	Cause, FailedBy string
+}
+
+// Task is a pending workflow task.
+type Task struct {
+	// Attempt counts from 1 and increases with each consecutive failure.
+	Attempt int
+	Started bool
+	// ScheduledAt is when the task was scheduled.
+	ScheduledAt time.Time
+}
+
+// Activity is a pending activity.
+type Activity struct {
+	Type    string
+	Attempt int
+	Started bool
+	// ScheduledAt is when the activity was first scheduled, NextAt when the next attempt is due; zero where none is planned.
+	ScheduledAt, NextAt time.Time
+	// Failure is why the last attempt failed.
+	Failure string
+}
+
+// Facts are the input of [Decide] for one run. A nil or empty field was not read, or is unknown.
+type Facts struct {
+	Now time.Time
+	// After is how long a run may be without progress.
+	After      time.Duration
+	Row        Row
+	Connection Connection
+	Queue      *Queue
+	// Reported is the run's entry in Temporal's list of executions with problems.
+	Reported string
+	// Failure is the last failed workflow task that a worker reported.
+	Failure   *Failure
+	Execution *Execution
+	// Foreign reports that the worker Execution.FailedBy has never registered as a Signalbox worker.
+	Foreign bool
+	// PoisonAfter is how long tasks must fail, for a cause that lies in the run, until the run is poison.
+	PoisonAfter time.Duration
+}
+
+// Poller is a poller in Temporal's list.
+type Poller struct {
+	Identity   string
+	LastAccess time.Time
+}
+
+// Worker is a registered Signalbox worker.
+type Worker struct {
+	Identity string
+	// Live reports whether the worker still sends heartbeats, Compatible whether it polls the task queues of this process's runs.
+	Live, Compatible bool
+	// Fingerprint is the worker's fingerprint for messages: its contract, Temporal and namespace.
+	Fingerprint string
+}
+
+// CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.
+// The heartbeats of a Signalbox worker end sooner: a worker without them no longer polls.
+func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) {
+	for _, l := range listed {
+		at := slices.IndexFunc(workers, func(w Worker) bool { return w.Identity == l.Identity })
+		dead := at >= 0 && !workers[at].Live
+		if !dead && now.Sub(l.LastAccess) <= PollCycle {
+			p.Alive++
+			continue
+		}
+		if p.StaleBy == "" || l.LastAccess.After(p.StaleAt) {
+			p.StaleBy, p.StaleAt = l.Identity, l.LastAccess
+		}
+	}
+	return p
+}
+
+// Elsewhere describes the first live worker that is not compatible; empty where there is none.
+func Elsewhere(workers []Worker) string {
+	for _, w := range workers {
+		if w.Live && !w.Compatible {
+			return "worker " + w.Identity + " uses " + w.Fingerprint
+		}
+	}
+	return ""
+}

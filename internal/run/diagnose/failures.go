@@ -1,0 +1,79 @@
+package diagnose
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
+)
+
+const (
+	// maxFailures is how many runs' failures may wait to be written. Failures of further runs are dropped: Temporal reports them, too.
+	maxFailures = 1000
+	// flushEvery is how often failures are written.
+	flushEvery = 500 * time.Millisecond
+)
+
+// Failures stores the failed workflow tasks of this process's workers, from which the [Watcher] determines causes. A burst of failures
+// costs one statement for each run, and no caller waits for it.
+type Failures struct {
+	store Store
+
+	mu      sync.Mutex
+	waiting map[string]TaskFailure
+
+	cancel context.CancelFunc
+	joined sync.WaitGroup
+}
+
+// NewFailures returns a writer. Failures noted before Start are written after it.
+func NewFailures(store Store) *Failures {
+	return &Failures{store: store, waiting: map[string]TaskFailure{}}
+}
+
+// Note schedules a failure to be written. It never blocks.
+func (f *Failures) Note(t TaskFailure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, replaced := f.waiting[t.RunID]; replaced || len(f.waiting) < maxFailures {
+		f.waiting[t.RunID] = t
+	}
+}
+
+// Start starts the goroutine that writes.
+func (f *Failures) Start(ctx context.Context) error {
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.joined.Go(func() {
+		for ctx.Err() == nil {
+			loop.Sleep(ctx, flushEvery)
+			f.flush(ctx)
+		}
+	})
+	return nil
+}
+
+// Stop stops the goroutine and waits for it. Failures that are not written yet are dropped: Temporal reports them, too.
+func (f *Failures) Stop(context.Context) error {
+	f.cancel()
+	f.joined.Wait()
+	return nil
+}
+
+// flush writes the waiting failures. Those that cannot be written are dropped, for the same reason.
+func (f *Failures) flush(ctx context.Context) {
+	f.mu.Lock()
+	batch := make([]TaskFailure, 0, len(f.waiting))
+	for _, t := range f.waiting {
+		batch = append(batch, t)
+	}
+	clear(f.waiting)
+	f.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
+	if err := f.store.NoteFailures(ctx, batch); err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Failed workflow tasks could not be noted", "error", err)
+	}
+}

@@ -1,0 +1,340 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+const (
+	// page is how many rows are read at a time, changesPerTransaction how many verdicts are changed in one transaction.
+	page, changesPerTransaction = 1000, 200
+	// maxCandidates bounds the runs that one pass examines; the longest overdue come first.
+	maxCandidates = 100_000
+	// confirmEvery is the age of a verdict's last confirmation at which the confirmation is written again.
+	confirmEvery = 15 * time.Second
+	// listEvery is how often Temporal's list of problems is read, purgeEvery how often failures of runs that have ended are deleted.
+	listEvery, purgeEvery = 10 * time.Second, time.Minute
+	// failureWindow is how long after a failure a waiting run is still examined: Temporal retries a failing task within ten minutes.
+	failureWindow = 15 * time.Minute
+	// workerRetention is how long a worker without heartbeats is listed, maxWorkers how many workers are read.
+	workerRetention = 10 * time.Minute
+	maxWorkers      = 1000
+)
+
+// pass is one check of all runs that may be stuck.
+type pass struct {
+	w          *Watcher
+	now        time.Time
+	connection Connection
+	workers    []worker.Worker
+	live       map[string]bool
+	queues     map[string]*Queue
+	// stored are the stored verdicts that the pass has not decided yet, by run ID.
+	stored map[string]StoredVerdict
+	// changes are by project. checked are the runs with confirmed verdicts. counts are the verdicts after the pass, by code.
+	changes map[string][]Change
+	checked []string
+	counts  map[string]int64
+	// poison are the runs, by project, that were poison in the previous pass and still are.
+	poison map[string][]Candidate
+	// maxDescriptions is how many single runs the pass may describe.
+	maxDescriptions int
+	// next is when the next run becomes overdue; zero where none is known.
+	next time.Time
+}
+
+// RunPass makes one pass now. The caller must ensure that no other process makes one at the same time.
+func (w *Watcher) RunPass(ctx context.Context) error {
+	p := &pass{
+		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*Queue{}, stored: map[string]StoredVerdict{},
+		changes: map[string][]Change{}, poison: map[string][]Candidate{}, counts: map[string]int64{},
+		maxDescriptions: maxDescriptions(w.opts.Now().Sub(w.lastPass)),
+	}
+	w.lastPass, w.nextAt = p.now, time.Time{}
+	for _, code := range run.Codes() {
+		p.counts[code] = 0
+	}
+	if err := p.read(ctx); err != nil {
+		return err
+	}
+	candidates, err := p.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	w.nextAt = p.next
+	p.queryTemporal(ctx, candidates)
+	p.decide(ctx, candidates)
+	if err := p.write(ctx); err != nil {
+		return err
+	}
+	w.count(p.counts)
+	p.endPoison(ctx)
+	if p.now.Sub(w.purgedAt) >= purgeEvery {
+		w.purgedAt = p.now
+		return w.store.ForgetFailures(ctx)
+	}
+	return nil
+}
+
+// read reads the stored verdicts and the workers.
+func (p *pass) read(ctx context.Context) (err error) {
+	for after := ""; ; {
+		list, err := p.w.store.Verdicts(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, g := range list {
+			p.stored[g.RunID] = g
+		}
+		if len(list) < page {
+			break
+		}
+		after = list[len(list)-1].RunID
+	}
+	if p.workers, err = p.w.platform.ListWorkers(ctx, workerRetention, maxWorkers); err != nil {
+		return err
+	}
+	live, err := p.w.platform.ListWorkers(ctx, worker.AliveFor, maxWorkers)
+	p.live = make(map[string]bool, len(live))
+	for _, l := range live {
+		p.live[l.ServerID] = true
+	}
+	return err
+}
+
+// candidates returns the runs with overdue progress, and sets when the next one becomes overdue.
+func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
+	before := p.now.Add(passEvery - p.w.opts.After)
+	list, err := p.w.store.OverdueWaits(ctx, before, maxCandidates)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(list))
+	var due []Candidate
+	add := func(c Candidate) {
+		since, is := Due(c.Row, p.now, p.w.opts.After)
+		switch at := since.Add(p.w.opts.After); {
+		case is && !seen[c.ID]:
+			seen[c.ID] = true
+			due = append(due, c)
+		case !is && !since.IsZero() && (p.next.IsZero() || at.Before(p.next)):
+			p.next = at
+		}
+	}
+	for _, c := range list {
+		add(c)
+	}
+	for after := (Cursor{}); len(due) < maxCandidates; {
+		list, err := p.w.store.Overdue(ctx, before, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range list {
+			add(c)
+		}
+		if len(list) < page {
+			break
+		}
+		last := list[len(list)-1]
+		after = Cursor{StatusAt: last.StatusAt, ID: last.ID}
+	}
+	list, err = p.suspects(ctx, seen)
+	return append(due, list...), err
+}
+
+// suspects returns further waiting runs, with waits that are not overdue, for which a failure, a requested cancellation or Temporal's list of
+// problems indicates that they do not process their workflow tasks.
+func (p *pass) suspects(ctx context.Context, seen map[string]bool) ([]Candidate, error) {
+	list, err := p.w.store.Suspects(ctx, p.now.Add(-failureWindow), maxCandidates)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(c Candidate) bool { return seen[c.ID] })
+	for _, c := range list {
+		seen[c.ID] = true
+	}
+	var others []string
+	for _, id := range slices.Sorted(maps.Keys(p.w.problems)) {
+		if !seen[id] {
+			others = append(others, id)
+		}
+	}
+	reported, err := p.w.store.Waiting(ctx, others)
+	return append(list, reported...), err
+}
+
+// queryTemporal reads the states of task queues and the list of problems, which decide many runs at once.
+func (p *pass) queryTemporal(ctx context.Context, candidates []Candidate) {
+	w := p.w
+	if !p.connection.Usable {
+		return
+	}
+	p.updateWorkers()
+	for _, c := range candidates {
+		if _, read := p.queues[c.Project]; !read {
+			p.queues[c.Project] = p.queue(ctx, c.Project)
+		}
+	}
+	if p.now.Sub(w.listedAt) < listEvery {
+		return
+	}
+	w.listedAt = p.now
+	problems, err := w.engine.Problems(ctx)
+	if err != nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Temporal's list of problems could not be read", "error", err)
+	}
+	w.problems = problems
+}
+
+// updateWorkers updates the known workers from the list. A worker that is no longer listed has stopped.
+func (p *pass) updateWorkers() {
+	own := p.w.opts.Fingerprint()
+	listed := make(map[string]bool, len(p.workers))
+	for _, k := range p.workers {
+		listed[k.ServerID] = true
+		p.w.workers[k.ServerID] = Worker{
+			Identity: k.ServerID, Live: p.live[k.ServerID], Compatible: !own.Differs(k.Fingerprint), Fingerprint: k.Fingerprint.String(),
+		}
+	}
+	for id, k := range p.w.workers {
+		if listed[id] {
+			continue
+		}
+		if k.Live = false; len(p.w.workers) > 2*maxWorkers {
+			delete(p.w.workers, id)
+			continue
+		}
+		p.w.workers[id] = k
+	}
+}
+
+// queue returns the state of a project's queue; nil when Temporal does not answer.
+func (p *pass) queue(ctx context.Context, project string) *Queue {
+	state, err := p.w.engine.Queue(ctx, project)
+	if err != nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Task queue could not be described", "project", project, "error", err)
+		return nil
+	}
+	all := slices.Collect(maps.Values(p.w.workers))
+	var serving []Worker
+	for _, k := range p.workers {
+		if len(k.Projects) == 0 || slices.Contains(k.Projects, project) {
+			serving = append(serving, p.w.workers[k.ServerID])
+		}
+	}
+	q := &Queue{Name: state.Name, Elsewhere: Elsewhere(serving)}
+	q.Workflow = CountPollers(state.Workflow.Pollers, all, p.now)
+	q.Activity = CountPollers(state.Activity.Pollers, all, p.now)
+	q.Workflow.Backlog, q.Workflow.Age = state.Workflow.Backlog, state.Workflow.Age
+	q.Activity.Backlog, q.Activity.Age = state.Activity.Backlog, state.Activity.Age
+	return q
+}
+
+// decide decides every candidate, and clears the verdicts of the other runs.
+func (p *pass) decide(ctx context.Context, candidates []Candidate) {
+	decisions := make([]Decision, len(candidates))
+	var unclear []int
+	for i, c := range candidates {
+		if decisions[i] = Decide(p.facts(c)); decisions[i].Action == Describe {
+			unclear = append(unclear, i)
+		}
+	}
+	p.describe(ctx, candidates, unclear, decisions)
+	for i, c := range candidates {
+		before, was := p.stored[c.ID]
+		delete(p.stored, c.ID)
+		switch d := decisions[i]; {
+		case d.Action == Report:
+			p.report(c, before, was, d.Verdict)
+		case !was:
+		case d.Action == Clear:
+			p.clear(before)
+		case before.Moved:
+			p.report(c, before, was, before.Verdict)
+		default: // the stored verdict stays
+			p.counts[before.Code]++
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.stored)) {
+		p.clear(p.stored[id])
+	}
+}
+
+func (p *pass) facts(c Candidate) Facts {
+	return Facts{
+		Now: p.now, After: p.w.opts.After, Row: c.Row, Connection: p.connection, Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
+		Failure: c.Failure, PoisonAfter: p.w.opts.PoisonAfter,
+	}
+}
+
+// described returns the facts of a candidate with its execution.
+func (p *pass) described(c Candidate, x Execution) Facts {
+	f := p.facts(c)
+	_, registered := p.w.workers[x.FailedBy]
+	f.Execution, f.Foreign = &x, x.FailedBy != "" && !registered
+	return f
+}
+
+// report sets or confirms a verdict. The size of a backlog differs in every pass: a difference in it alone is written only with a
+// confirmation.
+func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
+	p.counts[v.Code]++
+	if was && !before.Moved && before.Code == run.Poison && v.Code == run.Poison {
+		p.poison[c.Project] = append(p.poison[c.Project], c)
+	}
+	if was && !before.Moved && before.Code == v.Code && before.Since.Equal(v.Since.Truncate(time.Microsecond)) {
+		same, due := before.Detail == v.Detail && before.Advice == v.Advice && before.Cause == v.Cause, p.now.Sub(before.CheckedAt) >= confirmEvery
+		switch {
+		case same && due:
+			p.checked = append(p.checked, c.ID)
+			return
+		case same, v.Code == run.Backlog && !due:
+			return
+		}
+	}
+	p.changes[c.Project] = append(p.changes[c.Project], Change{
+		RunID: c.ID, Sequence: c.Sequence, To: &v, Events: stuckEvents(c, before, was, v, p.now),
+	})
+}
+
+func (p *pass) clear(g StoredVerdict) {
+	p.changes[g.Project] = append(p.changes[g.Project], Change{RunID: g.RunID, Sequence: g.Sequence, Events: unstuckEvents(g, p.now)})
+}
+
+// write writes the changes by project. A failure in one project does not prevent those of the others.
+func (p *pass) write(ctx context.Context) error {
+	var failed error
+	for _, project := range slices.Sorted(maps.Keys(p.changes)) {
+		for part := range slices.Chunk(p.changes[project], changesPerTransaction) {
+			done, err := p.w.store.ChangeVerdicts(ctx, project, p.now, part)
+			if err != nil {
+				failed = errors.Join(failed, err)
+				break
+			}
+			p.notify(ctx, project, done)
+		}
+	}
+	for part := range slices.Chunk(p.checked, page) {
+		failed = errors.Join(failed, p.w.store.CheckVerdicts(ctx, part, p.now))
+	}
+	return failed
+}
+
+// notify notifies subscribers of the runs, and the project's dispatcher of the events.
+func (p *pass) notify(ctx context.Context, project string, done Changed) {
+	if len(done.Runs) == 0 {
+		return
+	}
+	for _, id := range done.Runs {
+		p.w.opts.Changes.Notify(id)
+	}
+	p.w.opts.Committed(ctx, project, done.Wake)
+	logger.FromContext(ctx).InfoContext(ctx, "Verdicts about runs without progress have changed", "project", project, "runs", len(done.Runs))
+}

@@ -1,0 +1,393 @@
+package diagnose_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const projectName = project.Default
+
+// fakeEngine stands for the engine. The tests of the whole platform use the real one.
+type fakeEngine struct {
+	mu         sync.Mutex
+	away       bool
+	queue      diagnose.QueueState
+	queueErr   error
+	problems   map[string]string
+	executions map[string]diagnose.Execution
+	behind     func(id string) (bool, error)
+	described  []string
+}
+
+func (e *fakeEngine) Connection() diagnose.Connection {
+	return diagnose.Connection{Usable: !e.away, Address: "127.0.0.1:7233", Kind: "unreachable"}
+}
+
+func (e *fakeEngine) Queue(context.Context, string) (diagnose.QueueState, error) {
+	return e.queue, e.queueErr
+}
+
+func (e *fakeEngine) Problems(context.Context) (map[string]string, error) { return e.problems, nil }
+
+func (e *fakeEngine) Execution(_ context.Context, id string) (diagnose.Execution, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.described = append(e.described, id)
+	x, ok := e.executions[id]
+	if !ok {
+		return x, errors.New("no answer")
+	}
+	return x, nil
+}
+
+func (e *fakeEngine) Behind(_ context.Context, _, id string) (bool, error) {
+	if e.behind == nil {
+		return false, nil
+	}
+	return e.behind(id)
+}
+
+// fixture is a watcher over a real store, with a clock that the test sets.
+type fixture struct {
+	*diagnose.Watcher
+
+	store     *storetest.Plain
+	engine    *fakeEngine
+	now       time.Time
+	changes   *pubsub.Notifier
+	committed []string
+
+	// ended are the runs that the platform ended. endedBy and endedFor are the actor and the reason of the last one.
+	ended    []string
+	endedBy  auth.Actor
+	endedFor string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
+	w := &fixture{
+		store: s, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), changes: pubsub.NewNotifier(),
+		engine: &fakeEngine{queue: diagnose.QueueState{Name: "signalbox-default"}, executions: map[string]diagnose.Execution{}},
+	}
+	w.Watcher = newWatcher(w)
+	return w
+}
+
+func newWatcher(w *fixture) *diagnose.Watcher {
+	return diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
+		After: time.Minute, PoisonAfter: 15 * time.Minute, End: w.end, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		Changes: w.changes, Committed: func(_ context.Context, project string, _ bool) { w.committed = append(w.committed, project) },
+	})
+}
+
+func (w *fixture) start(t *testing.T, id string) {
+	t.Helper()
+	r := run.Run{
+		ID: id, Project: projectName, Workflow: "demo/hello", Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: w.now,
+		RequestID: id, Trigger: run.TriggerAPI, CreatedAt: w.now, Input: json.RawMessage(`{}`),
+	}
+	_, made, err := w.store.InsertRun(t.Context(), r, audit.Entry{Time: w.now, Action: audit.RunStart, Project: projectName, Subject: id})
+	require.NoError(t, err)
+	require.True(t, made)
+}
+
+// after advances the clock, makes a pass, and returns the code of a run's verdict.
+func (w *fixture) after(t *testing.T, d time.Duration, id string) string {
+	t.Helper()
+	w.now = w.now.Add(d)
+	require.NoError(t, w.RunPass(t.Context()))
+	r, err := w.store.GetRun(t.Context(), projectName, id)
+	require.NoError(t, err)
+	if r.Stuck == nil {
+		return ""
+	}
+	return r.Stuck.Code
+}
+
+// polled adds a live poller to the queue.
+func (w *fixture) polled() {
+	line := diagnose.TaskTypeState{Pollers: []diagnose.Poller{{Identity: "w1", LastAccess: w.now.Add(time.Hour)}}}
+	w.engine.queue.Workflow, w.engine.queue.Activity = line, line
+}
+
+func (w *fixture) move(t *testing.T, id string, position int64, status run.Status) {
+	t.Helper()
+	_, err := w.store.ApplyUpdates(t.Context(), []run.Update{{RunID: id, ExecutionID: "x", Position: position, State: &run.State{
+		Status: status, Since: w.now, StartedAt: w.now,
+	}}})
+	require.NoError(t, err)
+}
+
+// events returns the events, oldest first: type, code, previous code and status.
+func (w *fixture) events(t *testing.T) (lines []string) {
+	t.Helper()
+	list, err := w.store.Events().ListEvents(t.Context(), event.ListFilter{Project: projectName, Source: diagnose.Source(projectName), Limit: 500})
+	require.NoError(t, err)
+	for _, e := range slices.Backward(list) {
+		var data struct{ RunID, Code, Previous, Status string }
+		require.NoError(t, json.Unmarshal(e.Data, &data))
+		require.Equal(t, e.Subject, data.RunID)
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Type[len(event.Own):], data.Code, data.Previous, data.Status))
+	}
+	return lines
+}
+
+func TestRunIsStuckAfterAMinuteUntilItContinues(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.start(t, "r1")
+	changed, stop := w.changes.Subscribe("r1")
+	defer stop()
+	require.Empty(t, w.after(t, 59*time.Second, "r1"))
+	require.Empty(t, changed)
+	require.Equal(t, run.NoPoller, w.after(t, 2*time.Second, "r1"), "61 seconds")
+	require.Len(t, changed, 1, "subscribers are notified")
+	require.Equal(t, []string{projectName}, w.committed)
+	counts, acting := w.Counts()
+	require.True(t, acting)
+	require.Len(t, counts, len(run.Codes()), "zeros included")
+	require.Equal(t, int64(1), counts[run.NoPoller])
+
+	require.Equal(t, run.NoPoller, w.after(t, 2*time.Second, "r1"))
+	require.Equal(t, run.NoPoller, w.after(t, time.Minute, "r1"))
+	r, err := w.store.GetRun(t.Context(), projectName, "r1")
+	require.NoError(t, err)
+	require.Equal(t, w.now, r.Stuck.CheckedAt)
+	require.Equal(t, r.StatusAt, r.Stuck.Since)
+	require.Equal(t, []string{"run.stuck NO_POLLER  "}, w.events(t), "a confirmed verdict causes no event")
+
+	w.polled()
+	w.move(t, "r1", 1, run.Running)
+	require.Empty(t, w.after(t, time.Second, "r1"))
+	require.Equal(t, []string{"run.stuck NO_POLLER  ", "run.unstuck NO_POLLER  running"}, w.events(t))
+	counts, _ = w.Counts()
+	require.Zero(t, counts[run.NoPoller])
+}
+
+func TestChangedCodeCausesOneEvent(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.start(t, "r1")
+	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "r1"))
+	w.polled()
+	w.engine.executions["r1"] = diagnose.Execution{Task: &diagnose.Task{Attempt: 4}, Failure: "unable to find workflow type"}
+	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
+	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
+	// A requested cancellation changes the row; the run is still stuck.
+	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "r1", "why", audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "r1"})
+	require.NoError(t, err)
+	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
+	require.Equal(t, []string{"run.stuck NO_POLLER  ", "run.stuck TASK_FAILING NO_POLLER "}, w.events(t))
+	w.move(t, "r1", 1, run.Completed)
+	require.Empty(t, w.after(t, 2*time.Second, "r1"))
+	require.Equal(t, "run.unstuck TASK_FAILING  completed", w.events(t)[2])
+}
+
+func TestMissingAnswersChangeNoVerdict(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.start(t, "r1")
+	w.engine.queueErr = errors.New("no answer")
+	require.Empty(t, w.after(t, 61*time.Second, "r1"))
+	w.engine.queueErr = nil
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+	w.engine.queueErr = errors.New("no answer")
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+	w.engine.away = true
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+	require.Equal(t, run.NoPoller, w.after(t, 60*time.Second, "r1"), "away for a minute, and no more")
+	require.Equal(t, run.EngineDisconnected, w.after(t, time.Second, "r1"))
+	w.engine.away, w.engine.queueErr = false, nil
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+}
+
+// TestDescriptionsAreLimitedPerPass has more unclear runs than one pass may describe: later passes describe the others.
+func TestDescriptionsAreLimitedPerPass(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	const many = 230
+	for i := range many {
+		id := fmt.Sprintf("r%03d", i)
+		w.start(t, id)
+		w.engine.executions[id] = diagnose.Execution{Activities: []diagnose.Activity{{Type: "call", Attempt: 1, Started: true}}}
+	}
+	w.engine.executions["r229"] = diagnose.Execution{Activities: []diagnose.Activity{{Type: "emit", Attempt: 3, Failure: "refused"}}}
+	described := func() int { return len(w.engine.described) }
+	require.Empty(t, w.after(t, 61*time.Second, "r229"))
+	require.Equal(t, 100, described())
+	require.Empty(t, w.after(t, 2*time.Second, "r229"))
+	require.Equal(t, 200, described())
+	require.Equal(t, run.ActivityRetrying, w.after(t, 2*time.Second, "r229"))
+	require.Equal(t, many, described())
+	require.Equal(t, run.ActivityRetrying, w.after(t, 2*time.Second, "r229"))
+	require.Equal(t, many, described(), "a description is reused")
+	require.Empty(t, w.after(t, 0, "r000"))
+	require.Len(t, w.events(t), 1)
+}
+
+// TestRowBehindItsHistoryIsRepairedFirst has runs that appear stuck because their rows were not written.
+func TestRowBehindItsHistoryIsRepairedFirst(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	w.start(t, "behind")
+	w.start(t, "unreadable")
+	w.engine.executions["behind"] = diagnose.Execution{Closed: "Completed"}
+	w.engine.executions["unreadable"] = diagnose.Execution{Closed: "Completed"}
+	w.engine.behind = func(id string) (bool, error) {
+		if id == "unreadable" {
+			return false, errors.New("its history cannot be read")
+		}
+		w.move(t, id, 1, run.Completed)
+		return true, nil
+	}
+	require.Empty(t, w.after(t, 61*time.Second, "behind"))
+	require.Equal(t, run.ExecutionClosed, w.after(t, 2*time.Second, "unreadable"))
+	require.Equal(t, []string{"run.stuck EXECUTION_CLOSED  "}, w.events(t))
+}
+
+// TestReportedFailuresNeedNoDescription decides from failures that workers and Temporal report.
+func TestReportedFailuresNeedNoDescription(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	w.start(t, "r1")
+	w.start(t, "r2")
+	failures := diagnose.NewFailures(w.store.Verdicts())
+	failures.Note(diagnose.TaskFailure{RunID: "r1", At: w.now.Add(time.Second), Text: "needs interpreter 9", Cause: run.NewerInterpreter})
+	require.NoError(t, failures.Start(t.Context()))
+	require.Eventually(t, func() bool {
+		list, err := w.store.Verdicts().Overdue(t.Context(), w.now.Add(time.Hour), diagnose.Cursor{}, 10)
+		return err == nil && list[0].Failure != nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, failures.Stop(t.Context()))
+	w.engine.problems = map[string]string{"r2": "NonDeterministicError"}
+	require.Equal(t, run.TaskFailing, w.after(t, 61*time.Second, "r1"))
+	require.Equal(t, run.TaskFailing, w.after(t, 0, "r2"))
+	require.Empty(t, w.engine.described)
+}
+
+// TestWaitingRunsWithFailingTasksAreStuck has waiting runs with failing tasks, and one that is to be canceled.
+func TestWaitingRunsWithFailingTasksAreStuck(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	for _, id := range []string{"failing", "reported", "canceled", "sound"} {
+		w.start(t, id)
+		w.move(t, id, 1, run.Waiting)
+	}
+	require.NoError(t, w.store.Verdicts().NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "failing", At: w.now, Text: "panic"}}))
+	w.engine.problems = map[string]string{"reported": "NonDeterministicError"}
+	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "canceled", "why", audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "canceled"})
+	require.NoError(t, err)
+	require.Empty(t, w.after(t, 0, "failing"), "the pass reads Temporal's list of problems")
+	w.engine.executions = map[string]diagnose.Execution{
+		"failing":  {Task: &diagnose.Task{Attempt: 3, ScheduledAt: w.now.Add(time.Minute)}, FailedAt: w.now, Failure: "panic"},
+		"reported": {Task: &diagnose.Task{Attempt: 9, ScheduledAt: w.now}},
+		"canceled": {Task: &diagnose.Task{Attempt: 1, ScheduledAt: w.now}},
+	}
+	require.Equal(t, run.TaskFailing, w.after(t, 61*time.Second, "failing"))
+	require.Equal(t, run.TaskFailing, w.after(t, 0, "reported"))
+	require.Equal(t, run.Backlog, w.after(t, 0, "canceled"))
+	require.Empty(t, w.after(t, 0, "sound"))
+	require.NotContains(t, w.engine.described, "sound")
+
+	w.engine.executions["failing"] = diagnose.Execution{}
+	require.Empty(t, w.after(t, 20*time.Second, "failing"))
+	described := len(w.engine.described)
+	w.engine.problems = nil
+	w.move(t, "canceled", 2, run.Canceled)
+	require.Empty(t, w.after(t, 20*time.Minute, "canceled"))
+	w.engine.described = w.engine.described[:described]
+	require.Empty(t, w.after(t, time.Minute, "failing"))
+	require.Len(t, w.engine.described, described, "an old failure causes no description")
+}
+
+// TestOneWatcherIsElected starts two watchers on one store. The second one takes over when the first one stops.
+func TestOneWatcherIsElected(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	other := diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
+		After: time.Minute, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		Changes: w.changes, Committed: func(context.Context, string, bool) {},
+	})
+	acting := func(x *diagnose.Watcher) func() bool {
+		return func() bool {
+			_, is := x.Counts()
+			return is
+		}
+	}
+	require.NoError(t, w.Start(t.Context()))
+	require.Eventually(t, acting(w.Watcher), time.Minute, 5*time.Millisecond)
+	require.NoError(t, other.Start(t.Context()))
+	require.Never(t, acting(other), 100*time.Millisecond, 10*time.Millisecond)
+	require.NoError(t, w.Stop(t.Context()))
+	require.False(t, acting(w.Watcher)())
+	require.Eventually(t, acting(other), time.Minute, 5*time.Millisecond)
+	require.NoError(t, other.Stop(t.Context()))
+}
+
+// TestSuspendedWatcherGivesUpItsElection suspends the elected watcher, as a process near its memory limit does.
+func TestSuspendedWatcherGivesUpItsElection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var suspended atomic.Bool
+		s := &oneRunStore{verdicts: make(chan time.Time, 1)}
+		w := diagnose.New(s, s, &fakeEngine{queue: diagnose.QueueState{Name: "signalbox-default"}}, diagnose.Options{
+			After: time.Minute, Now: time.Now, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+			Changes: pubsub.NewNotifier(), Committed: func(context.Context, string, bool) {}, Suspended: suspended.Load,
+		})
+		require.NoError(t, w.Start(t.Context()))
+		<-time.After(5 * time.Second)
+		_, acting := w.Counts()
+		require.True(t, acting)
+
+		suspended.Store(true)
+		<-time.After(5 * time.Second)
+		_, acting = w.Counts()
+		require.False(t, acting, "it is no longer elected")
+		s.mu.Lock()
+		described := s.queries
+		s.mu.Unlock()
+		<-time.After(time.Minute)
+		s.mu.Lock()
+		require.Equal(t, described, s.queries, "it makes no query while suspended")
+		s.mu.Unlock()
+
+		suspended.Store(false)
+		<-time.After(5 * time.Second)
+		_, acting = w.Counts()
+		require.True(t, acting)
+		require.NoError(t, w.Stop(t.Context()))
+	})
+}

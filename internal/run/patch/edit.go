@@ -1,0 +1,125 @@
+// Package patch makes the input of a replay from the original input, the input as shown to the caller, and the caller's
+// edit.
+//
+//	input, err := patch.Whole(given, redact.Mark)
+//	input, err := patch.Patched(original, shown, patch, redact.Mark, maxBytes)
+//
+// The shown input may have marks where the original has sensitive values. This has two consequences. A mark never
+// becomes input: a value of the edit that contains one is refused, while values of the original that the edit does not
+// replace are not checked. And a patch reveals nothing of the value behind a mark: the value cannot be tested, nor
+// copied or moved to where it would be shown.
+//
+// The package performs no I/O. Its errors are faults of the class Invalid or Exhausted that name the field of the
+// request.
+package patch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+)
+
+// Whole checks an input that is given as a whole.
+func Whole(input json.RawMessage, mark string) error {
+	value, err := decode(input)
+	if err != nil {
+		return apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+	}
+	if at, found := marked(value, mark, nil); found {
+		return redacted("input" + pointer(at))
+	}
+	return nil
+}
+
+// Patched applies a JSON patch (RFC 6902) that was written against shown to original. The result may exceed the
+// original by maxBytes bytes before it is refused.
+func Patched(original, shown, patch json.RawMessage, mark string, maxBytes int) (json.RawMessage, error) {
+	ops, err := parse(patch)
+	if err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return original, nil
+	}
+	p := edit{mark: mark, room: maxBytes}
+	if p.original, err = decode(original); err != nil {
+		return nil, err
+	}
+	if p.shown, err = decode(shown); err != nil {
+		return nil, err
+	}
+	for i, op := range ops {
+		if err := p.apply("patch/"+strconv.Itoa(i), op); err != nil {
+			return nil, err
+		}
+	}
+	return encode(p.original)
+}
+
+func redacted(field string) error {
+	return apperror.New(apperror.Invalid, apperror.InputRedacted,
+		"%s contains a mark that stands for a sensitive value; omit that value from the edit, or write the actual one", field).
+		WithField(field, "is a redaction mark")
+}
+
+// marked returns the path of the first string that contains the mark.
+func marked(value any, mark string, at []string) ([]string, bool) {
+	switch v := value.(type) {
+	case string:
+		return at, strings.Contains(v, mark)
+	case []any:
+		for i, item := range v {
+			if path, found := marked(item, mark, append(at, strconv.Itoa(i))); found {
+				return path, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(keys(v)) {
+			if path, found := marked(v[name], mark, append(at, name)); found {
+				return path, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func keys(m map[string]any) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+var errTrailing = errors.New("unexpected text after the value")
+
+// decode reads one value. Numbers keep their text.
+func decode(raw json.RawMessage) (value any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errTrailing
+	}
+	return value, nil
+}
+
+func encode(value any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,263 @@
+// Package pending starts accepted runs that have to wait: [Queue] those that wait for Temporal or for a worker, [Admission] those that wait
+// for a slot of their project's concurrency limit. It accepts no run: [run.Service] does.
+//
+// A run that left a queue is `queued: starting` until Temporal has it. After a crash or a lost answer the reconciler or the queue starts it
+// again, which has no effect if it has started already.
+//
+// # Queue
+//
+// The queue starts the runs that were accepted while Temporal was unavailable or no live worker served their project, in order of
+// acceptance, and fails those that have waited too long. It skips a run while its project has no worker. One elected process of
+// all those on a store does this at a time.
+//
+//	q := pending.NewQueue(service, store, engine, changes, options)   // as given to the service
+//	err := q.Start(ctx)
+//	q.Wake()                                                          // Temporal is available again
+//	err = q.Stop(ctx)
+//
+// Runs that are created once Temporal is available again do not wait behind the queue: the order holds among the queued runs.
+//
+// # Admission
+//
+// Admission starts the runs that wait for a slot, in order of acceptance.
+//
+//	a := pending.NewAdmission(service, store, engine, changes, options)   // as given to the service
+//	store.OnAdmissible(a.Wake)
+//	err := a.Start(ctx)
+//	err = a.Stop(ctx)
+//
+// The store decides which run gets a slot, so any number of processes may do this. The process that is notified first of the end of a run
+// starts the next run; each process polls every two seconds for missed notifications. While Temporal is unavailable no run is admitted:
+// waiting runs keep their order, and slots stay free.
+package pending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const (
+	// queuePollEvery is how often the queue is read for expired runs and for missed notifications.
+	queuePollEvery = 5 * time.Second
+	// page is how many of its runs are read at a time.
+	page = 100
+	// lockName is the name of the lock that elects the process.
+	lockName = "run queue"
+)
+
+// Queue starts the runs that wait for Temporal.
+type Queue struct {
+	service *run.Service
+	store   run.Store
+	engine  run.Engine
+	changes *pubsub.Notifier
+	opts    run.Options
+	wake    chan struct{}
+	// next is when the configured rate allows the next start.
+	next time.Time
+
+	runner loop.Runner
+}
+
+// NewQueue returns the queue of the service's runs. The other arguments are those that the service was made with.
+func NewQueue(service *run.Service, store run.Store, engine run.Engine, changes *pubsub.Notifier, opts run.Options) *Queue {
+	return &Queue{service: service, store: store, engine: engine, changes: changes, opts: opts, wake: make(chan struct{}, 1)}
+}
+
+// Start starts the goroutine that processes the queue.
+func (q *Queue) Start(ctx context.Context) error {
+	q.runner.Start(auth.WithActor(ctx, auth.System()), q.loop)
+	return nil
+}
+
+// Stop stops the goroutine and waits for it. A start in progress may complete until ctx ends. The other runs stay queued.
+func (q *Queue) Stop(ctx context.Context) error {
+	q.runner.Stop(ctx)
+	return nil
+}
+
+// Wake has the queue processed now, because Temporal is available again. It does not block.
+func (q *Queue) Wake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Len returns how many runs wait for Temporal.
+func (q *Queue) Len(ctx context.Context) (int64, error) {
+	waiting, _, err := q.store.CountQueued(ctx)
+	return waiting, err
+}
+
+func (q *Queue) loop(ctx, handOver context.Context) {
+	ticker := time.NewTicker(queuePollEvery)
+	defer ticker.Stop()
+	log := logger.FromContext(ctx)
+	for {
+		if err := q.process(ctx, handOver); err != nil && ctx.Err() == nil {
+			log.DebugContext(ctx, "Runs that wait for Temporal stay queued", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// process processes the queue, unless it is empty or another process does.
+func (q *Queue) process(ctx, handOver context.Context) error {
+	_, total, err := q.store.CountQueued(ctx)
+	if err != nil || total == 0 {
+		return err
+	}
+	_, err = q.store.Exclusive(ctx, lockName, func(ctx context.Context) error { return q.work(ctx, handOver) })
+	return err
+}
+
+// work processes all queued runs once, in order. It ends early while Temporal is unavailable.
+func (q *Queue) work(ctx, handOver context.Context) error {
+	log, handed := logger.FromContext(ctx), 0
+	defer func() {
+		if handed > 0 {
+			log.InfoContext(ctx, "Queued runs were handed over to Temporal", "runs", handed)
+		}
+	}()
+	next := run.QueueFilter{Limit: page}
+	for {
+		if err := q.expire(ctx); err != nil {
+			return err
+		}
+		runs, err := q.store.ListQueued(ctx, next)
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		for _, r := range runs {
+			if err := q.service.Ready(ctx, r.Project); err != nil {
+				if apperror.Is(err, apperror.NoWorkerForProject) {
+					continue // runs of other projects are not delayed
+				}
+				return err
+			}
+			if err := q.waitForRate(ctx); err != nil {
+				return err
+			}
+			started, err := q.handOver(handOver, r)
+			if err != nil {
+				return err
+			}
+			if started {
+				handed++
+			}
+		}
+		last := runs[len(runs)-1]
+		next.After = &run.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+}
+
+// waitForRate waits until the configured rate allows the next start.
+func (q *Queue) waitForRate(ctx context.Context) error {
+	if q.opts.Queue.Rate <= 0 {
+		return ctx.Err()
+	}
+	now := time.Now()
+	timer := time.NewTimer(q.next.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case at := <-timer.C:
+		q.next = at.Add(time.Duration(float64(time.Second) / q.opts.Queue.Rate))
+		return nil
+	}
+}
+
+// handOver starts one run of the queue in Temporal, and reports whether it was started. An error means that Temporal or the store is
+// unavailable, and ends the processing of the queue.
+func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
+	r, err := q.store.GetRun(ctx, head.Project, head.ID)
+	if err != nil {
+		if apperror.Is(err, apperror.RunNotFound) {
+			return false, nil
+		}
+		return false, err
+	}
+	// A run that is starting already was left so by a crash or without an answer: the outcome of its start is unknown.
+	taken := r.QueuedReason == run.QueuedEngine
+	if taken {
+		if took, err := q.store.TakeQueued(ctx, r.ID, q.opts.Now()); err != nil || !took {
+			return false, err
+		}
+		q.changes.Notify(r.ID)
+	} else if r.QueuedReason != run.QueuedStarting {
+		return false, nil
+	}
+	startCtx, cancel := context.WithTimeout(ctx, q.opts.StartTimeout)
+	defer cancel()
+	executionID, refusal := q.engine.Start(startCtx, r)
+	ctx = context.WithoutCancel(ctx)
+	defer q.changes.Notify(r.ID)
+	switch {
+	case refusal == nil:
+		q.service.HandedOver(ctx, r, executionID)
+		return true, nil
+	case errors.Is(refusal, run.ErrUnknownOutcome), !taken:
+		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a queued run's start is not known", "run_id", r.ID, "error", refusal)
+		if taken {
+			// The next pass begins with this run, so that the order is kept.
+			return false, refusal
+		}
+		// This was the second attempt: the run must not block those behind it.
+		return false, nil
+	case run.Transient(refusal):
+		if _, err := q.store.ReturnQueued(ctx, r.ID, q.opts.Now()); err != nil {
+			return false, errors.Join(refusal, err)
+		}
+		return false, refusal
+	default:
+		q.service.NotStarted(ctx, r, refusal)
+		return false, nil
+	}
+}
+
+// expire fails the runs that have waited too long.
+func (q *Queue) expire(ctx context.Context) error {
+	for {
+		now := q.opts.Now()
+		runs, err := q.store.ListQueued(ctx, run.QueueFilter{ExpiredAt: now, Limit: page})
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			detail := fmt.Sprintf("Temporal could not be used or was over its limits, or no worker served the project, for %s, as long as the run could wait; it was not started",
+				now.Sub(r.CreatedAt).Round(time.Second))
+			end := run.Run{
+				ID: r.ID, Status: run.Failed, EndedAt: now,
+				Error: &run.Problem{Type: run.ErrorTypeQueueExpired, Status: 503, Title: "Queue expired", Detail: detail, Instance: "/"},
+			}
+			finished, err := q.store.FinishQueued(ctx, end, audit.NewEntry(ctx, now, audit.RunQueueExpired, r.Project, r.ID, detail))
+			if err != nil && !apperror.Is(err, apperror.RunNotFound) {
+				return err
+			}
+			if finished {
+				q.opts.Metrics.Count(ctx, r.Project, string(run.Failed))
+				q.changes.Notify(r.ID)
+			}
+		}
+		if len(runs) < page {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+const (
+	// passEvery is the interval of passes. restartEvery is how often runs without a known start outcome are searched for, and how often a
+	// process tries to take over from one that has stopped.
+	passEvery    = 30 * time.Second
+	restartEvery = 5 * time.Second
+	// retryAfter is the time until the next pass after one that could fail no run because Temporal had changed.
+	retryAfter = 10 * time.Second
+	// requestedPassLimit is the time after which a requested pass no longer compares runs in turn.
+	requestedPassLimit = 10 * time.Second
+	// lockName is the name of the lock that elects the process.
+	lockName = "reconciler"
+)
+
+// Engine is the Temporal side.
+type Engine interface {
+	run.Inspector
+	// Start is Start of [run.Engine].
+	Start(ctx context.Context, r run.Run) (executionID string, err error)
+}
+
+// errElsewhere ends the election of a process that is connected to another Temporal than the one that holds the runs.
+var errElsewhere = errors.New("the runs are in another Temporal")
+
+// Options configure decisions and callbacks.
+type Options struct {
+	// StartTimeout is how long the start of a run waits for Temporal.
+	StartTimeout time.Duration
+	// Now is the clock.
+	Now func() time.Time
+	// Metrics counts corrections.
+	Metrics run.ReconcileMetrics
+	// Imports stores the runs that other engines executed.
+	Imports run.ImportedRows
+	// Changes is notified of corrected runs.
+	Changes *pubsub.Notifier
+	// Requested is called when a repair was requested; it must not block.
+	Requested func()
+}
+
+// Reconciler compares rows with Temporal and corrects differences.
+type Reconciler struct {
+	store  run.ReconcileStore
+	engine Engine
+	opts   Options
+
+	wake chan struct{}
+	// busy holds a value while a pass is in progress. waiting counts callers that wait for the next one; a background pass then stops
+	// comparing in turn.
+	busy    chan struct{}
+	waiting atomic.Int32
+
+	memory memory
+	// imports is the open imported run at which the last pass ended; only the pass in progress uses it.
+	imports string
+
+	mu     sync.Mutex
+	last   run.Report
+	lastAt time.Time
+	err    error
+
+	cancel context.CancelFunc
+	joined sync.WaitGroup
+}
+
+// New returns a reconciler. It makes no pass before Start or Reconcile is called.
+func New(store run.ReconcileStore, engine Engine, opts Options) *Reconciler {
+	return &Reconciler{
+		store: store, engine: engine, opts: opts, wake: make(chan struct{}, 1), busy: make(chan struct{}, 1), memory: newMemory(),
+	}
+}
+
+// Start starts the goroutine that makes passes while this process is elected.
+func (r *Reconciler) Start(ctx context.Context) error {
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.joined.Go(func() { r.loop(auth.WithActor(ctx, auth.System())) })
+	return nil
+}
+
+// Stop stops the goroutine and waits for it.
+func (r *Reconciler) Stop(context.Context) error {
+	r.cancel()
+	r.joined.Wait()
+	return nil
+}
+
+// Wake makes the next pass begin at once. It never blocks.
+func (r *Reconciler) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Last returns the report of this process's last pass that was not a dry run, when it ended, and an error where it was incomplete or left runs
+// unchanged because they may be in another Temporal. The time is zero before the first pass, also in a process that is never elected.
+func (r *Reconciler) Last() (run.Report, time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last, r.lastAt, r.err
+}
+
+// Reconcile makes one pass now. It compares all rows with Temporal's list, then each run that differs, and as many of the others as ten
+// seconds allow. A dry run changes nothing and reports what would be done. Otherwise the pass acts as ctx's actor, except for what workers
+// write from histories. Reconcile waits for a pass that is in progress in this process. It returns [apperror.Unavailable] while Temporal is
+// unavailable.
+func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return run.Report{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+			"runs are being compared with Temporal just now; try again in a moment").WithRetry(retryAfter).WithCause(ctx.Err())
+	}
+	begun := time.Now()
+	p, err := r.pass(ctx, dryRun, func() bool { return time.Since(begun) >= requestedPassLimit })
+	return p.report, err
+}
+
+// loop makes passes while this process holds the lock, and tries to get the lock otherwise. Where the runs are in another Temporal it waits
+// long enough for a process that is connected to that Temporal to take over.
+func (r *Reconciler) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		interval := restartEvery
+		switch _, err := r.store.Exclusive(ctx, lockName, r.passes); {
+		case errors.Is(err, errElsewhere):
+			interval = passEvery
+		case err != nil && ctx.Err() == nil:
+			logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
+		}
+		r.sleep(ctx, interval)
+	}
+}
+
+// passes makes passes until ctx ends, or until Temporal is unavailable here or is not the one that holds the runs: another process may
+// still reach it.
+func (r *Reconciler) passes(ctx context.Context) error {
+	var due time.Time
+	for ctx.Err() == nil {
+		if time.Now().Before(due) {
+			if err := r.restartStale(ctx); err != nil && apperror.Is(err, apperror.EngineUnavailable) {
+				return err
+			}
+		} else {
+			next, err := r.background(ctx)
+			if err != nil {
+				return err
+			}
+			due = next
+		}
+		if r.sleep(ctx, min(restartEvery, max(0, time.Until(due)))) {
+			due = time.Time{}
+		}
+	}
+	return nil
+}
+
+// sleep waits for d, and reports whether Wake ended it earlier.
+func (r *Reconciler) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.wake:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// background makes a pass and returns when the next one is due. It returns an error where Temporal is unavailable, or is not the one that
+// holds the runs; other failures are logged.
+func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+	begun := time.Now()
+	p, err := r.pass(ctx, false, func() bool { return len(r.wake) > 0 || r.waiting.Load() > 0 })
+	if err != nil && apperror.Is(err, apperror.EngineUnavailable) {
+		return time.Time{}, err
+	}
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
+	}
+	if p.view.Placement() == run.PlacementElsewhere {
+		return time.Time{}, errElsewhere
+	}
+	if p.moved {
+		return begun.Add(retryAfter), nil
+	}
+	return begun.Add(passEvery), nil
+}
+
+// restartStale starts the runs again that have no known start outcome.
+func (r *Reconciler) restartStale(ctx context.Context) error {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	default:
+		return nil // the pass in progress does it
+	}
+	p := &pass{r: r, enough: func() bool { return false }}
+	return p.restartStale(ctx)
+}
+
+// pass makes one full pass and stores its report.
+func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (*pass, error) {
+	begun := time.Now()
+	p := &pass{r: r, dry: dryRun, enough: enough, slow: pacer{every: time.Second / inTurnPerSecond}, fast: pacer{every: time.Second / comparesPerSecond}}
+	err := p.run(ctx)
+	p.report.DryRun, p.report.Took = dryRun, time.Since(begun)
+	if !dryRun {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.last, r.lastAt, r.err = p.report, r.opts.Now(), err
+		if err == nil && p.report.Withheld > 0 {
+			r.err = withheldError(p.report)
+		}
+	}
+	return p, err
+}

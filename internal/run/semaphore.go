@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+)
+
+// RetryAfter is the delay before a retry that callers receive when no more specific one is known.
+const RetryAfter = 5 * time.Second
+
+// StartSemaphore limits how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
+// or not. When the process stops, it waits for those that remain. It is safe for concurrent use.
+type StartSemaphore struct {
+	slots chan struct{}
+
+	mu sync.Mutex
+	// closed refuses further starts; ended cancels starts that already had a slot.
+	closed, ended bool
+	// cut are the functions that cancel the starts in progress, by a number of each.
+	cut    map[int]context.CancelFunc
+	last   int
+	joined sync.WaitGroup
+}
+
+// NewStartSemaphore returns a semaphore with limit slots.
+func NewStartSemaphore(limit int) *StartSemaphore {
+	return &StartSemaphore{slots: make(chan struct{}, limit), cut: map[int]context.CancelFunc{}}
+}
+
+// Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
+func (p *StartSemaphore) Reserve(ctx context.Context) error {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+				"%d starts wait for Temporal's answer already; nothing was started, try again in a moment", cap(p.slots)).
+				WithRetry(RetryAfter).WithCause(ctx.Err())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		<-p.slots
+		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server is stopping; nothing was started, try again").
+			WithRetry(RetryAfter)
+	}
+	p.joined.Add(1)
+	return nil
+}
+
+// Release returns a slot that was not used.
+func (p *StartSemaphore) Release() {
+	<-p.slots
+	p.joined.Done()
+}
+
+// Begin runs work in the background in a reserved slot. The context of work has the values of ctx and ends only when
+// Close cancels it.
+func (p *StartSemaphore) Begin(ctx context.Context, work func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.mu.Lock()
+	p.last++
+	number := p.last
+	p.cut[number] = cancel
+	if p.ended {
+		cancel()
+	}
+	p.mu.Unlock()
+	go func() {
+		defer p.Release()
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.cut, number)
+			cancel()
+		}()
+		work(ctx)
+	}()
+}
+
+// Close refuses further starts, waits for those in progress until ctx ends, and cancels the rest.
+func (p *StartSemaphore) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	joined := make(chan struct{})
+	go func() {
+		p.joined.Wait()
+		close(joined)
+	}()
+	select {
+	case <-joined:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	p.ended = true
+	for _, cancel := range p.cut {
+		cancel()
+	}
+	left := len(p.cut)
+	p.mu.Unlock()
+	<-joined
+	if left == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d starts had no answer from Temporal yet: %w", left, context.Cause(ctx))
+}
