@@ -15,10 +15,10 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/token"
@@ -49,7 +49,7 @@ func startGuarded(t *testing.T, change func(*rpc.Options)) *guarded {
 	return &guarded{platform: p, tokens: late.Service}
 }
 
-// token makes one, and returns its ID and the header that it is sent in.
+// token creates a token, and returns its ID and the header to send it in.
 func (g *guarded) token(roles map[string]auth.Role) (id string, header []string) {
 	g.t.Helper()
 	made, text, err := g.tokens.Create(auth.WithActor(g.t.Context(), auth.Local()), token.Request{Name: fmt.Sprintf("t%d", time.Now().UnixNano()), Roles: roles})
@@ -57,7 +57,7 @@ func (g *guarded) token(roles map[string]auth.Role) (id string, header []string)
 	return made.ID, []string{"Authorization", "Bearer " + text}
 }
 
-func TestNothingIsAnsweredWithoutAToken(t *testing.T) {
+func TestRequestsWithoutTokenAreRefused(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	for _, r := range [][]string{
@@ -67,14 +67,14 @@ func TestNothingIsAnsweredWithoutAToken(t *testing.T) {
 	} {
 		a := g.do(r[0], r[1], r[2])
 		require.Equal(t, http.StatusUnauthorized, a.status, r)
-		require.Contains(t, a.body, "this server asks for a token", r)
+		require.Contains(t, a.body, "this server requires a token", r)
 		require.Equal(t, `Bearer realm="signalbox"`, a.header.Get("WWW-Authenticate"), r)
 		require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
 	}
-	g.do("POST", "/signalbox.v1.SystemService/GetVersion", `{}`).connectFails(401, "unauthenticated", fault.Unidentified)
+	g.do("POST", "/signalbox.v1.SystemService/GetVersion", `{}`).connectFails(401, "unauthenticated", apperror.Unidentified)
 	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
 		_, err := signalboxv1connect.NewSystemServiceClient(h2c(), g.base, options...).GetVersion(t.Context(), connect.NewRequest(&signalboxv1.GetVersionRequest{}))
-		requireReason(t, err, connect.CodeUnauthenticated, fault.Unidentified)
+		requireReason(t, err, connect.CodeUnauthenticated, apperror.Unidentified)
 		watch, err := signalboxv1connect.NewRunServiceClient(h2c(), g.base, options...).WatchRun(t.Context(), connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "x"}))
 		require.NoError(t, err)
 		require.False(t, watch.Receive())
@@ -93,14 +93,14 @@ func TestNothingIsAnsweredWithoutAToken(t *testing.T) {
 	require.Equal(t, 200, g.do("POST", "/grpc.health.v1.Health/Check", `{}`).status)
 }
 
-// h2c is a client as gRPC's are.
+// h2c returns an HTTP/2 client without TLS, as gRPC uses.
 func h2c() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DisableKeepAlives: true}}
 }
 
-func TestRolesCountOnEveryWayIn(t *testing.T) {
+func TestRolesAreEnforcedInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, func(o *rpc.Options) { o.Events, o.EventLimits = newFakeEvents(), event.DefaultLimits() })
 	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
@@ -108,34 +108,34 @@ func TestRolesCountOnEveryWayIn(t *testing.T) {
 	_, all := g.token(map[string]auth.Role{auth.Everywhere: auth.Viewer})
 
 	g.do("GET", "/v1/projects/shop/runs", "", viewer...).ok()
-	denied := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, viewer...).fails(403, fault.PermissionDenied)
-	require.Contains(t, denied, "has not the role operator in project \"shop\"")
-	g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, operator...).fails(404, fault.WorkflowNotFound)
-	foreign := g.do("GET", "/v1/projects/lab/runs", "", operator...).fails(404, fault.ProjectNotFound)
-	missing := g.do("GET", "/v1/projects/gone/runs", "", operator...).fails(404, fault.ProjectNotFound)
+	denied := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, viewer...).fails(403, apperror.PermissionDenied)
+	require.Contains(t, denied, "lacks the role operator in project \"shop\"")
+	g.do("POST", "/v1/projects/shop/runs", `{"workflow":"x"}`, operator...).fails(404, apperror.WorkflowNotFound)
+	foreign := g.do("GET", "/v1/projects/lab/runs", "", operator...).fails(404, apperror.ProjectNotFound)
+	missing := g.do("GET", "/v1/projects/gone/runs", "", operator...).fails(404, apperror.ProjectNotFound)
 	require.Equal(t, strings.ReplaceAll(missing, "gone", "lab"), foreign)
-	known := g.do("GET", "/v1/projects/gone/runs", "", all...).fails(404, fault.ProjectNotFound)
-	require.Equal(t, missing, known, "who may see all is told the same")
+	known := g.do("GET", "/v1/projects/gone/runs", "", all...).fails(404, apperror.ProjectNotFound)
+	require.Equal(t, missing, known, "viewers of all projects get the same response")
 
 	post := append([]string{"Content-Type", structured}, viewer...)
-	g.do("POST", "/v1/projects/shop/events", cloudEvent, post...).fails(403, fault.PermissionDenied)
+	g.do("POST", "/v1/projects/shop/events", cloudEvent, post...).fails(403, apperror.PermissionDenied)
 	post = append([]string{"Content-Type", structured}, operator...)
 	require.Equal(t, http.StatusAccepted, g.do("POST", posts, cloudEvent, post...).status)
-	g.do("POST", "/v1/projects/lab/events", cloudEvent, post...).fails(404, fault.ProjectNotFound)
+	g.do("POST", "/v1/projects/lab/events", cloudEvent, post...).fails(404, apperror.ProjectNotFound)
 
 	require.Len(t, g.do("GET", "/v1/projects", "", viewer...).ok()["projects"], 1)
 	require.Len(t, g.do("GET", "/v1/projects", "", all...).ok()["projects"], 3)
-	g.do("GET", "/metrics", "", viewer...).connectFails(403, "permission_denied", fault.PermissionDenied)
+	g.do("GET", "/metrics", "", viewer...).connectFails(403, "permission_denied", apperror.PermissionDenied)
 	require.Equal(t, 200, g.do("GET", "/metrics", "", all...).status)
-	g.do("GET", "/v1/system/status", "", viewer...).fails(403, fault.PermissionDenied)
-	g.do("GET", "/v1/projects/-/audit", "", all...).fails(403, fault.PermissionDenied)
+	g.do("GET", "/v1/system/status", "", viewer...).fails(403, apperror.PermissionDenied)
+	g.do("GET", "/v1/projects/-/audit", "", all...).fails(403, apperror.PermissionDenied)
 	me := g.do("GET", "/v1/whoami", "", viewer...).ok()
 	require.Equal(t, map[string]any{"shop": "viewer"}, me["roles"])
 }
 
 const cloudEvent = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
 
-func TestListsShowWhatTheCallerMaySee(t *testing.T) {
+func TestListsShowOnlyVisibleProjects(t *testing.T) {
 	t.Parallel()
 	fake := &fakeDispatchers{}
 	var late struct{ *dispatcher.Service }
@@ -157,10 +157,10 @@ func TestListsShowWhatTheCallerMaySee(t *testing.T) {
 	found = g.do("GET", "/v1/workers", "", viewer...)
 	require.Len(t, found.ok()["workers"], 2)
 	require.NotContains(t, found.body, "lab")
-	g.do("GET", "/v1/workers?project=lab", "", viewer...).fails(404, fault.ProjectNotFound)
+	g.do("GET", "/v1/workers?project=lab", "", viewer...).fails(404, apperror.ProjectNotFound)
 }
 
-func TestTokensThroughTheAPI(t *testing.T) {
+func TestTokenMethods(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
@@ -170,19 +170,19 @@ func TestTokensThroughTheAPI(t *testing.T) {
 	require.Equal(t, "2100-01-01T00:00:00Z", of["expireTime"])
 	ci := []string{"Authorization", "bearer " + secret}
 	g.do("GET", "/v1/projects/shop/runs", "", ci...).ok()
-	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"shop":"viewer"}}`, ci...).fails(403, fault.PermissionDenied)
-	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"*":"viewer"}}`, admin...).fails(403, fault.PermissionDenied)
+	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"shop":"viewer"}}`, ci...).fails(403, apperror.PermissionDenied)
+	g.do("POST", "/v1/tokens", `{"name":"more","roles":{"*":"viewer"}}`, admin...).fails(403, apperror.PermissionDenied)
 	list := g.do("GET", "/v1/tokens", "", admin...)
 	require.Len(t, list.ok()["tokens"], 2)
 	require.NotContains(t, list.body, secret)
 	require.Empty(t, g.do("GET", "/v1/tokens", "", ci...).ok()["tokens"])
 
 	g.do("POST", "/v1/tokens/"+of["id"].(string)+":revoke", `{"reason":"lost"}`, admin...).ok()
-	g.do("GET", "/v1/projects/shop/runs", "", ci...).fails(401, fault.TokenRevoked)
+	g.do("GET", "/v1/projects/shop/runs", "", ci...).fails(401, apperror.TokenRevoked)
 	require.NotContains(t, g.log.String(), secret)
 }
 
-func TestAWatchEndsWithItsToken(t *testing.T) {
+func TestWatchEndsWhenTokenIsRevoked(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
@@ -198,13 +198,13 @@ func TestAWatchEndsWithItsToken(t *testing.T) {
 	require.NoError(t, err)
 	g.do("POST", "/v1/projects/shop/runs/"+id+":cancel", `{}`, admin...).ok()
 	for watch.Receive() {
-		require.False(t, watch.Msg().GetRun().GetCancelRequested(), "nothing is told after the revocation")
+		require.False(t, watch.Msg().GetRun().GetCancelRequested(), "nothing is sent after the revocation")
 	}
-	requireReason(t, watch.Err(), connect.CodeUnauthenticated, fault.TokenRevoked)
+	requireReason(t, watch.Err(), connect.CodeUnauthenticated, apperror.TokenRevoked)
 	require.NoError(t, watch.Close())
 }
 
-func TestTheAuditLogIsExportedAsAWhole(t *testing.T) {
+func TestAuditExportIsComplete(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
@@ -238,10 +238,10 @@ func TestTheAuditLogIsExportedAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "id,time,actor_kind,actor,action,project,subject,reason,detail\n", text)
 	_, err = export("xml", "")
-	requireReason(t, err, connect.CodeInvalidArgument, fault.InvalidArgument)
+	requireReason(t, err, connect.CodeInvalidArgument, apperror.InvalidArgument)
 }
 
-func TestTokensAreLimited(t *testing.T) {
+func TestTokenRateIsLimited(t *testing.T) {
 	t.Parallel()
 	refused := make(chan string, 100)
 	g := startGuarded(t, func(o *rpc.Options) {
@@ -254,9 +254,9 @@ func TestTokensAreLimited(t *testing.T) {
 		g.do("GET", "/v1/version", "", one...).ok()
 	}
 	a := g.do("GET", "/v1/version", "", one...)
-	require.Contains(t, a.fails(429, fault.RateLimited), "api.rate_limit")
+	require.Contains(t, a.fails(429, apperror.RateLimited), "api.rate_limit")
 	require.NotEmpty(t, a.header.Get("Retry-After"))
 	require.Contains(t, a.body, "google.rpc.RetryInfo")
-	require.Equal(t, fault.RateLimited, <-refused)
+	require.Equal(t, apperror.RateLimited, <-refused)
 	g.do("GET", "/v1/version", "", other...).ok()
 }

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Codec is an endpoint that pages of other origins may use: Temporal's UI.
+// Codec is the codec endpoint, which pages of other origins (Temporal's UI) may call.
 type Codec struct {
-	// Path is a pattern of [http.ServeMux] below /codec/; Handler is nil where there is none.
+	// Path is a pattern of [http.ServeMux] below /codec/; Handler is nil if the endpoint is disabled.
 	Path    string
 	Handler http.Handler
-	// Origins are those of the pages that may.
+	// Origins are the origins of the pages that may call it.
 	Origins []string
 }
 
-// allow answers what browsers ask before they let a page of a known origin use the codec, and lets such pages past guarded.
+// allow answers CORS preflight requests for the codec and lets pages of the allowed origins bypass guarded.
 func (c Codec) allow(open, guarded http.Handler) http.Handler {
 	if c.Handler == nil || len(c.Origins) == 0 {
 		return guarded

@@ -15,7 +15,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 )
@@ -56,17 +56,17 @@ func TestConnectErrors(t *testing.T) {
 		status             int
 		code, reason, says string
 	}{
-		"malformed":      {"POST", create, `{"name"`, nil, 400, "invalid_argument", fault.InvalidArgument, "request body: "},
-		"empty":          {"POST", create, ` `, nil, 400, "invalid_argument", fault.InvalidArgument, "the body is empty"},
-		"unknown field":  {"POST", create, `{"nmae":"a"}`, nil, 400, "invalid_argument", fault.InvalidArgument, `unknown field "nmae"`},
-		"charset":        {"POST", create, `{"nmae":"a"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400, "invalid_argument", fault.InvalidArgument, `unknown field "nmae"`},
-		"binary garbage": {"POST", create, "\xff\xff", []string{"Content-Type", "application/proto"}, 400, "invalid_argument", fault.InvalidArgument, "request body: "},
-		"form":           {"POST", create, `name=a`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "invalid_argument", fault.InvalidArgument, "application/json"},
+		"malformed":      {"POST", create, `{"name"`, nil, 400, "invalid_argument", apperror.InvalidArgument, "request body: "},
+		"empty":          {"POST", create, ` `, nil, 400, "invalid_argument", apperror.InvalidArgument, "the body is empty"},
+		"unknown field":  {"POST", create, `{"nmae":"a"}`, nil, 400, "invalid_argument", apperror.InvalidArgument, `unknown field "nmae"`},
+		"charset":        {"POST", create, `{"nmae":"a"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400, "invalid_argument", apperror.InvalidArgument, `unknown field "nmae"`},
+		"binary garbage": {"POST", create, "\xff\xff", []string{"Content-Type", "application/proto"}, 400, "invalid_argument", apperror.InvalidArgument, "request body: "},
+		"form":           {"POST", create, `name=a`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "invalid_argument", apperror.InvalidArgument, "application/json"},
 		"encoding":       {"POST", create, `{}`, []string{"Content-Encoding", "br"}, 501, "unimplemented", "UNIMPLEMENTED", "br"},
 		"method":         {"PUT", create, `{}`, nil, 405, "unimplemented", "UNIMPLEMENTED", "PUT"},
-		"timeout":        {"POST", create, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, "invalid_argument", fault.InvalidArgument, "soon"},
-		"fault":          {"POST", getRun, `{"id":"none"}`, nil, 404, "not_found", fault.RunNotFound, "none"},
-		"no id":          {"POST", getRun, `{}`, nil, 400, "invalid_argument", fault.InvalidArgument, "id"},
+		"timeout":        {"POST", create, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, "invalid_argument", apperror.InvalidArgument, "soon"},
+		"fault":          {"POST", getRun, `{"id":"none"}`, nil, 404, "not_found", apperror.RunNotFound, "none"},
+		"no id":          {"POST", getRun, `{}`, nil, 400, "invalid_argument", apperror.InvalidArgument, "id"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,12 +105,12 @@ func TestConnectClientsInEveryEncoding(t *testing.T) {
 			require.Equal(t, "default", got.Msg.GetRun().GetProject(), "an empty project is the default one")
 
 			_, err = client.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Id: "none"}))
-			requireReason(t, err, connect.CodeNotFound, fault.RunNotFound)
+			requireReason(t, err, connect.CodeNotFound, apperror.RunNotFound)
 		})
 	}
 }
 
-func TestConnectGetNeedsNoBody(t *testing.T) {
+func TestConnectGetWithoutBody(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	query := url.Values{"connect": {"v1"}, "encoding": {"json"}, "message": {`{"name":"default"}`}}
@@ -139,7 +139,7 @@ func TestGRPCWebErrorsBeforeAnyMethod(t *testing.T) {
 	require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%v", err)
 }
 
-func TestInterceptorsSeeTheAnswerThatCallersGet(t *testing.T) {
+func TestInterceptorsSeeTheFinalError(t *testing.T) {
 	t.Parallel()
 	codes := make(chan connect.Code, 1)
 	p := start(t, func(o *rpc.Options) {
@@ -151,8 +151,8 @@ func TestInterceptorsSeeTheAnswerThatCallersGet(t *testing.T) {
 			}
 		})}
 	})
-	p.do("GET", "/v1/projects/default/runs/none", "").fails(404, fault.RunNotFound)
+	p.do("GET", "/v1/projects/default/runs/none", "").fails(404, apperror.RunNotFound)
 	require.Equal(t, connect.CodeNotFound, <-codes)
-	p.do("POST", "/signalbox.v1.RunService/GetRun", `{"id":"none"}`).connectFails(404, "not_found", fault.RunNotFound)
+	p.do("POST", "/signalbox.v1.RunService/GetRun", `{"id":"none"}`).connectFails(404, "not_found", apperror.RunNotFound)
 	require.Equal(t, connect.CodeNotFound, <-codes)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
 
-// fakeDispatchers stand where leases, Temporal and the inbox are.
+// fakeDispatchers replaces leases, Temporal and the inbox.
 type fakeDispatchers struct {
 	all     []dispatcher.Dispatcher
 	workers dispatcher.Workers
@@ -74,7 +74,7 @@ func named(project string, state dispatcher.State) dispatcher.Dispatcher {
 	}
 }
 
-func TestADispatcherFromAllSides(t *testing.T) {
+func TestGetDispatcher(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
 	owner := inbox.Owner{Epoch: 7, Holder: "host-1"}
@@ -101,7 +101,7 @@ func TestADispatcherFromAllSides(t *testing.T) {
 		"errors": ["the queue: not known"]
 	}}`, a.body)
 
-	// What there is not is not there, and what never happened took no time.
+	// Missing parts are absent, and durations of events that never happened are absent.
 	bare := named("default", dispatcher.Missing)
 	bare.Progress = &inbox.Progress{SinceProgress: -1}
 	fake.all = []dispatcher.Dispatcher{bare}
@@ -114,10 +114,10 @@ func TestADispatcherFromAllSides(t *testing.T) {
 
 	fake.all = nil
 	require.Equal(t, "missing", p.do("GET", "/v1/projects/default/dispatcher", "").ok()["dispatcher"].(map[string]any)["state"])
-	p.do("GET", "/v1/projects/nowhere/dispatcher", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("GET", "/v1/projects/nowhere/dispatcher", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }
 
-func TestDispatchersAreListedPageByPage(t *testing.T) {
+func TestListDispatchersPages(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
 	for i := range 5 {
@@ -135,9 +135,9 @@ func TestDispatchersAreListedPageByPage(t *testing.T) {
 	require.Equal(t, []any{"p0", "p1", "p2", "p3", "p4"}, seen)
 	require.Empty(t, token)
 	require.Len(t, p.do("GET", "/v1/dispatchers?states=parked", "").ok()["dispatchers"], 2)
-	require.Contains(t, p.do("GET", "/v1/dispatchers?states=healthy", "").fails(http.StatusBadRequest, fault.InvalidArgument), "routing, parked")
-	fake.refuse = fault.New(fault.Unavailable, fault.LeasesUnavailable, "all are away")
-	p.do("GET", "/v1/dispatchers", "").fails(http.StatusServiceUnavailable, fault.LeasesUnavailable)
+	require.Contains(t, p.do("GET", "/v1/dispatchers?states=healthy", "").fails(http.StatusBadRequest, apperror.InvalidArgument), "routing, parked")
+	fake.refuse = apperror.New(apperror.Unavailable, apperror.LeasesUnavailable, "all are away")
+	p.do("GET", "/v1/dispatchers", "").fails(http.StatusServiceUnavailable, apperror.LeasesUnavailable)
 }
 
 func TestHandOverAndReconcileAreAudited(t *testing.T) {
@@ -148,7 +148,7 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	entries := p.do("GET", "/v1/projects/default/audit?action=dispatcher.hand_over", "").ok()["entries"].([]any)
 	require.Len(t, entries, 1)
 	require.Equal(t, "a new node", entries[0].(map[string]any)["reason"])
-	p.do("POST", "/v1/projects/nowhere/dispatcher:handover", `{}`).fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("POST", "/v1/projects/nowhere/dispatcher:handover", `{}`).fails(http.StatusNotFound, apperror.ProjectNotFound)
 
 	fake.report = dispatcher.Report{
 		Dispatchers: 3, Healthy: 1, Stale: 1, Unknown: 1, Took: 20 * time.Millisecond,
@@ -169,9 +169,9 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	p.do("POST", "/v1/dispatchers:reconcile", `{}`).ok()
 	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=dispatcher.reconcile", "").ok()["entries"], 1)
 
-	fake.refuse = fault.New(fault.Refused, fault.DispatcherNotOwned, "nobody owns it")
-	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest, fault.DispatcherNotOwned)
-	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusBadRequest, fault.DispatcherNotOwned)
+	fake.refuse = apperror.New(apperror.Refused, apperror.DispatcherNotOwned, "it has no owner")
+	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest, apperror.DispatcherNotOwned)
+	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusBadRequest, apperror.DispatcherNotOwned)
 }
 
 func TestWorkers(t *testing.T) {
@@ -200,10 +200,10 @@ func TestWorkers(t *testing.T) {
 		return found
 	}
 	require.Equal(t, []any{"a"}, ids("?states=alive"))
-	require.Equal(t, []any{"b", "c"}, ids("?project=default"), "whoever works for all, and whoever is registered")
+	require.Equal(t, []any{"b", "c"}, ids("?project=default"), "workers for all projects, and registered workers")
 	page := p.do("GET", "/v1/workers?pageSize=2", "").ok()
 	require.Len(t, page["workers"], 2)
 	require.Equal(t, []any{"c"}, ids("?pageSize=2&pageToken="+page["nextPageToken"].(string)))
-	p.do("GET", "/v1/workers?states=dead", "").fails(http.StatusBadRequest, fault.InvalidArgument)
-	p.do("GET", "/v1/workers?project=nowhere", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("GET", "/v1/workers?states=dead", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
+	p.do("GET", "/v1/workers?project=nowhere", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }

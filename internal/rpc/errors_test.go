@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -29,60 +29,60 @@ func TestRESTErrors(t *testing.T) {
 		reason             string
 		says               string
 	}{
-		"malformed JSON":           {"POST", runs, `{"workflow":`, nil, 400, fault.InvalidArgument, "ends before it is complete"},
-		"not an object":            {"POST", projects, `[1]`, nil, 400, fault.InvalidArgument, "unexpected token ["},
-		"text after the object":    {"POST", projects, `{} {}`, nil, 400, fault.InvalidArgument, "after top-level value"},
-		"unknown field":            {"POST", runs, `{"workfow":"hello"}`, nil, 400, fault.InvalidArgument, `(line 1:2): unknown field "workfow"`},
-		"wrong type":               {"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, fault.InvalidArgument, "(line 2:13): invalid value for string field workflow"},
-		"field given twice":        {"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "duplicate field"},
-		"not UTF-8":                {"POST", runs, "{\"workflow\":\"\xff\"}", nil, 400, fault.InvalidArgument, "UTF-8"},
-		"empty body":               {"POST", projects, ``, nil, 400, fault.InvalidArgument, "project name"},
-		"unknown parameter":        {"GET", runs + "?colour=red", ``, nil, 400, fault.InvalidArgument, "colour"},
-		"wrong parameter":          {"GET", runs + "?pageSize=many", ``, nil, 400, fault.InvalidArgument, `"pageSize" is "many": give a whole number`},
-		"wrong time":               {"GET", runs + "?since=yesterday", ``, nil, 400, fault.InvalidArgument, "since"},
-		"body on GET":              {"GET", runs, `{}`, nil, 400, fault.InvalidArgument, "no body"},
-		"form":                     {"POST", runs, `workflow=hello`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, fault.InvalidArgument, "Content-Type: application/json"},
-		"other charset":            {"POST", runs, `{}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, fault.InvalidArgument, "latin1"},
-		"unknown encoding":         {"POST", runs, `{}`, []string{"Content-Encoding", "br"}, 400, fault.InvalidArgument, "br"},
-		"not gzip":                 {"POST", runs, `{}`, []string{"Content-Encoding", "gzip"}, 400, fault.InvalidArgument, "gzip"},
+		"malformed JSON":           {"POST", runs, `{"workflow":`, nil, 400, apperror.InvalidArgument, "ends before it is complete"},
+		"not an object":            {"POST", projects, `[1]`, nil, 400, apperror.InvalidArgument, "unexpected token ["},
+		"text after the object":    {"POST", projects, `{} {}`, nil, 400, apperror.InvalidArgument, "after top-level value"},
+		"unknown field":            {"POST", runs, `{"workfow":"hello"}`, nil, 400, apperror.InvalidArgument, `(line 1:2): unknown field "workfow"`},
+		"wrong type":               {"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, apperror.InvalidArgument, "(line 2:13): invalid value for string field workflow"},
+		"field given twice":        {"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, apperror.InvalidArgument, "duplicate field"},
+		"not UTF-8":                {"POST", runs, "{\"workflow\":\"\xff\"}", nil, 400, apperror.InvalidArgument, "UTF-8"},
+		"empty body":               {"POST", projects, ``, nil, 400, apperror.InvalidArgument, "project name"},
+		"unknown parameter":        {"GET", runs + "?colour=red", ``, nil, 400, apperror.InvalidArgument, "colour"},
+		"wrong parameter":          {"GET", runs + "?pageSize=many", ``, nil, 400, apperror.InvalidArgument, `"pageSize" is "many": give a whole number`},
+		"wrong time":               {"GET", runs + "?since=yesterday", ``, nil, 400, apperror.InvalidArgument, "since"},
+		"body on GET":              {"GET", runs, `{}`, nil, 400, apperror.InvalidArgument, "no body"},
+		"form":                     {"POST", runs, `workflow=hello`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, apperror.InvalidArgument, "Content-Type: application/json"},
+		"other charset":            {"POST", runs, `{}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, apperror.InvalidArgument, "latin1"},
+		"unknown encoding":         {"POST", runs, `{}`, []string{"Content-Encoding", "br"}, 400, apperror.InvalidArgument, "br"},
+		"not gzip":                 {"POST", runs, `{}`, []string{"Content-Encoding", "gzip"}, 400, apperror.InvalidArgument, "gzip"},
 		"unknown path":             {"GET", "/v1/nothing", ``, nil, 404, "UNIMPLEMENTED", "/v1/nothing"},
 		"unknown path elsewhere":   {"GET", "/api/runs", ``, nil, 404, "UNIMPLEMENTED", "GET /"},
 		"unknown verb":             {"POST", "/v1/projects/default/workflows/hello:explode", `{}`, nil, 404, "UNIMPLEMENTED", "explode"},
 		"wrong method":             {"DELETE", runs, ``, nil, 405, "UNIMPLEMENTED", "GET"},
-		"wrong timeout":            {"GET", runs, ``, []string{"X-Server-Timeout", "soon"}, 400, fault.InvalidArgument, "soon"},
-		"negative timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "-1"}, 400, fault.InvalidArgument, "not a timeout"},
-		"timeout of nothing":       {"GET", runs, ``, []string{"X-Server-Timeout", "0"}, 400, fault.InvalidArgument, "not a timeout"},
-		"infinite timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "Inf"}, 400, fault.InvalidArgument, "not a timeout"},
-		"timeout in hexadecimal":   {"GET", runs, ``, []string{"X-Server-Timeout", "0x1p4"}, 400, fault.InvalidArgument, "not a timeout"},
-		"timeout of a download":    {"GET", runs + ":export", ``, []string{"X-Server-Timeout", "-1"}, 400, fault.InvalidArgument, "not a timeout"},
-		"request ID with a tab":    {"POST", runs, `{"workflow":"hello","requestId":"a\tb"}`, nil, 400, fault.InvalidArgument, "U+0009"},
-		"request ID that reorders": {"POST", runs, `{"workflow":"hello","requestId":"a\u202eb"}`, nil, 400, fault.InvalidArgument, "U+202E"},
-		"long request ID":          {"POST", runs, `{"workflow":"hello","requestId":"` + strings.Repeat("x", 201) + `"}`, nil, 400, fault.InvalidArgument, "201 bytes"},
-		"path variable as query":   {"DELETE", "/v1/projects/default/workflows/t/del1?workflow=t/del2", ``, nil, 400, fault.InvalidArgument, `"workflow"`},
-		"path variable in body":    {"POST", runs, `{"project":"pb","workflow":"hello"}`, nil, 400, fault.InvalidArgument, `"project"`},
-		"page size":                {"GET", runs + "?pageSize=501", ``, nil, 400, fault.InvalidArgument, "1 to 500"},
-		"order":                    {"GET", runs + "?order=random", ``, nil, 400, fault.InvalidArgument, "newest or oldest"},
-		"status":                   {"GET", runs + "?statuses=happy", ``, nil, 400, fault.InvalidArgument, "happy"},
-		"page token":               {"GET", runs + "?pageToken=nonsense", ``, nil, 400, fault.InvalidPageToken, "start again without one"},
-		"project":                  {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, fault.ProjectNotFound, "nowhere"},
-		"project of a check":       {"POST", "/v1/projects/nowhere/workflows:validate", `{"source":"a"}`, nil, 404, fault.ProjectNotFound, "nowhere"},
-		"project of audit":         {"GET", "/v1/projects/nowhere/audit", ``, nil, 404, fault.ProjectNotFound, "nowhere"},
-		"project name":             {"POST", projects, `{"name":"No!"}`, nil, 400, fault.InvalidArgument, "No!"},
-		"project exists":           {"POST", projects, `{"name":"default"}`, nil, 409, fault.ProjectExists, "default"},
-		"workflow":                 {"POST", runs, `{"workflow":"bye"}`, nil, 404, fault.WorkflowNotFound, "bye"},
-		"no workflow":              {"POST", runs, `{}`, nil, 400, fault.InvalidArgument, "NAME"},
-		"version":                  {"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, fault.VersionNotFound, "9.9.9"},
-		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, fault.InvalidInput, "name"},
-		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 413, fault.InputTooLarge, "limit"},
-		"run":                      {"GET", runs + "/none", ``, nil, 404, fault.RunNotFound, "none"},
-		"version of any workflow":  {"GET", runs + "?version=1.0.0", ``, nil, 400, fault.InvalidArgument, "of which workflow"},
-		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, fault.InvalidArgument, "nothing to publish"},
-		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, fault.InvalidArgument, "both"},
-		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, fault.InvalidArgument, "no document"},
-		"draft":                    {"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, fault.DraftNotFound, "hello"},
-		"draft and version":        {"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, fault.InvalidArgument, "both"},
-		"diff of nothing":          {"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, fault.InvalidArgument, `"to"`},
-		"version with new content": {"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") + `}`, nil, 409, fault.VersionTaken, "1.0.0"},
+		"wrong timeout":            {"GET", runs, ``, []string{"X-Server-Timeout", "soon"}, 400, apperror.InvalidArgument, "soon"},
+		"negative timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout of nothing":       {"GET", runs, ``, []string{"X-Server-Timeout", "0"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"infinite timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "Inf"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout in hexadecimal":   {"GET", runs, ``, []string{"X-Server-Timeout", "0x1p4"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout of a download":    {"GET", runs + ":export", ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"request ID with a tab":    {"POST", runs, `{"workflow":"hello","requestId":"a\tb"}`, nil, 400, apperror.InvalidArgument, "U+0009"},
+		"request ID that reorders": {"POST", runs, `{"workflow":"hello","requestId":"a\u202eb"}`, nil, 400, apperror.InvalidArgument, "U+202E"},
+		"long request ID":          {"POST", runs, `{"workflow":"hello","requestId":"` + strings.Repeat("x", 201) + `"}`, nil, 400, apperror.InvalidArgument, "201 bytes"},
+		"path variable as query":   {"DELETE", "/v1/projects/default/workflows/t/del1?workflow=t/del2", ``, nil, 400, apperror.InvalidArgument, `"workflow"`},
+		"path variable in body":    {"POST", runs, `{"project":"pb","workflow":"hello"}`, nil, 400, apperror.InvalidArgument, `"project"`},
+		"page size":                {"GET", runs + "?pageSize=501", ``, nil, 400, apperror.InvalidArgument, "1 to 500"},
+		"order":                    {"GET", runs + "?order=random", ``, nil, 400, apperror.InvalidArgument, "newest or oldest"},
+		"status":                   {"GET", runs + "?statuses=happy", ``, nil, 400, apperror.InvalidArgument, "happy"},
+		"page token":               {"GET", runs + "?pageToken=nonsense", ``, nil, 400, apperror.InvalidPageToken, "start again without one"},
+		"project":                  {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project of a check":       {"POST", "/v1/projects/nowhere/workflows:validate", `{"source":"a"}`, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project of audit":         {"GET", "/v1/projects/nowhere/audit", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project name":             {"POST", projects, `{"name":"No!"}`, nil, 400, apperror.InvalidArgument, "No!"},
+		"project exists":           {"POST", projects, `{"name":"default"}`, nil, 409, apperror.ProjectExists, "default"},
+		"workflow":                 {"POST", runs, `{"workflow":"bye"}`, nil, 404, apperror.WorkflowNotFound, "bye"},
+		"no workflow":              {"POST", runs, `{}`, nil, 400, apperror.InvalidArgument, "NAME"},
+		"version":                  {"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, apperror.VersionNotFound, "9.9.9"},
+		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, apperror.InvalidInput, "name"},
+		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 413, apperror.InputTooLarge, "limit"},
+		"run":                      {"GET", runs + "/none", ``, nil, 404, apperror.RunNotFound, "none"},
+		"version of any workflow":  {"GET", runs + "?version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "without a workflow"},
+		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, apperror.InvalidArgument, "nothing to publish"},
+		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, apperror.InvalidArgument, "both"},
+		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, apperror.InvalidArgument, "no document"},
+		"draft":                    {"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, apperror.DraftNotFound, "hello"},
+		"draft and version":        {"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "both"},
+		"diff of nothing":          {"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, apperror.InvalidArgument, `"to"`},
+		"version with new content": {"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") + `}`, nil, 409, apperror.VersionTaken, "1.0.0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,14 +94,14 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-func TestDocumentWithProblemsNamesEachOfThem(t *testing.T) {
+func TestDocumentErrorsNameAllProblems(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	wrong := strings.ReplaceAll(greeting, "title:", "titel:") + "  - odd:\n      sett: {a: 1}\n"
 	body := `{"source":` + quoted(wrong) + `}`
 
 	a := p.do("POST", "/v1/projects/default/workflows:publish", body)
-	a.fails(400, fault.InvalidDocument)
+	a.fails(400, apperror.InvalidDocument)
 	violations := a.object()["details"].([]any)[1].(map[string]any)["fieldViolations"].([]any)
 	require.Len(t, violations, 2, a.body)
 	require.Contains(t, violations[0].(map[string]any)["description"], "6:3")
@@ -117,26 +117,26 @@ func TestDocumentWithProblemsNamesEachOfThem(t *testing.T) {
 	require.Len(t, saved["findings"], 2, "a draft may be wrong")
 }
 
-func TestUnavailableSaysWhenToTryAgain(t *testing.T) {
+func TestUnavailableHasRetryDelay(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
-	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached").WithRetry(2500 * time.Millisecond))
+	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be reached").WithRetry(2500 * time.Millisecond))
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
-	a.fails(503, fault.EngineUnavailable)
+	a.fails(503, apperror.EngineUnavailable)
 	require.Equal(t, "3", a.header.Get("Retry-After"))
 	require.Contains(t, a.body, `"retryDelay":"2.500s"`)
 	require.Empty(t, p.do("GET", "/v1/projects/default/runs", "").ok()["runs"])
 	a = p.do("POST", "/signalbox.v1.RunService/StartRun", `{"workflow":"hello","input":{}}`)
-	a.connectFails(503, "unavailable", fault.EngineUnavailable)
+	a.connectFails(503, "unavailable", apperror.EngineUnavailable)
 	require.Equal(t, "3", a.header.Get("Retry-After"))
 
-	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))
+	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be reached"))
 	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
 }
 
-// TestStartThatIsNotConfirmedSaysWhenToAskAgain has a Temporal whose answer to a start is not known, and then one that is over its limits.
-func TestStartThatIsNotConfirmedSaysWhenToAskAgain(t *testing.T) {
+// TestUnconfirmedStartHasRetryDelay: Temporal's answer to a start is lost, and then Temporal is over its limits.
+func TestUnconfirmedStartHasRetryDelay(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
@@ -160,13 +160,13 @@ func TestStartThatIsNotConfirmedSaysWhenToAskAgain(t *testing.T) {
 	a.ok()
 	require.Empty(t, a.header.Get("Retry-After"))
 
-	startWith(fault.New(fault.Exhausted, fault.EngineRefused, "over its limits").WithRetry(5 * time.Second))
+	startWith(apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits").WithRetry(5 * time.Second))
 	a = p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
-	a.fails(429, fault.EngineRefused)
+	a.fails(429, apperror.EngineRefused)
 	require.Equal(t, "5", a.header.Get("Retry-After"))
 }
 
-func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {
+func TestInternalErrorsAreLoggedAndNotReturned(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
@@ -178,14 +178,14 @@ func TestOwnMistakesAreLoggedAndNotShown(t *testing.T) {
 	require.Contains(t, p.log.String(), "hunter2")
 	require.Contains(t, p.log.String(), "procedure=signalbox.v1.RunService/StartRun")
 
-	p.engine.checkWith(func(context.Context) error { panic("lost the plot") })
+	p.engine.checkWith(func(context.Context) error { panic("broken") })
 	a = p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
 	a.fails(500, "INTERNAL")
 	require.NotContains(t, a.body, "plot")
-	require.Contains(t, p.log.String(), "lost the plot")
+	require.Contains(t, p.log.String(), "broken")
 }
 
-func TestWhatCallersSentIsNotLogged(t *testing.T) {
+func TestCallerInputIsNotLogged(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
@@ -194,7 +194,7 @@ func TestWhatCallersSentIsNotLogged(t *testing.T) {
 			"input: {schema: {document: {properties: {password: {pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n")+`}`).ok()
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"strict","input":{"password":"hunter2"}}`)
 	a.fails(400, "INVALID_INPUT")
-	require.Contains(t, a.body, "hunter2", "whoever sends an input knows it")
+	require.Contains(t, a.body, "hunter2", "the caller may see its own input")
 	require.NotContains(t, p.log.String(), "hunter2")
 	require.Contains(t, p.log.String(), "code=invalid_argument reason=INVALID_INPUT")
 }
@@ -232,25 +232,25 @@ func TestRequestsAreLimitedBeforeAndAfterDecompression(t *testing.T) {
 	require.NoError(t, zip.Close())
 	require.Less(t, packed.Len(), 1000)
 
-	p.do("POST", "/v1/projects", large).fails(413, fault.RequestTooLarge)
-	p.do("POST", "/v1/projects", packed.String(), "Content-Encoding", "gzip").fails(413, fault.RequestTooLarge)
+	p.do("POST", "/v1/projects", large).fails(413, apperror.RequestTooLarge)
+	p.do("POST", "/v1/projects", packed.String(), "Content-Encoding", "gzip").fails(413, apperror.RequestTooLarge)
 
 	const connectPath = "/signalbox.v1.ProjectService/CreateProject"
 	for _, body := range [][]string{{large}, {packed.String(), "Content-Encoding", "gzip"}} {
 		a := p.do("POST", connectPath, body[0], body[1:]...)
-		require.Contains(t, a.connectFails(429, "resource_exhausted", fault.RequestTooLarge), "10000")
+		require.Contains(t, a.connectFails(429, "resource_exhausted", apperror.RequestTooLarge), "10000")
 	}
 }
 
-func TestNothingRunsForARequestThatCannotBeRead(t *testing.T) {
+func TestUnreadableRequestCallsNoMethod(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
-	p.do("POST", "/v1/projects", `{"name":"a","nonsense":1}`).fails(400, fault.InvalidArgument)
+	p.do("POST", "/v1/projects", `{"name":"a","nonsense":1}`).fails(400, apperror.InvalidArgument)
 	require.NotContains(t, p.log.String(), "ProjectService", "no method was called")
 	require.Len(t, p.do("GET", "/v1/projects", "").ok()["projects"], 1)
 }
 
-func TestForeignPagesAreKeptOut(t *testing.T) {
+func TestForeignPagesAreRefused(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	port := p.base[strings.LastIndex(p.base, ":"):]

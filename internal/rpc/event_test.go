@@ -19,9 +19,9 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
 
@@ -39,7 +39,7 @@ func newFakeEvents() *fakeEvents { return &fakeEvents{kept: map[string][]event.E
 
 func (f *fakeEvents) known(project string) error {
 	if project != "default" {
-		return fault.New(fault.NotFound, fault.ProjectNotFound, "there is no project %q", project)
+		return apperror.New(apperror.NotFound, apperror.ProjectNotFound, "there is no project %q", project)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (f *fakeEvents) Get(_ context.Context, project string, position int64) (eve
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if position < 1 || position > int64(len(f.kept[project])) {
-		return event.Event{}, fault.New(fault.NotFound, fault.EventNotFound, "project %q has no event at position %d", project, position)
+		return event.Event{}, apperror.New(apperror.NotFound, apperror.EventNotFound, "project %q has no event at position %d", project, position)
 	}
 	return f.kept[project][position-1], nil
 }
@@ -108,7 +108,7 @@ func (f *fakeEvents) Redeliver(_ context.Context, project string, position int64
 	return f.deliveries, f.refuse
 }
 
-// startEvents starts a server that takes events.
+// startEvents starts a server with an event service.
 func startEvents(t *testing.T) (*platform, *fakeEvents) {
 	t.Helper()
 	events := newFakeEvents()
@@ -121,8 +121,8 @@ const posts = "/v1/projects/default/events"
 
 const structured = "application/cloudevents+json"
 
-// The same event in every form is the same event, to the digit.
-func TestEventsInEveryForm(t *testing.T) {
+// An event in any encoding is stored as the same event, digit for digit.
+func TestEventsInEveryEncoding(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	const text = `{"specversion":"1.0","id":"1","source":"/orders","type":"created","time":"2026-01-31T12:00:00Z","subject":"7","trace":"x","data":{"n":12345678901234567890,"x":1.10}}`
@@ -165,7 +165,7 @@ func TestEventsInEveryForm(t *testing.T) {
 	}
 }
 
-func TestBytesStayBytes(t *testing.T) {
+func TestBinaryDataIsPreserved(t *testing.T) {
 	t.Parallel()
 	p, _ := startEvents(t)
 	a := p.do("POST", posts, "\x00\xff", "Content-Type", "application/octet-stream", "ce-specversion", "1.0", "ce-id", "1", "ce-source", "/s", "ce-type", "t")
@@ -179,11 +179,11 @@ func TestBytesStayBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefusedWithItsFields(t *testing.T) {
+func TestInvalidEventsAreRefusedWithFields(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	a := p.do("POST", posts, `[{"specversion":"1.0","id":"1","source":"/s"},{"specversion":"1.0","source":"/s","type":"t"}]`, "Content-Type", "application/cloudevents-batch+json")
-	a.fails(http.StatusBadRequest, fault.EventInvalid)
+	a.fails(http.StatusBadRequest, apperror.EventInvalid)
 	require.Contains(t, a.body, `"field":"events[0].type"`)
 	require.Contains(t, a.body, `"field":"events[1].id"`)
 	for name, post := range map[string][]string{
@@ -193,16 +193,16 @@ func TestWhatIsNoEventIsRefusedWithItsFields(t *testing.T) {
 		"no source":  {`{"specversion":"1.0","id":"1","type":"t"}`, "Content-Type", structured},
 		"no content": {"", "Content-Type", structured},
 	} {
-		p.do("POST", posts, post[0], post[1:]...).fails(http.StatusBadRequest, fault.EventInvalid)
+		p.do("POST", posts, post[0], post[1:]...).fails(http.StatusBadRequest, apperror.EventInvalid)
 		require.Empty(t, events.kept, name)
 	}
-	p.do("POST", posts, "x", "Content-Type", structured, "Content-Encoding", "br").fails(http.StatusBadRequest, fault.InvalidArgument)
+	p.do("POST", posts, "x", "Content-Type", structured, "Content-Encoding", "br").fails(http.StatusBadRequest, apperror.InvalidArgument)
 	p.do("POST", "/v1/projects/nowhere/events", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "Content-Type", structured).
-		fails(http.StatusNotFound, fault.ProjectNotFound)
+		fails(http.StatusNotFound, apperror.ProjectNotFound)
 	p.do("PUT", posts, "x").fails(http.StatusMethodNotAllowed, "UNIMPLEMENTED")
 	p.do("POST", posts+"/1", "{}").fails(http.StatusMethodNotAllowed, "UNIMPLEMENTED")
 
-	// The method says the same of what comes as a message.
+	// The method returns the same errors for events sent as messages.
 	client := signalboxv1connect.NewEventServiceClient(p.client, p.base)
 	for reason, request := range map[string]*signalboxv1.PublishEventsRequest{
 		"at least one": {},
@@ -220,26 +220,26 @@ func TestEventsOverTheLimits(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	big := `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"` + strings.Repeat("x", 300<<10) + `"}`
-	p.do("POST", posts, big, "Content-Type", structured).fails(http.StatusRequestEntityTooLarge, fault.EventTooLarge)
+	p.do("POST", posts, big, "Content-Type", structured).fails(http.StatusRequestEntityTooLarge, apperror.EventTooLarge)
 	many := "[" + strings.Repeat(`{},`, 1000) + "{}]"
-	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusRequestEntityTooLarge, fault.EventTooLarge)
+	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusRequestEntityTooLarge, apperror.EventTooLarge)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write(bytes.Repeat([]byte("x"), 2<<20))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding", "gzip").fails(http.StatusRequestEntityTooLarge, fault.RequestTooLarge)
+	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding", "gzip").fails(http.StatusRequestEntityTooLarge, apperror.RequestTooLarge)
 	require.Empty(t, events.kept)
 }
 
-// An error of the method comes out whole: its reason, its facts, when to come back; and the log has what callers are not told.
-func TestErrorsOfThePublication(t *testing.T) {
+// An error of the method is returned completely: reason, facts and retry delay; the log has what responses omit.
+func TestPublishErrors(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	const text = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
-	events.refuse = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithRetry(7 * time.Second)
+	events.refuse = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithRetry(7 * time.Second)
 	a := p.do("POST", posts, text, "Content-Type", structured)
-	a.fails(http.StatusServiceUnavailable, fault.StoreUnavailable)
+	a.fails(http.StatusServiceUnavailable, apperror.StoreUnavailable)
 	require.Equal(t, "7", a.header.Get("Retry-After"))
 	require.Empty(t, a.header.Get("Content-Encoding"))
 	require.Contains(t, a.body, "google.rpc.RetryInfo")
@@ -275,15 +275,15 @@ func TestEventsAreListedNewestFirstWithoutData(t *testing.T) {
 	} {
 		require.Len(t, p.do("GET", posts+query, "").ok()["events"], want, query)
 	}
-	p.do("GET", "/v1/projects/nowhere/events", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("GET", "/v1/projects/nowhere/events", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 
 	require.Equal(t, "/s4", p.do("GET", posts+":find?id=2", "").ok()["event"].(map[string]any)["source"])
 	require.Equal(t, "/s1", p.do("GET", posts+":find?id=0&source=/s1", "").ok()["event"].(map[string]any)["source"])
-	require.Contains(t, p.do("GET", posts+":find?id=0", "").fails(http.StatusBadRequest, fault.EventAmbiguous), `"/s1" and "/s0"`)
-	p.do("GET", posts+":find?id=9", "").fails(http.StatusNotFound, fault.EventNotFound)
-	p.do("GET", posts+":find?id=0&source=/s9", "").fails(http.StatusNotFound, fault.EventNotFound)
-	p.do("GET", posts+":find", "").fails(http.StatusBadRequest, fault.InvalidArgument)
-	p.do("GET", posts+"/9", "").fails(http.StatusNotFound, fault.EventNotFound)
+	require.Contains(t, p.do("GET", posts+":find?id=0", "").fails(http.StatusBadRequest, apperror.EventAmbiguous), `"/s1" and "/s0"`)
+	p.do("GET", posts+":find?id=9", "").fails(http.StatusNotFound, apperror.EventNotFound)
+	p.do("GET", posts+":find?id=0&source=/s9", "").fails(http.StatusNotFound, apperror.EventNotFound)
+	p.do("GET", posts+":find", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
+	p.do("GET", posts+"/9", "").fails(http.StatusNotFound, apperror.EventNotFound)
 	require.Len(t, events.kept["default"], 5)
 }
 
@@ -310,12 +310,12 @@ func TestDeliveriesAndRedelivery(t *testing.T) {
 	a := p.do("POST", posts+"/1:redeliver", `{"deliveryIds":["d1"],"reason":"fixed"}`)
 	require.JSONEq(t, `{"deliveries":`+deliveries+`}`, a.body)
 	require.Equal(t, []string{"default 1 [d1] fixed"}, events.redelivered)
-	events.refuse = fault.New(fault.NotFound, fault.DeliveryNotFound, "none")
-	p.do("POST", posts+"/1:redeliver", `{}`).fails(http.StatusNotFound, fault.DeliveryNotFound)
+	events.refuse = apperror.New(apperror.NotFound, apperror.DeliveryNotFound, "none")
+	p.do("POST", posts+"/1:redeliver", `{}`).fails(http.StatusNotFound, apperror.DeliveryNotFound)
 }
 
-// Without events to serve, nothing is there: neither the methods nor the binding.
-func TestNoEventsWithoutTheirService(t *testing.T) {
+// Without an event service, neither the methods nor the binding exist.
+func TestEventPathsNeedTheService(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.do("GET", posts, "").fails(http.StatusNotFound, "UNIMPLEMENTED")

@@ -21,14 +21,14 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// whole puts the chunks of an export together, and returns the type of the first.
+// whole joins the chunks of an export, and returns the type of the first.
 func whole(t *testing.T, stream *connect.ServerStreamForClient[httpbody.HttpBody]) (kind, text string) {
 	t.Helper()
 	var all bytes.Buffer
@@ -43,23 +43,23 @@ func whole(t *testing.T, stream *connect.ServerStreamForClient[httpbody.HttpBody
 	return kind, all.String()
 }
 
-// touching gives every run one delivery of one event.
-type touching struct{}
+// fakeRunDeliveries gives every run one delivery of one event.
+type fakeRunDeliveries struct{}
 
-func (touching) OfRun(_ context.Context, project, runID string, after *event.DeliveryCursor, _ int) ([]event.Delivery, error) {
+func (fakeRunDeliveries) OfRun(_ context.Context, project, runID string, after *event.DeliveryCursor, _ int) ([]event.Delivery, error) {
 	if after != nil {
 		return nil, nil
 	}
 	return []event.Delivery{
 		{ID: "d1", Project: project, Position: 1, RunID: runID, Positions: []int64{1}},
-		{ID: "d2", Project: project, Position: 7, RunID: runID, Positions: []int64{7}}, // which is kept no more
+		{ID: "d2", Project: project, Position: 7, RunID: runID, Positions: []int64{7}}, // deleted by retention
 	}, nil
 }
 
 func TestExportOfARun(t *testing.T) {
 	t.Parallel()
 	events := newFakeEvents()
-	p := start(t, func(o *rpc.Options) { o.Events, o.Touched = events, touching{} })
+	p := start(t, func(o *rpc.Options) { o.Events, o.RunDeliveries = events, fakeRunDeliveries{} })
 	p.publish()
 	id := p.startRun(`{"name":"Ada","n":1.10}`)
 	p.apply(t, id, 3, run.Completed, `{"message":"Hello Ada"}`)
@@ -99,9 +99,9 @@ func TestExportOfARun(t *testing.T) {
 	}
 
 	p.do("DELETE", "/v1/projects/default/workflows/demo/hello", "")
-	p.do("GET", "/v1/projects/default/runs/none:export", "").fails(http.StatusNotFound, fault.RunNotFound)
+	p.do("GET", "/v1/projects/default/runs/none:export", "").fails(http.StatusNotFound, apperror.RunNotFound)
 	require.Empty(t, p.do("GET", "/v1/projects/default/runs/none:export", "").header.Get("Content-Disposition"), "an error is no file")
-	p.do("GET", "/v1/projects/none/runs/"+id+":export", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("GET", "/v1/projects/none/runs/"+id+":export", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }
 
 func stripTime(bundle string) string {
@@ -110,7 +110,7 @@ func stripTime(bundle string) string {
 	return before + after
 }
 
-func TestStepsThatAreNotListedAreCounted(t *testing.T) {
+func TestExportCountsUnlistedSteps(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
@@ -172,12 +172,12 @@ func TestExportOfRuns(t *testing.T) {
 
 	a = p.do("GET", "/v1/projects/default/runs:export?format=json&statuses=canceled", "")
 	require.Equal(t, []any{http.StatusOK, "application/x-ndjson", ""}, []any{a.status, a.header.Get("Content-Type"), a.body}, "none is a file too")
-	p.do("GET", "/v1/projects/default/runs:export?format=xml", "").fails(http.StatusBadRequest, fault.InvalidArgument)
-	p.do("GET", "/v1/projects/default/runs:export?statuses=odd", "").fails(http.StatusBadRequest, fault.InvalidArgument)
-	p.do("GET", "/v1/projects/none/runs:export", "").fails(http.StatusNotFound, fault.ProjectNotFound)
+	p.do("GET", "/v1/projects/default/runs:export?format=xml", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
+	p.do("GET", "/v1/projects/default/runs:export?statuses=odd", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
+	p.do("GET", "/v1/projects/none/runs:export", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }
 
-// manyRuns has more runs than a server should hold at a time, and notes how many it was asked for.
+// manyRuns has more runs than a server should hold at a time, and counts the requested ones.
 type manyRuns struct {
 	handler.RunService
 
@@ -201,7 +201,7 @@ func (m manyRuns) List(_ context.Context, f run.Filter) ([]run.Run, error) {
 	return list, nil
 }
 
-// TestExportsAreStreamed goes on with the list only when its first rows have arrived.
+// TestExportsAreStreamed continues the list only after its first rows have arrived.
 func TestExportsAreStreamed(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})

@@ -21,13 +21,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
 
-// TestIdleConnectionsKeepNoCallerOut opens 5,000 connections that send no whole request, more than the server accepts, and measures how
-// long a new caller waits for its answer.
-func TestIdleConnectionsKeepNoCallerOut(t *testing.T) { //nolint:tparallel // together the subtests would have too many files open
+// TestIdleConnectionsDoNotBlockCallers opens 5,000 connections that send no complete request, more than the server accepts, and measures how
+// long a new caller waits for its response.
+func TestIdleConnectionsDoNotBlockCallers(t *testing.T) { //nolint:tparallel // together the subtests would have too many files open
 	t.Parallel()
 	const flood, limit, most = 5000, 4096, time.Second
 	requireFiles(t, flood+limit+500)
-	// Frames of HTTP/2: a client that has set the connection up, and one that has sent the first half of a header.
+	// HTTP/2 frames: a client after connection setup, and one that has sent the first half of a header.
 	var settled, halfHeader bytes.Buffer
 	for _, b := range []*bytes.Buffer{&settled, &halfHeader} {
 		b.WriteString(http2.ClientPreface)
@@ -79,7 +79,7 @@ func TestIdleConnectionsKeepNoCallerOut(t *testing.T) { //nolint:tparallel // to
 	}
 }
 
-// requireFiles raises the limit of open files, or skips the test where that is not allowed.
+// requireFiles raises the limit of open files, or skips the test if that is not allowed.
 func requireFiles(t *testing.T, files uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -93,7 +93,7 @@ func requireFiles(t *testing.T, files uint64) {
 	}
 }
 
-// selfSigned makes a certificate for 127.0.0.1, for the server and for its callers.
+// selfSigned creates a certificate for 127.0.0.1, for the server and for its callers.
 func selfSigned(t *testing.T) (server, caller *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,11 +17,11 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
-	"github.com/signalbox-dev/signalbox/internal/rpc/route"
+	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
 
-// FuzzREST sends requests to the whole server without a connection. Whatever they are, nothing panics or breaks, an answer is JSON with a
-// reason, and the method that is called is that of the path, with the values of the path.
+// FuzzREST sends requests to the whole server without a connection. For every request: nothing panics, the response is JSON with a reason,
+// and the called method is that of the path, with the values of the path.
 func FuzzREST(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"GET", "/v1/version", "", ""},
@@ -50,7 +50,7 @@ func FuzzREST(f *testing.F) {
 	})
 	p.publish()
 	handler := p.server.Handler()
-	table, err := route.New("/"+signalboxv1connect.RunServiceName+"/", "/"+signalboxv1connect.WorkflowServiceName+"/",
+	table, err := rest.NewTable("/"+signalboxv1connect.RunServiceName+"/", "/"+signalboxv1connect.WorkflowServiceName+"/",
 		"/"+signalboxv1connect.ProjectServiceName+"/", "/"+signalboxv1connect.AuditServiceName+"/",
 		"/"+signalboxv1connect.SystemServiceName+"/", "/"+signalboxv1connect.EventServiceName+"/")
 	if err != nil {
@@ -78,7 +78,7 @@ func FuzzREST(f *testing.F) {
 	})
 }
 
-// requestOf makes a request; nil where no client or listener would let it through.
+// requestOf builds a request; nil if no client or listener would accept it.
 func requestOf(ctx context.Context, verb, target, headers, body string) *http.Request {
 	u, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(target, "/") {
@@ -99,7 +99,7 @@ func requestOf(ctx context.Context, verb, target, headers, body string) *http.Re
 	return r
 }
 
-// problemOf returns what is wrong with the form of an answer of a REST path; empty where nothing is.
+// problemOf returns an error in the form of a REST response; empty if there is none.
 func problemOf(w *httptest.ResponseRecorder) string {
 	kind := w.Header().Get("Content-Type")
 	switch {
@@ -123,7 +123,7 @@ func problemOf(w *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// recorder sees the calls that reach a method. One request is sent at a time.
+// recorder records the calls that reach a method. One request is sent at a time.
 type recorder struct {
 	calls []recorded
 }
@@ -174,7 +174,7 @@ func (c *recordingConn) Receive(m any) error {
 }
 
 // check compares the calls with the path of the request.
-func (c *recorder) check(t *testing.T, verb, path string, match route.Match, matched bool) {
+func (c *recorder) check(t *testing.T, verb, path string, match rest.Match, matched bool) {
 	t.Helper()
 	for _, call := range c.calls {
 		if call.procedure == signalboxv1connect.EventServicePublishEventsProcedure {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
 
@@ -58,27 +58,27 @@ func TestGRPCWithoutTLS(t *testing.T) {
 
 	var got signalboxv1.GetRunResponse
 	err := conn.Invoke(ctx, "/signalbox.v1.RunService/GetRun", &signalboxv1.GetRunRequest{Id: "none"}, &got)
-	requireGRPC(t, err, codes.NotFound, fault.RunNotFound)
+	requireGRPC(t, err, codes.NotFound, apperror.RunNotFound)
 
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{PageSize: -1}, &signalboxv1.ListRunsResponse{})
-	s := requireGRPC(t, err, codes.InvalidArgument, fault.InvalidArgument)
+	s := requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 	require.Equal(t, "pageSize", s.Details()[1].(*errdetails.BadRequest).GetFieldViolations()[0].GetField())
 
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/StartRun", &signalboxv1.StartRunRequest{
 		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{"},
 	}, &started)
-	requireGRPC(t, err, codes.InvalidArgument, fault.InvalidArgument)
+	requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{
 		Since: &timestamppb.Timestamp{Seconds: 1 << 60},
 	}, &signalboxv1.ListRunsResponse{})
-	requireGRPC(t, err, codes.InvalidArgument, fault.InvalidArgument)
+	requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 
-	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal cannot be reached"))
+	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be reached"))
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/StartRun", &signalboxv1.StartRunRequest{
 		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{}"},
 	}, &started)
-	requireGRPC(t, err, codes.Unavailable, fault.EngineUnavailable)
+	requireGRPC(t, err, codes.Unavailable, apperror.EngineUnavailable)
 }
 
 func TestGRPCErrorsBeforeAnyMethod(t *testing.T) {
@@ -88,7 +88,7 @@ func TestGRPCErrorsBeforeAnyMethod(t *testing.T) {
 	large := &signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 20_000)}
 	for _, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
 		err := conn.Invoke(t.Context(), "/signalbox.v1.ProjectService/CreateProject", large, &signalboxv1.CreateProjectResponse{}, options...)
-		s := requireGRPC(t, err, codes.ResourceExhausted, fault.RequestTooLarge)
+		s := requireGRPC(t, err, codes.ResourceExhausted, apperror.RequestTooLarge)
 		require.Contains(t, s.Message(), "10000")
 	}
 	err := conn.Invoke(t.Context(), "/signalbox.v1.RunService/Explode", large, &signalboxv1.CreateProjectResponse{})

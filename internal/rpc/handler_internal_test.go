@@ -2,5 +2,5 @@ package rpc
 
 import "net/http"
 
-// Handler returns what answers requests, for tests that send some without a connection.
-func (s *Server) Handler() http.Handler { return s.entry(true) }
+// Handler returns the server's handler, for tests that send requests without a connection.
+func (s *Server) Handler() http.Handler { return s.rootHandler(true) }

@@ -10,12 +10,12 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
-// calls is the innermost interceptor: deadline, logger, errors, panics.
+// calls is the innermost interceptor: it sets deadline and logger, maps errors and recovers from panics.
 type calls struct {
 	timeout  time.Duration
 	stopping *stopping
@@ -23,7 +23,7 @@ type calls struct {
 
 var _ connect.Interceptor = (*calls)(nil)
 
-// WrapUnary guards a unary call.
+// WrapUnary wraps a unary call.
 func (c *calls) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (res connect.AnyResponse, err error) {
 		ctx = logger.With(ctx, "procedure", procedure(req.Spec()))
@@ -32,52 +32,52 @@ func (c *calls) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			ctx, cancel = context.WithTimeout(ctx, c.timeout)
 			defer cancel()
 		}
-		defer func() { err = conclude(ctx, recover(), err) }()
+		defer func() { err = mapResult(ctx, recover(), err) }()
 		return next(ctx, req)
 	}
 }
 
-// WrapStreamingHandler guards a stream; it ends when the server stops.
+// WrapStreamingHandler wraps a stream; the stream ends when the server stops.
 func (c *calls) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		ctx = logger.With(ctx, "procedure", procedure(conn.Spec()))
 		streamCtx, release := c.stopping.context(ctx)
 		defer release()
-		defer func() { err = conclude(ctx, recover(), err) }()
+		defer func() { err = mapResult(ctx, recover(), err) }()
 		return next(streamCtx, conn)
 	}
 }
 
-// WrapStreamingClient leaves clients alone.
+// WrapStreamingClient does not change clients.
 func (c *calls) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
 func procedure(spec connect.Spec) string { return strings.TrimPrefix(spec.Procedure, "/") }
 
-// conclude turns what a method ended with into the API's error, and logs what callers are not told.
-func conclude(ctx context.Context, panicked any, err error) error {
+// mapResult maps the result of a method to the API's error and logs causes that the response omits.
+func mapResult(ctx context.Context, panicked any, err error) error {
 	log := logger.FromContext(ctx)
 	if panicked != nil {
-		if panicked == http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it so
+		if panicked == http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it the same way
 			panic(panicked)
 		}
 		log.ErrorContext(ctx, "A call panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-		return fail.Internal()
+		return apierror.InternalError()
 	}
 	if err == nil {
 		return nil
 	}
-	answer, expected := fail.Error(err)
+	answer, expected := apierror.Error(err)
 	if !expected {
 		log.ErrorContext(ctx, "A call failed", "error", err)
 		return answer
 	}
-	// The message is the caller's: it may quote what they have sent, which is not for whoever reads logs.
-	told := []any{"code", answer.Code().String()}
-	if f, ok := fault.From(err); ok {
-		told = append(told, "reason", f.Reason)
+	// The message is not logged: it may quote input of the caller, which readers of the log must not see.
+	attributes := []any{"code", answer.Code().String()}
+	if f, ok := apperror.From(err); ok {
+		attributes = append(attributes, "reason", f.Reason)
 	}
-	log.DebugContext(ctx, "A call was answered with an error", told...)
+	log.DebugContext(ctx, "A call was answered with an error", attributes...)
 	return answer
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -32,7 +32,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// fakeEngine stands where Temporal is: it takes runs, or answers what a test tells it to.
+// fakeEngine replaces Temporal: it accepts runs, or returns what a test sets.
 type fakeEngine struct {
 	mu     sync.Mutex
 	check  func(ctx context.Context) error
@@ -76,7 +76,7 @@ func (e *fakeEngine) Terminate(context.Context, run.Run, string) error { return 
 
 func (e *fakeEngine) Control(context.Context, run.Run, string, string) error { return nil }
 
-func (e *fakeEngine) Look(context.Context, run.Run) (run.Execution, error) {
+func (e *fakeEngine) Inspect(context.Context, run.Run) (run.Execution, error) {
 	return run.Execution{}, run.ErrNotKnown
 }
 
@@ -85,10 +85,10 @@ type platform struct {
 	t       testing.TB
 	server  *rpc.Server
 	engine  *fakeEngine
-	link    *fakeLink
+	system  *fakeSystem
 	store   *storetest.Plain
 	runs    *control.Service
-	changes *notice.Board
+	changes *pubsub.Notifier
 	log     *lockedBuffer
 	client  *http.Client
 	base    string
@@ -132,7 +132,7 @@ do:
 func start(t testing.TB, change func(*rpc.Options)) *platform {
 	t.Helper()
 	ctx := t.Context()
-	p := &platform{t: t, engine: &fakeEngine{}, link: newFakeLink(), changes: notice.NewBoard(), log: &lockedBuffer{}}
+	p := &platform{t: t, engine: &fakeEngine{}, system: newFakeSystem(), changes: pubsub.NewNotifier(), log: &lockedBuffer{}}
 
 	st, err := storetest.Open(ctx, t, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
-		Platform:          p.link.service(st),
+		Platform:          p.system.service(st),
 		TemporalNamespace: "default", TaskQueue: contract.TaskQueue,
 		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
 	}
@@ -175,7 +175,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	return p
 }
 
-// answer is what came back over HTTP.
+// answer is an HTTP response.
 type answer struct {
 	t      testing.TB
 	status int

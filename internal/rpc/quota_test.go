@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// startQuotas starts a server over the real service of quotas.
+// startQuotas starts a server over the real quota service.
 func startQuotas(t *testing.T) *platform {
 	t.Helper()
 	var late struct{ *quota.Service }
@@ -25,7 +25,7 @@ func startQuotas(t *testing.T) *platform {
 	return p
 }
 
-// resuming are the controls of runs.
+// resuming adapts the run controls to quotas.
 type resuming struct{ *platform }
 
 func (r resuming) Get(ctx context.Context, project, id string) (run.Run, error) {
@@ -36,7 +36,7 @@ func (r resuming) ResumeQuota(ctx context.Context, project, id, _ string) (run.R
 	return r.Get(ctx, project, id)
 }
 
-func TestARunThatWaitsForSteps(t *testing.T) {
+func TestResumeRunThatWaitsForSteps(t *testing.T) {
 	t.Parallel()
 	p := startQuotas(t)
 	const path = "/v1/projects/default/quota"
@@ -60,7 +60,7 @@ func TestARunThatWaitsForSteps(t *testing.T) {
 	p.do("POST", "/v1/projects/none/quota:resume", `{}`).fails(http.StatusNotFound, "PROJECT_NOT_FOUND")
 }
 
-func TestAQuotaFromAllSides(t *testing.T) {
+func TestQuotaMethods(t *testing.T) {
 	t.Parallel()
 	p := startQuotas(t)
 	const path = "/v1/projects/default/quota"

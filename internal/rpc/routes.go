@@ -13,20 +13,12 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
-	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/binding"
-	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/download"
-	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
-	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
-	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
-	"github.com/signalbox-dev/signalbox/internal/rpc/route"
-	"github.com/signalbox-dev/signalbox/internal/rpc/runexport"
-	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
 )
 
 const welcome = `Signalbox
@@ -38,20 +30,20 @@ const welcome = `Signalbox
 /metrics                metrics for Prometheus
 `
 
-// routes mounts everything the port serves.
+// routes returns the handler of all paths of the port.
 func (o Options) routes(stop *stopping) (http.Handler, error) {
 	mux := http.NewServeMux()
 	services := o.services(stop)
 	names := make([]string, 0, len(services)+1)
 	for _, s := range services {
 		names = append(names, s.Path[1:len(s.Path)-1])
-		mux.Handle(s.Path, fail.Handler(s.Handler, o.MaxRequestBytes))
+		mux.Handle(s.Path, apierror.Handler(s.Handler, o.MaxRequestBytes))
 	}
 	restPaths, err := rest.New(services, o.MaxRequestBytes)
 	if err != nil {
 		return nil, err
 	}
-	downloads, err := download.New(services, restPaths)
+	downloads, err := rest.NewDownloads(services, restPaths)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +53,7 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 	}
 	for _, s := range services {
 		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
-			mux.Handle(binding.Path, withTimeout(binding.New(binding.Options{
+			mux.Handle(rest.EventsPath, withTimeout(rest.NewEventBinding(rest.EventBindingOptions{
 				Events: s.Handler, Else: restPaths, Limits: o.EventLimits, MaxBytes: o.MaxRequestBytes,
 			})))
 		}
@@ -80,39 +72,39 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 	}
 	mux.Handle("/{$}", readOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, welcome) // the caller hung up
+		_, _ = io.WriteString(w, welcome) // fails only if the caller disconnected
 	})))
 	mux.HandleFunc("/", notFound)
 	return mux, nil
 }
 
-// withTimeout gives a REST call the deadline that its header asks for.
+// withTimeout applies the timeout header of a REST call as its deadline.
 func withTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		timeout, ok, err := route.Timeout(r.Header)
+		timeout, ok, err := rest.Timeout(r.Header)
 		if err != nil {
-			problem, _ := fail.Error(err)
-			fail.WriteREST(w, problem, fail.HTTPStatus(problem))
+			problem, _ := apierror.Error(err)
+			apierror.WriteREST(w, problem, apierror.HTTPStatus(problem))
 			return
 		}
 		if ok {
 			ctx, cancel := context.WithTimeout(r.Context(), timeout)
 			defer cancel()
 			r = r.WithContext(ctx)
-			r.Header.Del(route.TimeoutHeader) // the context has it
+			r.Header.Del(rest.TimeoutHeader) // the context has the deadline
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// services are the API's, each with the same codecs, limits and interceptors.
+// services returns the services of the API, each with the same codecs, limits and interceptors.
 func (o Options) services(stop *stopping) []rest.Service {
 	options := connect.WithHandlerOptions(
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.Name)),
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
-		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permits())...),
+		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permissionInterceptor())...),
 	)
 	var services []rest.Service
 	add := func(path string, h http.Handler) {
@@ -123,50 +115,50 @@ func (o Options) services(stop *stopping) []rest.Service {
 		return services
 	}
 	if o.Tokens != nil {
-		add(signalboxv1connect.NewTokenServiceHandler(tokenhandler.New(o.Tokens), options))
+		add(signalboxv1connect.NewTokenServiceHandler(handler.NewTokens(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted, Explainer: o.Explainer}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), handler.NewAudit(o.Audit, o.Projects)
-	exports := runexport.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
+	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
 	if o.Events != nil {
-		exports.Events, exports.Touched = eventhandler.New(o.Events), o.Touched
+		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events), o.RunDeliveries
 	}
 	add(signalboxv1connect.NewWorkflowServiceHandler(workflows, options))
-	add(signalboxv1connect.NewRunServiceHandler(runService{runs, runexport.New(exports)}, options))
+	add(signalboxv1connect.NewRunServiceHandler(runService{runs, export.New(exports)}, options))
 	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(audit, options))
 	if o.Events != nil {
-		add(signalboxv1connect.NewEventServiceHandler(eventhandler.New(o.Events), options))
+		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events), options))
 	}
 	if o.Batches != nil {
-		add(signalboxv1connect.NewBatchServiceHandler(batchhandler.New(o.Batches), options))
+		add(signalboxv1connect.NewBatchServiceHandler(handler.NewBatches(o.Batches), options))
 	}
 	if o.Dispatchers != nil {
-		add(signalboxv1connect.NewDispatcherServiceHandler(dispatchhandler.NewDispatchers(o.Dispatchers, o.Projects), options))
-		add(signalboxv1connect.NewWorkerServiceHandler(dispatchhandler.NewWorkers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewDispatcherServiceHandler(handler.NewDispatchers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewWorkerServiceHandler(handler.NewWorkers(o.Dispatchers, o.Projects), options))
 	}
 	if o.Quotas != nil {
-		add(signalboxv1connect.NewQuotaServiceHandler(quotahandler.New(o.Quotas), options))
+		add(signalboxv1connect.NewQuotaServiceHandler(handler.NewQuotas(o.Quotas), options))
 	}
 	return services
 }
 
-// runService is the RunService as a whole.
+// runService is the complete RunService.
 type runService struct {
 	*handler.Runs
-	*runexport.Exports
+	*export.Exports
 }
 
-// permits asks whether the caller may.
-func (o Options) permits() connect.Interceptor {
-	options := permit.Options{Denied: o.Access.Denied}
+// permissionInterceptor returns the interceptor that checks permissions.
+func (o Options) permissionInterceptor() connect.Interceptor {
+	options := permission.InterceptorOptions{Denied: o.Access.Denied}
 	if o.Access.Authenticator != nil {
-		options.Standing = o.Access.Authenticator.Standing
+		options.CheckValid = o.Access.Authenticator.CheckValid
 	}
-	return permit.New(options)
+	return permission.NewInterceptor(options)
 }
 
-// compressFrom is the size from which an answer is compressed for a client that accepts it.
+// compressFrom is the size in bytes from which responses are compressed for clients that accept it.
 const compressFrom = 1 << 10
 
 // checker answers grpc.health.v1.Health.
@@ -176,7 +168,7 @@ type checker struct {
 	stopping *stopping
 }
 
-// Check tells whether a service, or with an empty name the server, can be used.
+// Check reports whether a service, or with an empty name the server, is available.
 func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	known := req.Service == ""
 	for _, name := range c.names {

@@ -1,19 +1,19 @@
-// Package rpc is the API's server: gRPC, gRPC-Web, Connect and REST on one port, beside health and metrics.
+// Package rpc is the API server: gRPC, gRPC-Web, Connect and REST on one port, together with health and metrics.
 //
 //	server, err := rpc.NewServer(rpc.Options{Address: "127.0.0.1:8080", Workflows: …, Runs: …})
-//	err = server.Start(ctx)  // listens, or says why it cannot
-//	server.Addr()            // where, also for port 0
+//	err = server.Start(ctx)  // listens, or returns the reason why it cannot
+//	server.Addr()            // the actual address, also for port 0
 //	err = server.Stop(ctx)   // drains within ctx, ends watches at once
 //
-// Who talks to it: Connect's handlers answer gRPC (also without TLS, as h2c), gRPC-Web and Connect; Vanguard answers
-// the REST paths of the protos by calling the same handlers. JSON is package jsoncodec's throughout.
+// Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; Vanguard serves the REST paths of the protos by
+// calling the same handlers. All JSON is encoded by package jsoncodec.
 //
-// Every call passes, from the outside in: the connection limit, TLS, deadlines for reading and writing, package gate, which tells who
-// calls (or, where there are no tokens, the check of host and origin: a listener that is open to this machine alone must not be open
-// to web pages as well), the size limit, the completion of errors, the interceptors that are passed in, the one that sets a default
-// deadline, maps errors, and recovers from panics, and at last package permit, which tells whether the caller may.
+// Every call passes, from the outside in: the connection limit, TLS, deadlines for reading and writing, authentication (or, without
+// tokens, the check of host and origin: a listener that is open only to this machine must not be open to web pages), the size limit,
+// the completion of errors, the interceptors of the options, the one that sets a default deadline, maps errors and recovers from
+// panics, and finally the check of permissions.
 //
-// The package decides nothing about workflows or runs; package handler translates, the domain decides.
+// The package contains no logic of workflows or runs: package handler translates, the domain packages decide.
 package rpc
 
 import (
@@ -32,64 +32,57 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/rpc/batchhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/connlimit"
-	"github.com/signalbox-dev/signalbox/internal/rpc/dispatchhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/eventhandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/gate"
+	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
-	"github.com/signalbox-dev/signalbox/internal/rpc/quotahandler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/runexport"
-	"github.com/signalbox-dev/signalbox/internal/rpc/tokenhandler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 )
 
-// Options say what the server serves, and its bounds. Zero bounds have the defaults named.
+// Options configure the server. Zero bounds have the defaults named.
 type Options struct {
-	// Address to listen on, as host:port; port 0 takes any free one.
+	// Address is host:port; port 0 takes any free port.
 	Address string
 
-	// The services; all nil in a process that serves health, metrics and what it says of itself alone.
+	// The services; all nil in a process that serves only health, metrics and its own system status.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
-	// Codec opens payloads for Temporal's UI.
+	// Codec decrypts payloads for Temporal's UI.
 	Codec Codec
-	// Unredacted shows runs without marks, where it is not nil.
+	// Unredacted reads runs without marks; optional.
 	Unredacted handler.Unredacted
-	// Explainer says what runs wait for, where it is not nil.
+	// Explainer explains what runs wait for; optional.
 	Explainer handler.Explainer
 	Projects  handler.ProjectService
 	Audit     handler.AuditLog
-	// Events and Dispatchers are served beside them where they are not nil; EventLimits bound what is posted as CloudEvents.
-	Events      eventhandler.Service
+	// Events and Dispatchers are optional; EventLimits bound events posted as CloudEvents.
+	Events      handler.EventService
 	EventLimits event.Limits
-	Dispatchers dispatchhandler.Service
-	// Batches are served where they are not nil.
-	Batches batchhandler.Service
-	// Quotas are served where they are not nil.
-	Quotas quotahandler.Service
-	// Touched tells exports of runs what events did to them, where it is not nil.
-	Touched runexport.Touched
-	// Clock tells of timers of workflows, where it is not nil.
+	Dispatchers handler.DispatcherService
+	// Batches is optional.
+	Batches handler.BatchService
+	// Quotas is optional.
+	Quotas handler.QuotaService
+	// RunDeliveries provides the deliveries of a run for exports; optional.
+	RunDeliveries export.RunDeliveries
+	// Clock provides the timers of workflows; optional.
 	Clock handler.Clock
-	// System is what every process says of itself, Platform what it knows of the whole.
+	// System describes this process, Platform the whole installation.
 	System   handler.SystemInfo
 	Platform handler.SystemService
 	// TemporalNamespace and TaskQueue are shown in runs and projects.
 	TemporalNamespace string
 	TaskQueue         func(project string) string
 
-	// Metrics, Livez and Readyz answer at /metrics, /livez and /readyz; what is nil is not there.
+	// Metrics, Livez and Readyz are served at /metrics, /livez and /readyz; each is optional.
 	Metrics http.Handler
 	Livez   http.Handler
 	Readyz  http.Handler
-	// Tokens is served where it is not nil.
-	Tokens tokenhandler.Service
-	// Access says who may call.
+	// Tokens is optional.
+	Tokens handler.TokenService
+	// Access configures authentication and rate limits.
 	Access Access
-	// TLS is how the listener speaks; nil: in plain text.
+	// TLS is the listener's configuration; nil: plain text.
 	TLS *tls.Config
-	// Serving is what grpc.health.v1.Health answers while the server is not stopping; nil: always.
+	// Serving is the result of grpc.health.v1.Health while the server is not stopping; nil: always serving.
 	Serving func(ctx context.Context) bool
 	// Interceptors see every call that reaches a method, outermost first.
 	Interceptors []connect.Interceptor
@@ -100,28 +93,28 @@ type Options struct {
 	CallTimeout time.Duration
 	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s).
 	StallTimeout time.Duration
-	// MaxConnections bounds open connections (4096). Over it, a new one closes the one that has been idle longest, and waits only while
-	// every connection has a request in flight.
+	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes the one that has been idle longest, and waits
+	// only while every connection has a request in flight.
 	MaxConnections int
 }
 
-// Access says who may call, how often, and who hears of what was refused.
+// Access configures authentication, rate limits and the callbacks for refused calls.
 type Access struct {
-	// Authenticator is nil where every caller is the local administrator.
+	// Authenticator is nil if every caller is the local administrator.
 	Authenticator Authenticator
-	// Rate and Burst bound the requests per second of one token; a rate of 0 does not.
+	// Rate and Burst bound the requests per second of one token; a rate of 0 means no bound.
 	Rate  float64
 	Burst int
-	// Refused hears why a caller was not let in, Denied what a caller may not; nil: nobody.
+	// Refused is called when a caller is not authenticated or exceeds its rate, Denied when it lacks a permission; both are optional.
 	Refused func(ctx context.Context, reason string)
-	Denied  func(ctx context.Context, d permit.Denial)
+	Denied  func(ctx context.Context, d permission.Denial)
 }
 
-// Authenticator tells who has which token.
+// Authenticator authenticates tokens.
 type Authenticator interface {
-	gate.Tokens
-	// Standing returns an error when the token of this ID is valid no more.
-	Standing(ctx context.Context, id string) error
+	permission.Tokens
+	// CheckValid returns an error if the token with this ID is no longer valid.
+	CheckValid(ctx context.Context, id string) error
 }
 
 const (
@@ -134,10 +127,10 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// A quiet HTTP/2 connection is asked for a sign of life, so that clients that vanished do not hold streams.
+	// An idle HTTP/2 connection is pinged, so that clients that vanished do not hold streams.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
-	// forcedGrace is what calls get to end after their connections were cut.
+	// forcedGrace is the time for calls to end after their connections were closed.
 	forcedGrace = time.Second
 )
 
@@ -157,7 +150,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server is the API's server. It is started once and stopped once.
+// Server is the API server. It is started once and stopped once.
 type Server struct {
 	opts     Options
 	routes   http.Handler
@@ -171,7 +164,7 @@ type Server struct {
 	calls    sync.WaitGroup
 }
 
-// NewServer wires the server. It fails only where the protos' REST paths contradict each other.
+// NewServer wires the server. It fails only if the protos' REST paths contradict each other.
 func NewServer(opts Options) (*Server, error) {
 	s := &Server{opts: opts.withDefaults(), stopping: newStopping()}
 	routes, err := s.opts.routes(s.stopping)
@@ -182,7 +175,7 @@ func NewServer(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Start listens and serves. The context's values reach every call; its end stops nothing.
+// Start listens and serves. The context's values are available in every call; its cancellation stops nothing.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +192,7 @@ func (s *Server) Start(ctx context.Context) error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(s.opts.TLS == nil)
 	s.http = &http.Server{
-		Handler:           s.entry(isLoopback(listener.Addr())),
+		Handler:           s.rootHandler(isLoopback(listener.Addr())),
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerTimeout,
@@ -209,7 +202,7 @@ func (s *Server) Start(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(logger.FromContext(ctx).Handler(), slog.LevelWarn),
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)
-	limited := connlimit.New(listener, connlimit.Options{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
+	limited := permission.NewListener(listener, permission.ListenerOptions{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
 	s.http.ConnState = limited.ConnState
 	if s.opts.TLS != nil {
 		s.http.TLSConfig = s.opts.TLS
@@ -220,7 +213,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Addr returns where the server listens; nil before it was started.
+// Addr returns the listen address; nil before the start.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +223,8 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Stop takes no new calls, ends open watches at once (their clients resume elsewhere), waits for the other calls until
-// ctx ends, and then cuts what is left. A server that was not started stops at once.
+// Stop accepts no new calls, ends open watches at once (their clients resume elsewhere), waits for the other calls until ctx ends, and
+// then closes the remaining connections. A server that was never started stops at once.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +257,7 @@ func (s *Server) join() error {
 	case <-done:
 		return nil
 	case <-grace.C:
-		return errors.New("stop the API: a call does not end although it was canceled")
+		return errors.New("stop the API: a call has not ended after its cancellation")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestStartsOnce(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 }
 
-func TestTheEndOfStartsContextStopsNothing(t *testing.T) {
+func TestServerOutlivesStartContext(t *testing.T) {
 	t.Parallel()
 	s := bare(t, "127.0.0.1:0")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func TestTheEndOfStartsContextStopsNothing(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 }
 
-func TestWhatElseThePortServes(t *testing.T) {
+func TestOtherPaths(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	home := p.do("GET", "/", "")
@@ -113,7 +113,7 @@ func TestStopCutsCallsThatOutlastItsBudget(t *testing.T) {
 	<-answered
 }
 
-func TestPagesAreStableAndTokensAreBoundToFilters(t *testing.T) {
+func TestPagesAreStableAndBoundToFilters(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
@@ -136,7 +136,7 @@ func TestPagesAreStableAndTokensAreBoundToFilters(t *testing.T) {
 			break
 		}
 		token = "&pageToken=" + next
-		p.startRun(`{}`) // newer than the first page: must not appear, and must not push others out
+		p.startRun(`{}`) // newer than the first page: must not appear, and must not displace others
 	}
 	require.Equal(t, 3, pages)
 	require.Len(t, seen, 5)
@@ -156,7 +156,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 		return conn
 	}
 
-	// A body that never comes.
+	// A body that is never sent.
 	sending := dial()
 	fmt.Fprintf(sending, "POST /v1/projects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	res, err := http.ReadResponse(bufio.NewReader(sending), nil)
@@ -164,7 +164,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
 	res.Body.Close()
 
-	// A body that nobody waits for.
+	// A body that the handler does not read.
 	unwanted := dial()
 	fmt.Fprintf(unwanted, "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 	res, err = http.ReadResponse(bufio.NewReader(unwanted), nil)
@@ -172,7 +172,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, res.StatusCode)
 	res.Body.Close()
 
-	// Answers that are never read: their writes fill every buffer on the way, and then stall.
+	// Responses that are never read: their writes fill every buffer on the way, and then stall.
 	p.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting+"# "+strings.Repeat("x", 500_000)+"\n")+`}`).ok()
 	reading := dial()
 	for err == nil {
@@ -216,16 +216,16 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, <-waiting)
 }
 
-func TestPanicsOutsideOfMethodsAreLogged(t *testing.T) {
+func TestPanicsOutsideMethodsAreLogged(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) {
-		o.Readyz = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("lost the plot") })
+		o.Readyz = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken") })
 	})
 	res, err := p.client.Get(p.base + "/readyz")
 	if err == nil {
 		res.Body.Close()
 	}
 	require.Error(t, err)
-	require.Contains(t, p.log.String(), "lost the plot")
+	require.Contains(t, p.log.String(), "broken")
 	p.do("GET", "/v1/version", "").ok()
 }

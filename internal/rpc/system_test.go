@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// fakeLink stands where the connection to Temporal is, and where those are that know of workers and differences.
-type fakeLink struct {
+// fakeSystem replaces the connection to Temporal, the worker registry and the reconciler.
+type fakeSystem struct {
 	mu         sync.Mutex
 	connection system.Connection
 	resets     int
@@ -34,8 +34,8 @@ type fakeLink struct {
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func newFakeLink() *fakeLink {
-	return &fakeLink{connection: system.Connection{
+func newFakeSystem() *fakeSystem {
+	return &fakeSystem{connection: system.Connection{
 		State: system.Down, Kind: "hung", Since: noon, Address: "127.0.0.1:7233", Namespace: "default", NamespaceID: "n-1",
 		LastError: "no answer", LastErrorAt: noon, Generation: 2, Latency: 1234567 * time.Nanosecond, Attempts: 7, NextAttempt: noon.Add(time.Second),
 		Breaker:    system.Breaker{State: system.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
@@ -45,32 +45,31 @@ func newFakeLink() *fakeLink {
 	}}
 }
 
-func (l *fakeLink) Connection() system.Connection { return l.connection }
+func (f *fakeSystem) Connection() system.Connection { return f.connection }
 
-func (l *fakeLink) ResetBreaker() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resets++
+func (f *fakeSystem) ResetBreaker() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resets++
 }
 
-func (l *fakeLink) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
-	report := l.report
+func (f *fakeSystem) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
+	report := f.report
 	report.DryRun = dryRun
-	return report, l.refuse
+	return report, f.refuse
 }
 
-func (l *fakeLink) Last() system.Reconciliation {
+func (f *fakeSystem) Last() system.Reconciliation {
 	return system.Reconciliation{At: noon, Checked: 4, Corrections: 3, Failed: 2, Error: "half"}
 }
 
-func (l *fakeLink) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
-	return l.live, l.unknown
+func (f *fakeSystem) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
+	return f.live, f.unknown
 }
 
-// service is the real one over the real store.
-func (l *fakeLink) service(st *storetest.Plain) *system.Service {
-	return system.NewService(l, st, l, l, st, system.Options{
-		Mismatch: func() string { return "another Temporal" },
+// service is the real service over the real store.
+func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
+	return system.NewService(f, st, f, f, st, system.Options{
 		Dependencies: func(context.Context) []system.Dependency {
 			return []system.Dependency{{Name: "leases", State: "down", Error: "redis does not answer"}}
 		},
@@ -83,7 +82,7 @@ func (l *fakeLink) service(st *storetest.Plain) *system.Service {
 func TestSystemStatus(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
-	p.link.live = []worker.Worker{{
+	p.system.live = []worker.Worker{{
 		ServerID: "w", Projects: []string{"p"}, StartedAt: noon, BeatAt: noon,
 		Fingerprint: worker.Fingerprint{Contract: "c", Address: "a", Namespace: "n", NamespaceID: "i"},
 	}}
@@ -112,25 +111,24 @@ func TestSystemStatus(t *testing.T) {
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
 		}],
-		"temporalMismatch": "another Temporal",
 		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}]
 	}`, body.body)
 
-	p.link.unknown = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
+	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
 	status := p.do("GET", "/v1/system/status", "").ok()
 	require.Equal(t, "the database is away", status["workersError"])
 	require.Equal(t, "down", status["connection"].(map[string]any)["state"])
 }
 
-// What is done to the platform as a whole has no project; the audit log shows it where all projects are asked for.
+// Actions on the whole platform have no project; the audit log lists them when all projects are requested.
 func TestBreakerResetAndItsAuditEntry(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	reset := p.do("POST", "/v1/system/breaker:reset", `{}`).ok()
 	require.Equal(t, "down", reset["connection"].(map[string]any)["state"])
-	require.Equal(t, 1, p.link.resets)
+	require.Equal(t, 1, p.system.resets)
 	p.do("GET", "/v1/system/breaker:reset", "").fails(405, "UNIMPLEMENTED")
-	require.Equal(t, 1, p.link.resets)
+	require.Equal(t, 1, p.system.resets)
 
 	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
 	require.Empty(t, p.do("GET", "/v1/projects/default/audit", "").ok()["entries"])
@@ -145,7 +143,7 @@ func TestBreakerResetAndItsAuditEntry(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
-	p.link.report = run.Report{
+	p.system.report = run.Report{
 		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2, WithheldBecause: "of where they are",
 		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
 	}
@@ -158,38 +156,38 @@ func TestReconcile(t *testing.T) {
 	p.do("POST", "/v1/system/runs:reconcile", `{}`).ok()
 	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=system.reconcile", "").ok()["entries"], 1)
 
-	p.link.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	p.system.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
 	a = p.do("POST", "/v1/system/runs:reconcile", `{}`)
-	a.fails(503, fault.EngineUnavailable)
+	a.fails(503, apperror.EngineUnavailable)
 	require.Equal(t, "1", a.header.Get("Retry-After"))
 }
 
-// A process without the API role tells of itself all the same, and can be told to try again.
-func TestAWorkerAloneTellsOfItself(t *testing.T) {
+// A process without the API role serves its system status, too, and accepts a reset of the breaker.
+func TestWorkerOnlyProcessServesSystemStatus(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.Workflows, o.Runs, o.Projects, o.Audit = nil, nil, nil, nil })
 	p.do("GET", "/v1/system/status", "").ok()
 	p.do("POST", "/v1/system/breaker:reset", `{}`).ok()
-	require.Equal(t, 1, p.link.resets)
+	require.Equal(t, 1, p.system.resets)
 	p.do("GET", "/v1/projects", "").fails(404, "UNIMPLEMENTED")
 }
 
-// Programs learn over gRPC what is wrong with the connection and when to come back, and over HTTP as well.
+// Errors over gRPC and HTTP carry the cause of the failed connection and a retry delay.
 func TestEngineUnavailableCarriesKindAndRetry(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
-	p.engine.failWith(fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is hung").
+	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is hung").
 		WithFact("state", "down").WithFact("kind", "hung").WithRetry(7 * time.Second))
 	err := p.grpc(t).Invoke(t.Context(), "/signalbox.v1.RunService/StartRun", &signalboxv1.StartRunRequest{
 		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{}"},
 	}, &signalboxv1.StartRunResponse{})
-	s := requireGRPC(t, err, codes.Unavailable, fault.EngineUnavailable)
+	s := requireGRPC(t, err, codes.Unavailable, apperror.EngineUnavailable)
 	require.Equal(t, map[string]string{"state": "down", "kind": "hung"}, s.Details()[0].(*errdetails.ErrorInfo).GetMetadata())
 	require.Equal(t, 7*time.Second, s.Details()[1].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
 
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
-	a.fails(503, fault.EngineUnavailable)
+	a.fails(503, apperror.EngineUnavailable)
 	require.Equal(t, "7", a.header.Get("Retry-After"))
 	require.Contains(t, a.body, `"metadata":{"kind":"hung","state":"down"}`)
 	require.Empty(t, p.do("GET", "/v1/projects/default/runs", "").ok()["runs"])

@@ -13,7 +13,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
@@ -29,7 +29,7 @@ func (p *platform) watch(ctx context.Context, t *testing.T, id string, after int
 	return stream
 }
 
-// apply writes what Temporal would have accepted.
+// apply writes an update as if Temporal had accepted it.
 func (p *platform) apply(t *testing.T, id string, position int64, status run.Status, output string) {
 	t.Helper()
 	now := time.Now()
@@ -91,13 +91,13 @@ func TestWatchErrors(t *testing.T) {
 	p := start(t, nil)
 	stream := p.watch(t.Context(), t, "none", 0)
 	require.False(t, stream.Receive())
-	requireReason(t, stream.Err(), connect.CodeNotFound, fault.RunNotFound)
+	requireReason(t, stream.Err(), connect.CodeNotFound, apperror.RunNotFound)
 	stream = p.watch(t.Context(), t, "none", -1)
 	require.False(t, stream.Receive())
-	requireReason(t, stream.Err(), connect.CodeInvalidArgument, fault.InvalidArgument)
+	requireReason(t, stream.Err(), connect.CodeInvalidArgument, apperror.InvalidArgument)
 	stream = p.watch(t.Context(), t, "", 0)
 	require.False(t, stream.Receive())
-	requireReason(t, stream.Err(), connect.CodeInvalidArgument, fault.InvalidArgument)
+	requireReason(t, stream.Err(), connect.CodeInvalidArgument, apperror.InvalidArgument)
 }
 
 func TestStopEndsWatchesAtOnce(t *testing.T) {
@@ -162,5 +162,5 @@ func TestWatchEndsWithItsClient(t *testing.T) {
 	cancel()
 	require.False(t, stream.Receive())
 	require.Equal(t, connect.CodeCanceled, connect.CodeOf(stream.Err()))
-	// That the server's side ended as well is what goleak and Stop's join see to.
+	// goleak and Stop verify that the server's side has ended as well.
 }

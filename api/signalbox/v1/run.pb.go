@@ -469,7 +469,8 @@ type Wait struct {
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Pointer of the task whose timeout gives the deadline, or of the run's own: /timeout.
 	DeadlineBy string `protobuf:"bytes,10,opt,name=deadline_by,json=deadlineBy,proto3" json:"deadline_by,omitempty"`
-	// Whether the wait may end earlier, by a timeout whose length is not known: one that an expression gave, or of a document that is gone.
+	// Whether the wait may end earlier, by a timeout whose length is not known: of a document that is gone, or one that an expression gave in a
+	// step that an older release recorded.
 	DeadlineUnknown bool `protobuf:"varint,11,opt,name=deadline_unknown,json=deadlineUnknown,proto3" json:"deadline_unknown,omitempty"`
 	// For events: one, any or all of them.
 	Mode   string          `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
@@ -617,7 +618,11 @@ type AwaitedEvent struct {
 	With *JsonValue    `protobuf:"bytes,2,opt,name=with,proto3" json:"with,omitempty"`
 	Keys []*AwaitedKey `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
 	// Whether it ends the task without being one of the events that the task collects.
-	Ends          bool `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`
+	Ends bool `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`
+	// Of several events that must all come: whether it has come. Runs that interpreters before 4 began do not record it.
+	Came bool `protobuf:"varint,5,opt,name=came,proto3" json:"came,omitempty"`
+	// When the run took it; absent where that is not known.
+	CameTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=came_time,json=cameTime,proto3" json:"came_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,6 +683,20 @@ func (x *AwaitedEvent) GetEnds() bool {
 		return x.Ends
 	}
 	return false
+}
+
+func (x *AwaitedEvent) GetCame() bool {
+	if x != nil {
+		return x.Came
+	}
+	return false
+}
+
+func (x *AwaitedEvent) GetCameTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CameTime
+	}
+	return nil
 }
 
 // AwaitedKey is a correlation key of an awaited event.
@@ -3268,12 +3287,14 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x10deadline_unknown\x18\v \x01(\bR\x0fdeadlineUnknown\x12\x12\n" +
 	"\x04mode\x18\f \x01(\tR\x04mode\x122\n" +
 	"\x06events\x18\r \x03(\v2\x1a.signalbox.v1.AwaitedEventR\x06events\x12.\n" +
-	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\"\x91\x01\n" +
+	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\"\xde\x01\n" +
 	"\fAwaitedEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12+\n" +
 	"\x04with\x18\x02 \x01(\v2\x17.signalbox.v1.JsonValueR\x04with\x12,\n" +
 	"\x04keys\x18\x03 \x03(\v2\x18.signalbox.v1.AwaitedKeyR\x04keys\x12\x12\n" +
-	"\x04ends\x18\x04 \x01(\bR\x04ends\"\x7f\n" +
+	"\x04ends\x18\x04 \x01(\bR\x04ends\x12\x12\n" +
+	"\x04came\x18\x05 \x01(\bR\x04came\x127\n" +
+	"\tcame_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bcameTime\"\x7f\n" +
 	"\n" +
 	"AwaitedKey\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -3590,81 +3611,82 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	4,  // 19: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
 	40, // 20: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	3,  // 21: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	40, // 22: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	6,  // 23: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	42, // 24: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	42, // 25: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	42, // 26: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	39, // 27: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	39, // 28: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	39, // 29: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	39, // 30: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	39, // 31: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	39, // 32: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	39, // 33: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	40, // 34: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	40, // 35: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	41, // 36: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	12, // 37: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	1,  // 38: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	39, // 39: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	39, // 40: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	41, // 41: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	40, // 42: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 43: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 44: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 45: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 46: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 47: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	11, // 48: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	5,  // 49: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 50: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	11, // 51: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	5,  // 52: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 53: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 54: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 55: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	37, // 56: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	38, // 57: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 58: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 59: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 60: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	40, // 61: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	40, // 62: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 63: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 64: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 65: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	13, // 66: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	15, // 67: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	17, // 68: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	19, // 69: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	21, // 70: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	25, // 71: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	23, // 72: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	27, // 73: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	29, // 74: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	31, // 75: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	33, // 76: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	35, // 77: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	36, // 78: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	14, // 79: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	16, // 80: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	18, // 81: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	20, // 82: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	22, // 83: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	26, // 84: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	24, // 85: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	28, // 86: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	30, // 87: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	32, // 88: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	34, // 89: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	43, // 90: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	43, // 91: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	79, // [79:92] is the sub-list for method output_type
-	66, // [66:79] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	39, // 22: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	40, // 23: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	6,  // 24: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	42, // 25: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	42, // 26: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	42, // 27: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	39, // 28: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	39, // 29: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	39, // 30: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	39, // 31: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	39, // 32: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	39, // 33: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	39, // 34: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	40, // 35: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	40, // 36: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	41, // 37: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	12, // 38: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	1,  // 39: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	39, // 40: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	39, // 41: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	41, // 42: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	40, // 43: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 44: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 45: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 46: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 47: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 48: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	11, // 49: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	5,  // 50: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 51: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	11, // 52: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	5,  // 53: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 54: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 55: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 56: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	37, // 57: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	38, // 58: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 59: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 60: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 61: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	40, // 62: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	40, // 63: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 64: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	39, // 65: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 66: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	13, // 67: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	15, // 68: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	17, // 69: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	19, // 70: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	21, // 71: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	25, // 72: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	23, // 73: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	27, // 74: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	29, // 75: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	31, // 76: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	33, // 77: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	35, // 78: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	36, // 79: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	14, // 80: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	16, // 81: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	18, // 82: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	20, // 83: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	22, // 84: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	26, // 85: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	24, // 86: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	28, // 87: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	30, // 88: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	32, // 89: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	34, // 90: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	43, // 91: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	43, // 92: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	80, // [80:93] is the sub-list for method output_type
+	67, // [67:80] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }

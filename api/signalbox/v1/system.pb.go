@@ -131,7 +131,8 @@ type Connection struct {
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// While down: unreachable, hung, namespace_missing, auth_failed or tls_error. While degraded: slow, limited or not_polling.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Since when it has this state and kind.
+	// Since when it has this state and kind. While down, when that began, whatever became of the kind. An outage begins with its first sign: that
+	// the connection was lost, or that the first of the checks in a row which missed had ended. It ends when Temporal answers again.
 	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	Address string                 `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
 	// Temporal's namespace.
@@ -376,14 +377,15 @@ func (x *Breaker) GetNextProbeTime() *timestamppb.Timestamp {
 
 // ConnectionStatistics count since the server's start.
 type ConnectionStatistics struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Uptime   *durationpb.Duration   `protobuf:"bytes,1,opt,name=uptime,proto3" json:"uptime,omitempty"`
-	Downtime *durationpb.Duration   `protobuf:"bytes,2,opt,name=downtime,proto3" json:"downtime,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long it has been connected or degraded in all, and how long neither: outages, and connecting for the first time.
+	Uptime   *durationpb.Duration `protobuf:"bytes,1,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	Downtime *durationpb.Duration `protobuf:"bytes,2,opt,name=downtime,proto3" json:"downtime,omitempty"`
 	// Connections made.
 	Connections int64 `protobuf:"varint,3,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Connections lost.
 	Outages int64 `protobuf:"varint,4,opt,name=outages,proto3" json:"outages,omitempty"`
-	// How long the last outage was, and the longest.
+	// How long the last outage was, and the longest; until now, while it lasts. Both count from the begin of the outage, as Connection.since does.
 	LastOutage    *durationpb.Duration `protobuf:"bytes,5,opt,name=last_outage,json=lastOutage,proto3" json:"last_outage,omitempty"`
 	LongestOutage *durationpb.Duration `protobuf:"bytes,6,opt,name=longest_outage,json=longestOutage,proto3" json:"longest_outage,omitempty"`
 	// Since when it has been connected without a break. Not set while down.
@@ -920,11 +922,8 @@ type GetStatusResponse struct {
 	WorkersError string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
 	// The server's clock, to tell how long ago things were.
 	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
-	// Which other Temporal the runs are in, or live workers are connected to, and what to do about it. Empty while all are in one. While
-	// the runs are in another one and workers live there, starts on this server are refused with CONTRACT_MISMATCH.
-	TemporalMismatch string `protobuf:"bytes,11,opt,name=temporal_mismatch,json=temporalMismatch,proto3" json:"temporal_mismatch,omitempty"`
 	// What this process needs, as its readiness at /readyz has it.
-	Dependencies  []*Dependency `protobuf:"bytes,12,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	Dependencies  []*Dependency `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1029,13 +1028,6 @@ func (x *GetStatusResponse) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *GetStatusResponse) GetTemporalMismatch() string {
-	if x != nil {
-		return x.TemporalMismatch
-	}
-	return ""
-}
-
 func (x *GetStatusResponse) GetDependencies() []*Dependency {
 	if x != nil {
 		return x.Dependencies
@@ -1046,7 +1038,10 @@ func (x *GetStatusResponse) GetDependencies() []*Dependency {
 // Dependency is something that a server needs.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// store (the database), temporal, placement (whether all processes use one Temporal), leases (Redis), memory or pollers.
+	// store (the database), temporal, certificate (that Temporal is shown), placement (whether all processes use one Temporal), leases (Redis),
+	// memory or pollers. placement is down while the runs are in another Temporal than this server, or live workers are connected to another one:
+	// error has both sides and what to do. While the runs are in another one and workers live there, starts on this server are refused with
+	// CONTRACT_MISMATCH.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// up, impaired (it can be used, and something is wrong with it) or down.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
@@ -1525,7 +1520,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
 	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\xb7\x04\n" +
+	"\x10GetStatusRequest\"\x8a\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1543,9 +1538,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\aworkers\x18\b \x03(\v2\x14.signalbox.v1.WorkerR\aworkers\x12#\n" +
 	"\rworkers_error\x18\t \x01(\tR\fworkersError\x12.\n" +
 	"\x04time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
-	"\x11temporal_mismatch\x18\v \x01(\tR\x10temporalMismatch\x12<\n" +
-	"\fdependencies\x18\f \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\"~\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
+	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\"~\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +

@@ -1,11 +1,11 @@
-// Package certificate is the listener's side of TLS: a certificate and its key from files, and where callers have to show one too, the
-// authorities that theirs are from.
+// Package certificate configures TLS of the listener: a certificate and key from files and, if callers must present certificates, the
+// authorities that issue them.
 //
 //	files, err := certificate.Open(certificate.Files{Cert: "tls.crt", Key: "tls.key"})
 //	server.TLSConfig = files.Config()
 //
-// The files are looked at for every handshake, and read when they have changed, so a rotation needs no restart. While they cannot
-// be used, for example because one of the two is new and the other is not yet, the ones before go on to be used.
+// Every handshake checks the files and reads them if they have changed, so a rotation needs no restart. While the files cannot be
+// used, for example because only one of the two is new, the previous certificate stays in use.
 package certificate
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// Files names them; all are PEM.
+// Files are the paths; all files are PEM.
 type Files struct {
 	Cert string
 	Key  string
-	// ClientCA, where it is not empty, are the authorities of the certificates that callers have to show.
+	// ClientCA, if set, has the authorities of the certificates that callers must present.
 	ClientCA string
 }
 
-// Keeper has the certificate as it is now. It is safe for concurrent use.
+// Keeper holds the current certificate. It is safe for concurrent use.
 type Keeper struct {
 	files Files
 
@@ -38,7 +38,7 @@ type Keeper struct {
 	config *tls.Config
 }
 
-// stamp is by what a change of a file is seen.
+// stamp identifies a version of a file, to detect changes.
 type stamp struct {
 	at   time.Time
 	size int64
@@ -47,13 +47,13 @@ type stamp struct {
 // Open reads the files for the first time.
 func Open(files Files) (*Keeper, error) {
 	k := &Keeper{files: files}
-	k.seen, _ = files.stamps() // what cannot be looked at cannot be read either
+	k.seen, _ = files.stamps() // if this fails, read fails as well
 	var err error
 	k.config, err = files.read()
 	return k, err
 }
 
-// Config returns what a server needs.
+// Config returns the TLS configuration of a server.
 func (k *Keeper) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -62,7 +62,7 @@ func (k *Keeper) Config() *tls.Config {
 	}
 }
 
-// current returns the settings of now.
+// current returns the current TLS settings.
 func (k *Keeper) current(ctx context.Context) *tls.Config {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *Keeper) current(ctx context.Context) *tls.Config {
 		config, err = k.files.read()
 	}
 	if err != nil {
-		log.WarnContext(ctx, "The listener's certificate cannot be read again; the one before goes on to be used", "error", err)
+		log.WarnContext(ctx, "The listener's certificate cannot be reloaded; the previous one stays in use", "error", err)
 		return k.config
 	}
 	log.InfoContext(ctx, "The listener has a new certificate", "expires", config.Certificates[0].Leaf.NotAfter)
@@ -137,5 +137,5 @@ func (f Files) read() (*tls.Config, error) {
 	return config, nil
 }
 
-// protocols are what the listener speaks; without the first, gRPC would not work.
+// protocols are the ALPN protocols of the listener; gRPC requires h2.
 func protocols() []string { return []string{"h2", "http/1.1"} }

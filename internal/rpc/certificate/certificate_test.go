@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
 )
 
-// pair makes a certificate of this number that signs itself, as PEM.
+// pair returns a self-signed certificate with this serial number, as PEM.
 func pair(t *testing.T, number int64) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,7 +43,7 @@ func write(t *testing.T, path string, content []byte) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 }
 
-// number is the certificate that the server shows.
+// number returns the serial number of the certificate that the server presents.
 func number(t *testing.T, address string, client *tls.Config) (int64, error) {
 	t.Helper()
 	client.InsecureSkipVerify = true
@@ -74,7 +74,7 @@ func serve(t *testing.T, files certificate.Files) string {
 	return listener.Addr().String()
 }
 
-func TestARotationNeedsNoRestart(t *testing.T) {
+func TestCertificateRotationNeedsNoRestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	files := certificate.Files{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key")}
@@ -102,7 +102,7 @@ func TestARotationNeedsNoRestart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestCallersShowACertificateWhereOneIsAskedFor(t *testing.T) {
+func TestClientCertificateIsRequired(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	files := certificate.Files{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key"), ClientCA: filepath.Join(folder, "ca.crt")}

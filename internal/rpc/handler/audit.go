@@ -11,12 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-// AuditLog is where entries are read from.
+// AuditLog reads entries.
 type AuditLog interface {
 	ListAudit(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
 }
 
-// Audit answers signalbox.v1.AuditService.
+// Audit implements signalbox.v1.AuditService.
 type Audit struct {
 	log      AuditLog
 	projects message.ProjectFinder
@@ -27,10 +27,10 @@ func NewAudit(log AuditLog, projects message.ProjectFinder) *Audit {
 	return &Audit{log: log, projects: projects}
 }
 
-// everywhere is what callers write instead of a project to see the entries of all, and those of none; it is no project's name.
+// everywhere stands for all projects and for entries without a project; it is not a valid project name.
 const everywhere = "-"
 
-// projectOf returns the project to filter by: none for everywhere.
+// projectOf returns the project to filter by: empty for everywhere.
 func (h *Audit) projectOf(ctx context.Context, name string) (string, error) {
 	if name == everywhere {
 		return "", nil

@@ -10,19 +10,18 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/rpc/auditfile"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 )
 
-// exportPage is how many entries are read and sent at a time.
+// exportPage is the number of entries read and sent at a time.
 const exportPage = 500
 
-// ExportAudit streams the entries that match, oldest first. Those that are made meanwhile are not in it.
+// ExportAudit streams the matching entries, oldest first. Entries written during the export are not included.
 func (h *Audit) ExportAudit(
 	ctx context.Context, req *connect.Request[signalboxv1.ExportAuditRequest], stream *connect.ServerStream[httpbody.HttpBody],
 ) error {
 	m := req.Msg
-	form, err := auditfile.Form(m.GetFormat())
+	form, err := AuditFormatOf(m.GetFormat())
 	if err != nil {
 		return err
 	}

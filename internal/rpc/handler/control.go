@@ -11,35 +11,35 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
-// CancelRun asks Temporal to cancel the run.
+// CancelRun requests the cancellation of the run from Temporal.
 func (h *Runs) CancelRun(
 	ctx context.Context, req *connect.Request[signalboxv1.CancelRunRequest],
 ) (*connect.Response[signalboxv1.CancelRunResponse], error) {
-	r, err := steer(ctx, req.Msg, h.service.Cancel)
+	r, err := controlRun(ctx, req.Msg, h.service.Cancel)
 	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.message(r)}, err)
 }
 
-// TerminateRun ends the run at once.
+// TerminateRun ends the run immediately.
 func (h *Runs) TerminateRun(
 	ctx context.Context, req *connect.Request[signalboxv1.TerminateRunRequest],
 ) (*connect.Response[signalboxv1.TerminateRunResponse], error) {
-	r, err := steer(ctx, req.Msg, h.service.Terminate)
+	r, err := controlRun(ctx, req.Msg, h.service.Terminate)
 	return message.Reply(&signalboxv1.TerminateRunResponse{Run: h.message(r)}, err)
 }
 
-// PauseRun lets the run enter no further task.
+// PauseRun stops the run before its next task.
 func (h *Runs) PauseRun(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseRunRequest],
 ) (*connect.Response[signalboxv1.PauseRunResponse], error) {
-	r, err := steer(ctx, req.Msg, h.service.Pause)
+	r, err := controlRun(ctx, req.Msg, h.service.Pause)
 	return message.Reply(&signalboxv1.PauseRunResponse{Run: h.message(r)}, err)
 }
 
-// UnpauseRun lets a paused run go on.
+// UnpauseRun resumes a paused run.
 func (h *Runs) UnpauseRun(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseRunRequest],
 ) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
-	r, err := steer(ctx, req.Msg, h.service.Unpause)
+	r, err := controlRun(ctx, req.Msg, h.service.Unpause)
 	return message.Reply(&signalboxv1.UnpauseRunResponse{Run: h.message(r)}, err)
 }
 
@@ -66,21 +66,21 @@ func (h *Runs) ReplayRun(
 	return started(r, &signalboxv1.ReplayRunResponse{Run: h.message(r), Created: created}, err)
 }
 
-// steered is a request for a control of one run.
-type steered interface {
+// controlRequest is a request to control one run.
+type controlRequest interface {
 	GetProject() string
 	GetId() string
 	GetReason() string
 }
 
-func steer(ctx context.Context, m steered, do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
+func controlRun(ctx context.Context, m controlRequest, do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
 	if err := idGiven(m.GetId()); err != nil {
 		return run.Run{}, err
 	}
 	return do(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetReason())
 }
 
-// controls names what applies to the run.
+// controls lists the controls that apply to the run.
 func controls(r run.Run) []string {
 	available := control.Available(r)
 	names := make([]string, len(available))

@@ -10,13 +10,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 )
 
-// Explainer says what runs wait for, and why errors were not caught.
+// Explainer explains what runs wait for, and why errors were not caught.
 type Explainer interface {
 	Waits(ctx context.Context, r run.Run) (list []explain.Wait, more bool, err error)
 	Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string
 }
 
-// addWaits adds what the run waits for to its message.
+// addWaits adds the run's current wait to its message.
 func (h *Runs) addWaits(ctx context.Context, r run.Run, m *signalboxv1.Run) error {
 	if h.opts.Explainer == nil {
 		return nil
@@ -29,7 +29,7 @@ func (h *Runs) addWaits(ctx context.Context, r run.Run, m *signalboxv1.Run) erro
 	return err
 }
 
-// explainSteps adds to the messages of steps what the open ones wait for, and why errors of failed tries were not caught.
+// explainSteps adds to the messages of steps what the open ones wait for, and why errors of failed attempts were not caught.
 func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run.Step, messages []*signalboxv1.Step) error {
 	open := slices.ContainsFunc(steps, func(t run.Step) bool { return t.EndedAt.IsZero() })
 	failed := slices.ContainsFunc(steps, func(t run.Step) bool { return t.Status == string(run.Failed) })
@@ -70,7 +70,7 @@ func waitMessage(w *explain.Wait) *signalboxv1.Wait {
 		Deadline: message.Timestamp(w.Deadline), DeadlineBy: w.DeadlineBy, DeadlineUnknown: w.DeadlineUnknown, Mode: w.Mode,
 	}
 	for _, e := range w.Events {
-		awaited := &signalboxv1.AwaitedEvent{Type: e.Type, With: message.JSON(e.With), Ends: e.Ends}
+		awaited := &signalboxv1.AwaitedEvent{Type: e.Type, With: message.JSON(e.With), Ends: e.Ends, Came: e.Came, CameTime: message.Timestamp(e.CameAt)}
 		for _, k := range e.Keys {
 			awaited.Keys = append(awaited.Keys, &signalboxv1.AwaitedKey{
 				Name: k.Name, From: k.From, Expect: message.JSON(k.Expect), Unknown: k.Unknown,

@@ -1,5 +1,5 @@
-// Package handler answers the methods of the API: it translates between messages and the domain's services and
-// decides nothing else. Errors go out as they come; package rpc maps them.
+// Package handler implements the methods of the API: it translates between messages and the domain's services and contains no other
+// logic. Errors are returned unchanged; package rpc maps them.
 //
 //	path, h := signalboxv1connect.NewRunServiceHandler(handler.NewRuns(runs, projects, handler.RunOptions{…}))
 package handler
@@ -9,12 +9,12 @@ import (
 	"encoding/json"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Sizes of pages of steps.
+// Page sizes of steps.
 const (
 	stepsDefault = 200
 	stepsMost    = 1000
@@ -25,13 +25,13 @@ func actorName(ctx context.Context) string {
 	return actor.Name
 }
 
-// jsonOf returns nil for a value that was not sent, which is not the JSON null.
+// jsonOf returns nil for an absent value, which differs from the JSON null.
 func jsonOf(field string, v *signalboxv1.JsonValue) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
 	if !json.Valid([]byte(v.GetJson())) {
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "the %s is not valid JSON", field).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the %s is not valid JSON", field).
 			WithField(field, "is not valid JSON")
 	}
 	return json.RawMessage(v.GetJson()), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-// ProjectService is the domain's side of projects.
+// ProjectService is the domain's service of projects.
 type ProjectService interface {
 	message.ProjectFinder
 	Create(ctx context.Context, name, description string) (project.Project, error)
@@ -19,18 +19,18 @@ type ProjectService interface {
 	List(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
-// Projects answers signalbox.v1.ProjectService.
+// Projects implements signalbox.v1.ProjectService.
 type Projects struct {
 	service   ProjectService
 	taskQueue func(project string) string
 }
 
-// NewProjects returns the handler; taskQueue names a project's task queue.
+// NewProjects returns the handler; taskQueue returns the name of a project's task queue.
 func NewProjects(service ProjectService, taskQueue func(project string) string) *Projects {
 	return &Projects{service: service, taskQueue: taskQueue}
 }
 
-// CreateProject makes a project.
+// CreateProject creates a project.
 func (h *Projects) CreateProject(
 	ctx context.Context, req *connect.Request[signalboxv1.CreateProjectRequest],
 ) (*connect.Response[signalboxv1.CreateProjectResponse], error) {

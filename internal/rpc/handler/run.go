@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"connectrpc.com/connect"
@@ -9,15 +10,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
-// RunService is the domain's side of runs.
+// RunService is the domain's service of runs.
 type RunService interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 	Get(ctx context.Context, project, id string) (run.Run, error)
@@ -33,39 +34,40 @@ type RunService interface {
 	Replay(ctx context.Context, req control.ReplayRequest) (run.Run, bool, error)
 }
 
-// RunOptions are what the messages say beside the rows.
+// RunOptions are the data in messages that rows do not contain.
 type RunOptions struct {
-	// TemporalNamespace is where the runs are.
+	// TemporalNamespace is the namespace of the runs.
 	TemporalNamespace string
-	// TaskQueue names a project's task queue.
+	// TaskQueue returns the name of a project's task queue.
 	TaskQueue func(project string) string
-	// Unredacted is asked where sensitive values are; nil where nobody may see them.
+	// Unredacted reads sensitive values; nil if this server never shows them.
 	Unredacted Unredacted
-	// Explainer says what runs wait for; nil where answers do not say it.
+	// Explainer explains what runs wait for; nil if responses omit it.
 	Explainer Explainer
 }
 
-// Unredacted shows runs without marks, to whom it may.
+// Unredacted reads runs without marks, for callers with the permission.
 type Unredacted interface {
 	Run(ctx context.Context, project, id string) (run.Run, error)
 	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
 }
 
-// noView answers where nobody may see sensitive values.
-func noView() error {
-	return fault.New(fault.Refused, fault.OriginalSealed, "this server shows no sensitive values").WithField("unredacted", "must be false")
+// errUnredactedDisabled is the error if this server never shows sensitive values.
+func errUnredactedDisabled() error {
+	return apperror.New(apperror.Refused, apperror.OriginalSealed, "this server does not show sensitive values").WithField("unredacted", "must be false")
 }
 
-// Runs answers signalbox.v1.RunService.
+// Runs implements signalbox.v1.RunService.
 type Runs struct {
 	service  RunService
 	projects message.ProjectFinder
 	opts     RunOptions
+	reads    *readSlots
 }
 
 // NewRuns returns the handler.
 func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
-	return &Runs{service: service, projects: projects, opts: opts}
+	return &Runs{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // StartRun starts a run of a published workflow.
@@ -84,14 +86,14 @@ func (h *Runs) StartRun(
 	return started(r, &signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
 }
 
-// startingRetry is when a run is to be read again whose start Temporal has not confirmed in time.
+// startingRetry is the delay before a run is read again if Temporal has not confirmed its start in time.
 const startingRetry = 5 * time.Second
 
-// started answers a request that starts a run. While Temporal has not confirmed the start, the answer says when to ask again.
+// started responds to a request that starts a run. If Temporal has not confirmed the start, the response has a retry delay.
 func started[T any](r run.Run, m *T, err error) (*connect.Response[T], error) {
 	res, err := message.Reply(m, err)
 	if err == nil && r.QueuedReason == run.QueuedStarting {
-		fail.RetryAfter(res.Header(), startingRetry)
+		apierror.RetryAfter(res.Header(), startingRetry)
 	}
 	return res, err
 }
@@ -103,10 +105,15 @@ func (h *Runs) GetRun(
 	if err := idGiven(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
+	release, err := h.reads.acquire(ctx, message.ProjectOf(req.Msg.GetProject()))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	get := h.service.Get
 	if req.Msg.GetUnredacted() {
 		if h.opts.Unredacted == nil {
-			return nil, noView()
+			return nil, errUnredactedDisabled()
 		}
 		get = h.opts.Unredacted.Run
 	}
@@ -131,6 +138,11 @@ func (h *Runs) ListRuns(
 	if err != nil {
 		return nil, err
 	}
+	release, err := h.reads.acquire(ctx, filter.Project)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
 		return nil, err
 	}
@@ -157,11 +169,11 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	case "oldest":
 		f.OldestFirst = true
 	default:
-		return run.Filter{}, fault.New(fault.Invalid, fault.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
+		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
 			WithField("order", "must be newest or oldest")
 	}
-	if f.Version != "" && f.Workflow == "" { // it would be looked for among all runs of the project
-		return run.Filter{}, fault.New(fault.Invalid, fault.InvalidArgument, "version %q of which workflow? Name the workflow as well", f.Version).
+	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
+		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "version %q without a workflow: name the workflow as well", f.Version).
 			WithField("workflow", "is required with version")
 	}
 	for _, status := range m.GetStatuses() {
@@ -188,6 +200,11 @@ func (h *Runs) CountRuns(
 	if f.Until, err = message.Time("until", m.GetUntil()); err != nil {
 		return nil, err
 	}
+	release, err := h.reads.acquire(ctx, f.Project)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	counts, err := h.service.Count(ctx, f)
 	more := make([]string, len(counts.More))
 	for i, status := range counts.More {
@@ -204,10 +221,15 @@ func (h *Runs) ListSteps(
 	if err := idGiven(m.GetId()); err != nil {
 		return nil, err
 	}
+	release, err := h.reads.acquire(ctx, message.ProjectOf(m.GetProject()))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	list := h.service.Steps
 	if m.GetUnredacted() {
 		if h.opts.Unredacted == nil {
-			return nil, noView()
+			return nil, errUnredactedDisabled()
 		}
 		list = h.opts.Unredacted.Steps
 	}
@@ -231,7 +253,7 @@ func idGiven(id string) error {
 	if id != "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, fault.InvalidArgument, "no run named: give its id").WithField("id", "is required")
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").WithField("id", "is required")
 }
 
 func (h *Runs) message(r run.Run) *signalboxv1.Run {
@@ -244,7 +266,7 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
 		Input: message.JSON(r.Input), Output: message.JSON(r.Output), Error: problem(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
-		QueuePosition: place(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
+		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
 		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Quota: quotaUsage(r.Quota),
 		LegacyEngine: r.LegacyEngine, Legacy: message.JSON(r.Legacy),
@@ -278,8 +300,8 @@ func quotaUsage(u *run.QuotaUsage) *signalboxv1.QuotaUsage {
 	return &signalboxv1.QuotaUsage{Used: u.Used, Limit: u.Limit, ResetTime: message.Timestamp(u.ResetAt)}
 }
 
-// place returns nil for a run that is in no queue.
-func place(position int64) *int64 {
+// queuePosition returns nil for a run that is in no queue.
+func queuePosition(position int64) *int64 {
 	if position == 0 {
 		return nil
 	}
@@ -317,7 +339,7 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	return messages
 }
 
-// summaryMessage returns nil where all steps are listed.
+// summaryMessage returns nil if all steps are listed.
 func summaryMessage(s *run.StepSummary) *signalboxv1.StepSummary {
 	if s == nil {
 		return nil

@@ -13,24 +13,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
-// SystemInfo is what a server says of itself.
+// SystemInfo describes this server process.
 type SystemInfo struct {
 	// Version of Signalbox.
 	Version string
 	// Interpreter is the version of the interpreter that new runs start with.
 	Interpreter int
-	// ServerID is the identity of this process start.
+	// ServerID identifies this start of the process.
 	ServerID string
 }
 
-// SystemService is the domain's side of the platform as a whole.
+// SystemService is the domain's service of the platform as a whole.
 type SystemService interface {
 	Status(ctx context.Context) system.Status
 	ResetBreaker(ctx context.Context) system.Connection
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
 }
 
-// System answers signalbox.v1.SystemService.
+// System implements signalbox.v1.SystemService.
 type System struct {
 	info    SystemInfo
 	service SystemService
@@ -50,7 +50,7 @@ func (h *System) GetVersion(
 	}), nil
 }
 
-// GetStatus returns what the server knows of the platform.
+// GetStatus returns the status of the platform.
 func (h *System) GetStatus(
 	ctx context.Context, _ *connect.Request[signalboxv1.GetStatusRequest],
 ) (*connect.Response[signalboxv1.GetStatusResponse], error) {
@@ -66,7 +66,7 @@ func (h *System) GetStatus(
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
 			Corrections: int64(s.Reconciliation.Corrections), Failed: int64(s.Reconciliation.Failed), Error: s.Reconciliation.Error,
 		},
-		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), TemporalMismatch: s.Mismatch,
+		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
@@ -81,7 +81,7 @@ func (h *System) GetStatus(
 	return connect.NewResponse(res), nil
 }
 
-// ResetBreaker lets the server try to connect at once.
+// ResetBreaker makes the server try to connect immediately.
 func (h *System) ResetBreaker(
 	ctx context.Context, _ *connect.Request[signalboxv1.ResetBreakerRequest],
 ) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {

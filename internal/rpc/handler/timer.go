@@ -6,13 +6,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 )
 
-// timer tells what the clock does for a workflow. That the times are not known, because Temporal is away, keeps nobody from reading
-// the rest.
+// timer returns the timer of a workflow. If Temporal is unavailable, it returns the timer without times, so that the workflow can still be
+// read.
 func (h *Workflows) timer(ctx context.Context, project, name string) (*signalboxv1.WorkflowTimer, error) {
 	if h.clock == nil {
 		return nil, nil
@@ -25,16 +25,16 @@ func (h *Workflows) timer(ctx context.Context, project, name string) (*signalbox
 	if t.Spec.Every > 0 {
 		out.Every = durationpb.New(t.Spec.Every)
 	}
-	if t.Spec.Follows() { // whose pause may be none
+	if t.Spec.Follows() { // the pause may be zero
 		out.After = durationpb.New(t.Spec.After)
 	}
 	fires, err := h.clock.Fires(ctx, t)
 	if err != nil {
-		out.UnknownBecause = "Temporal does not tell; the server's log says why"
-		if f, ok := fault.From(err); ok {
+		out.UnknownBecause = "Temporal did not answer; see the server's log for the cause"
+		if f, ok := apperror.From(err); ok {
 			out.UnknownBecause = f.Message
 		}
-		logger.FromContext(ctx).WarnContext(ctx, "The times of a timer are not known", "workflow", name, "error", err)
+		logger.FromContext(ctx).WarnContext(ctx, "The times of a timer cannot be read", "workflow", name, "error", err)
 		return out, nil
 	}
 	for _, next := range fires.Next {

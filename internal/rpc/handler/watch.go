@@ -8,13 +8,13 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// heartbeat is how often a watch is written to when nothing changes: a client that is gone is noticed by the write, and
-// proxies that cut idle streams after 30 or 60 seconds see a live one.
+// heartbeat is the interval between messages of a watch without changes: the write detects that the client is gone, and prevents
+// proxies from closing an idle stream after 30 or 60 seconds.
 const heartbeat = 15 * time.Second
 
 // WatchRun streams the run and its steps as they change.
@@ -26,7 +26,7 @@ func (h *Runs) WatchRun(
 		return err
 	}
 	if m.GetAfterSequence() < 0 {
-		return fault.New(fault.Invalid, fault.InvalidArgument, "after_sequence is negative: give the last sequence seen, or 0 for all").
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "after_sequence is negative: give the last sequence seen, or 0 for all").
 			WithField("afterSequence", "must not be negative")
 	}
 	w := &watch{send: stream.Send}
@@ -37,7 +37,7 @@ func (h *Runs) WatchRun(
 	})
 }
 
-// watch serialises what two goroutines send: changes and heartbeats.
+// watch serializes the messages of two goroutines: changes and heartbeats.
 type watch struct {
 	send func(*signalboxv1.WatchRunResponse) error
 
@@ -45,7 +45,7 @@ type watch struct {
 	last *signalboxv1.Run
 }
 
-// follow runs the watch with a heartbeat beside it, and joins both.
+// follow runs the watch and a heartbeat concurrently, and waits for both to end.
 func (w *watch) follow(ctx context.Context, changes func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var beating sync.WaitGroup
@@ -73,7 +73,7 @@ func (w *watch) follow(ctx context.Context, changes func(context.Context) error)
 	return err
 }
 
-// change sends what changed. The input never changes, so only the first message has it.
+// change sends a change. The input never changes, so only the first message contains it.
 func (w *watch) change(message *signalboxv1.WatchRunResponse) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-func TestQuietWatchesShowThatTheyLive(t *testing.T) {
+func TestIdleWatchSendsHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sent []*signalboxv1.WatchRunResponse
@@ -38,7 +38,7 @@ func TestQuietWatchesShowThatTheyLive(t *testing.T) {
 	})
 }
 
-func TestClientsThatAreGoneEndTheWatch(t *testing.T) {
+func TestWatchEndsWhenClientIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("the client is gone")

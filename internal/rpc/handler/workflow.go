@@ -10,17 +10,17 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// draftVersion names the draft where versions are compared.
+// draftVersion is the name of the draft in comparisons of versions.
 const draftVersion = "draft"
 
-// WorkflowService is the domain's side of workflows.
+// WorkflowService is the domain's service of workflows.
 type WorkflowService interface {
 	Validate(source string) workflow.Checked
 	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Problems, error)
@@ -35,14 +35,14 @@ type WorkflowService interface {
 	Delete(ctx context.Context, project, name string) error
 }
 
-// Clock tells what starts workflows by time.
+// Clock provides the timers that start workflows.
 type Clock interface {
-	// Timer returns a workflow's timer, and whether it has one; Fires what becomes of it.
+	// Timer returns a workflow's timer, and whether it has one; Fires returns its times.
 	Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error)
 	Fires(ctx context.Context, t event.Timer) (event.Fires, error)
 }
 
-// Workflows answers signalbox.v1.WorkflowService.
+// Workflows implements signalbox.v1.WorkflowService.
 type Workflows struct {
 	service  WorkflowService
 	projects message.ProjectFinder
@@ -54,7 +54,7 @@ func NewWorkflows(service WorkflowService, projects message.ProjectFinder, clock
 	return &Workflows{service: service, projects: projects, clock: clock}
 }
 
-// ValidateWorkflow checks a document. Findings are the answer, not an error.
+// ValidateWorkflow checks a document. Findings are the response, not an error.
 func (h *Workflows) ValidateWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.ValidateWorkflowRequest],
 ) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
@@ -96,7 +96,7 @@ func (h *Workflows) PublishWorkflow(
 	)
 	switch {
 	case m.GetSource() != "" && m.GetWorkflow() != "":
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"source and workflow are both given: send the document, or name the workflow whose draft to publish").
 			WithField("workflow", "only without source")
 	case m.GetSource() != "":
@@ -104,7 +104,7 @@ func (h *Workflows) PublishWorkflow(
 	case m.GetWorkflow() != "":
 		p, err = h.service.PublishDraft(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), actor)
 	default:
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument,
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"nothing to publish: send the document as source, or name the workflow whose draft to publish").
 			WithField("source", "is required")
 	}
@@ -138,7 +138,7 @@ func (h *Workflows) GetWorkflow(
 ) (*connect.Response[signalboxv1.GetWorkflowResponse], error) {
 	m, project := req.Msg, message.ProjectOf(req.Msg.GetProject())
 	if m.GetDraft() && m.GetVersion() != "" {
-		return nil, fault.New(fault.Invalid, fault.InvalidArgument, "draft and version are both asked for: leave one out").
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "draft and version are both asked for: leave one out").
 			WithField("draft", "only without version")
 	}
 	w, err := h.service.Get(ctx, project, m.GetWorkflow())
@@ -205,7 +205,7 @@ func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsReque
 	project := message.ProjectOf(m.GetProject())
 	switch version {
 	case "":
-		return "", fault.New(fault.Invalid, fault.InvalidArgument, "%q is empty: name a version, or %q", field, draftVersion).
+		return "", apperror.New(apperror.Invalid, apperror.InvalidArgument, "%q is empty: name a version, or %q", field, draftVersion).
 			WithField(field, "is required")
 	case draftVersion:
 		d, err := h.service.GetDraft(ctx, project, m.GetWorkflow())
@@ -216,7 +216,7 @@ func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsReque
 	}
 }
 
-// PauseWorkflow refuses new runs of the workflow until it is unpaused.
+// PauseWorkflow rejects new runs of the workflow until it is unpaused.
 func (h *Workflows) PauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseWorkflowRequest],
 ) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
@@ -224,7 +224,7 @@ func (h *Workflows) PauseWorkflow(
 	return message.Reply(&signalboxv1.PauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
 }
 
-// UnpauseWorkflow lets new runs start again.
+// UnpauseWorkflow accepts new runs again.
 func (h *Workflows) UnpauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseWorkflowRequest],
 ) (*connect.Response[signalboxv1.UnpauseWorkflowResponse], error) {
@@ -232,7 +232,7 @@ func (h *Workflows) UnpauseWorkflow(
 	return message.Reply(&signalboxv1.UnpauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
 }
 
-// DeleteWorkflow removes a workflow.
+// DeleteWorkflow deletes a workflow.
 func (h *Workflows) DeleteWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.DeleteWorkflowRequest],
 ) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {
@@ -244,7 +244,7 @@ func sourceGiven(source string) error {
 	if source != "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, fault.InvalidArgument, "no document: send it as source").WithField("source", "is required")
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no document: send it as source").WithField("source", "is required")
 }
 
 func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
@@ -271,7 +271,7 @@ func findings(problems dsl.Problems) []*signalboxv1.Finding {
 	return found
 }
 
-// inputSchema reads the schema out of a version's document. A document that today's parser refuses has none to show.
+// inputSchema extracts the schema from a version's document. It returns none for a document that the current parser rejects.
 func (h *Workflows) inputSchema(v workflow.Version) (*signalboxv1.JsonValue, error) {
 	c := h.service.Validate(v.Source)
 	if c.Document == nil || c.Document.InputSchema() == nil {

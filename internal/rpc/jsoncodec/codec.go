@@ -1,19 +1,19 @@
-// Package jsoncodec is the JSON of the API, for Connect, REST and whoever prints an API message.
+// Package jsoncodec is the JSON encoding of the API, for Connect, REST and every program that prints an API message.
 //
-// It is the JSON mapping of Protobuf with three differences that people and their tools expect:
+// It is the JSON mapping of Protobuf with three differences that people and tools expect:
 //
-//   - signalbox.v1.JsonValue stands inline, digit for digit: `"input": {"n": 12345678901234567890}`. A member that
-//     is missing, null and {} are three different things: no message, the JSON null, and an empty object.
+//   - signalbox.v1.JsonValue is inline, digit for digit: `"input": {"n": 12345678901234567890}`. A missing member, null and {} are
+//     distinct: no message, the JSON null, and an empty object.
 //   - 64-bit integers are JSON numbers (the API's counters stay below 2^53). Both numbers and strings are read.
-//   - Lists, numbers and booleans are always written, also when empty, zero or false; empty strings and messages
-//     that are not set are left out. Members come in the order of the protos.
+//   - Lists, numbers and booleans are always written, also when empty, zero or false; empty strings and unset messages are
+//     omitted. Members are in the order of the protos.
 //
-// Members the message does not have are an error, never passed over, so that a misspelt one is noticed.
+// Unknown members are an error, never ignored, so that misspelled ones are detected.
 //
 //	text, err := jsoncodec.Append(nil, message)
 //	err := jsoncodec.Unmarshal(text, message)
 //
-// [Connect] and [REST] wrap the two for Connect and for Vanguard. The package does not change binary encodings.
+// [Connect] and [REST] wrap the two functions for Connect and for Vanguard. The package does not change binary encodings.
 package jsoncodec
 
 import (
@@ -30,7 +30,7 @@ const (
 	NameCharset = "json; charset=utf-8"
 )
 
-// Connect is the codec for Connect's handlers and clients. Register one for each of the two names.
+// Connect is the codec for Connect's handlers and clients. Register one under each of the two names.
 type Connect struct {
 	name string
 }
@@ -55,10 +55,10 @@ func (c Connect) MarshalAppend(dst []byte, message any) ([]byte, error) {
 	return Append(dst, m)
 }
 
-// MarshalStable is Marshal: the output depends on the message alone.
+// MarshalStable equals Marshal: the output depends only on the message.
 func (c Connect) MarshalStable(message any) ([]byte, error) { return c.Marshal(message) }
 
-// IsBinary says that JSON may stand in a URL as it is.
+// IsBinary returns false: JSON can be placed in a URL.
 func (c Connect) IsBinary() bool { return false }
 
 // Unmarshal reads JSON into a Protobuf message.
@@ -84,10 +84,10 @@ func (REST) Name() string { return Name }
 // MarshalAppend appends the JSON of a message.
 func (REST) MarshalAppend(dst []byte, m proto.Message) ([]byte, error) { return Append(dst, m) }
 
-// MarshalAppendStable is MarshalAppend: the output depends on the message alone.
+// MarshalAppendStable equals MarshalAppend: the output depends only on the message.
 func (REST) MarshalAppendStable(dst []byte, m proto.Message) ([]byte, error) { return Append(dst, m) }
 
-// IsBinary says that JSON may stand in a URL as it is.
+// IsBinary returns false: JSON can be placed in a URL.
 func (REST) IsBinary() bool { return false }
 
 // Unmarshal reads JSON into a message.

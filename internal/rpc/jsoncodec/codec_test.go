@@ -98,7 +98,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-func TestUnmarshalErrorsNameThePlace(t *testing.T) {
+func TestUnmarshalErrorsHavePositions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, says string }{
 		"empty":                        {"  \n", "at least {}"},
@@ -126,7 +126,7 @@ func TestUnmarshalErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-func TestCodecsRefuseWhatIsNoMessage(t *testing.T) {
+func TestCodecsRejectNonMessages(t *testing.T) {
 	t.Parallel()
 	codec := jsoncodec.NewConnect(jsoncodec.Name)
 	_, err := codec.Marshal("text")
@@ -145,8 +145,8 @@ func TestCodecsRefuseWhatIsNoMessage(t *testing.T) {
 	require.False(t, jsoncodec.NewREST().IsBinary())
 }
 
-// FuzzRoundTrip holds that any JSON value goes through a message as it came, and that whatever can be read can be
-// written and read again.
+// FuzzRoundTrip: any JSON value passes through a message unchanged, and everything that can be read can be written and
+// read again.
 func FuzzRoundTrip(f *testing.F) {
 	for _, seed := range []string{`{}`, `null`, `[1,{"a":1e5}]`, `"\ud800"`, `12345678901234567890`, ` {"a" : "b"} `, `{"a":`, "\xff"} {
 		f.Add(seed)

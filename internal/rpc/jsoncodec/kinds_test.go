@@ -88,7 +88,7 @@ func TestEveryKindIsWrittenAndRead(t *testing.T) {
 	require.True(t, proto.Equal(unknown, again))
 }
 
-func TestWithoutInlineValuesItReadsAsProtojsonDoes(t *testing.T) {
+func TestUnmarshalMatchesProtojson(t *testing.T) {
 	t.Parallel()
 	d := everyKind(t)
 	for _, text := range []string{`{"int64":"5","bool":true}`, `{"double":"Infinity"}`, `{"colour":"BLUE"}`, `{"int32":1.5}`, `{"values":{}}`, `{"named":[]}`, `{"self":5}`} {

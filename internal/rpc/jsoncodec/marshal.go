@@ -15,7 +15,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// Append appends the JSON of m to dst. It fails where a JsonValue does not hold one JSON value.
+// Append appends the JSON of m to dst. It fails if a JsonValue does not hold exactly one JSON value.
 func Append(dst []byte, m proto.Message) ([]byte, error) {
 	return appendMessage(dst, m.ProtoReflect())
 }
@@ -24,13 +24,13 @@ func appendMessage(dst []byte, m protoreflect.Message) ([]byte, error) {
 	if isJSONValue(m.Descriptor()) {
 		return appendJSONValue(dst, m)
 	}
-	// Well-known types have their own forms (a timestamp is a string), and the types of errors are not ours.
+	// Well-known types have their own forms (a timestamp is a string), and error types are not part of this mapping.
 	if strings.HasPrefix(string(m.Descriptor().FullName()), "google.") {
 		text, err := protojson.MarshalOptions{}.Marshal(m.Interface())
 		if err != nil {
 			return nil, err
 		}
-		return appendCompact(dst, text) // protojson varies its spaces on purpose
+		return appendCompact(dst, text) // protojson varies its whitespace deliberately
 	}
 	dst = append(dst, '{')
 	first := true
@@ -142,7 +142,7 @@ func appendScalar(dst []byte, field protoreflect.FieldDescriptor, v protoreflect
 	return nil, fmt.Errorf("write field %q: kind %v has no JSON form", field.Name(), field.Kind())
 }
 
-// appendJSONValue writes the value in place of the message. A message without text stands for nothing and is null.
+// appendJSONValue writes the value in place of the message. A message without text is written as null.
 func appendJSONValue(dst []byte, m protoreflect.Message) ([]byte, error) {
 	text := m.Get(jsonField(m.Descriptor())).String()
 	if text == "" {
@@ -175,7 +175,7 @@ func appendString(dst []byte, s string) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// isPlain tells whether s needs no escapes, as nearly all names, states and times.
+// isPlain reports whether s needs no escapes, like nearly all names, states and times.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Unmarshal reads one JSON object into m, which is reset first. Errors are one line with line and column.
+// Unmarshal reads one JSON object into m, which it resets first. Errors are one line, with line and column.
 func Unmarshal(data []byte, m proto.Message) error {
 	if err := checkSyntax(data); err != nil {
 		return err
@@ -27,7 +27,7 @@ func Unmarshal(data []byte, m proto.Message) error {
 	if err == nil {
 		return nil
 	}
-	// Wrapped values stand wider than what the caller sent; the error's column must be the caller's.
+	// Wrapped values are wider than the caller's text; the error's column must refer to the caller's text.
 	if again := protojson.Unmarshal(rewrite(data, d, blank), m.ProtoReflect().New().Interface()); again != nil {
 		err = again
 	}
@@ -58,7 +58,7 @@ func checkSyntax(data []byte) error {
 	return fmt.Errorf("(line %d:%d): not JSON: %w", line, column, err)
 }
 
-// plain takes off protojson's prefix, whose space is sometimes a non-breaking one so that nobody compares texts.
+// plain removes protojson's prefix, in which the space is sometimes a non-breaking one to keep programs from comparing texts.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -66,14 +66,14 @@ func plain(err error) error {
 	return errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0"))
 }
 
-// wrap gives the wire form of JsonValue for an inline value.
+// wrap converts an inline value to the wire form of JsonValue.
 func wrap(dst, raw []byte) []byte {
 	dst = append(dst, `{"json":`...)
 	dst = appendString(dst, string(raw))
 	return append(dst, '}')
 }
 
-// blank gives an empty message that takes the value's room, line by line (two columns at the least).
+// blank returns an empty message of the value's extent, line by line (at least two columns).
 func blank(dst, raw []byte) []byte {
 	dst = append(dst, '{')
 	if len(raw) > 1 {
@@ -87,8 +87,8 @@ func blank(dst, raw []byte) []byte {
 	return append(dst, '}')
 }
 
-// rewrite copies a message's valid JSON, with replace applied to every value that stands where a JsonValue belongs.
-// Everything else stays as it is, so that protojson finds and names whatever is wrong with it.
+// rewrite copies a message's valid JSON and applies replace to every value in the position of a JsonValue. All other text is copied
+// unchanged, so that protojson detects and names errors in it.
 func rewrite(data []byte, d protoreflect.MessageDescriptor, replace func(dst, raw []byte) []byte) []byte {
 	w := rewriter{src: data, replace: replace}
 	begin := len(data) - len(bytes.TrimLeft(data, " \t\r\n"))
@@ -99,11 +99,11 @@ func rewrite(data []byte, d protoreflect.MessageDescriptor, replace func(dst, ra
 type rewriter struct {
 	src     []byte
 	dst     []byte
-	copied  int // how far of src dst goes
+	copied  int // length of the prefix of src that is in dst
 	replace func(dst, raw []byte) []byte
 }
 
-// value rewrites src[begin:end], which stands where a message of this type belongs.
+// value rewrites src[begin:end], which is in the position of a message of this type.
 func (w *rewriter) value(d protoreflect.MessageDescriptor, begin, end int) {
 	if isJSONValue(d) {
 		w.dst = append(w.dst, w.src[w.copied:begin]...)
@@ -145,7 +145,7 @@ func (w *rewriter) field(field protoreflect.FieldDescriptor, begin, end int) {
 	}
 }
 
-// each calls fn with the places of the elements of the object or list src[begin:end]; an object's have names.
+// each calls fn with the positions of the elements of the object or list src[begin:end]; an object's elements have names.
 func (w *rewriter) each(begin, end int, fn func(name string, begin, end int)) {
 	decoder := json.NewDecoder(bytes.NewReader(w.src[begin:end]))
 	opening, err := decoder.Token()
@@ -170,7 +170,7 @@ func (w *rewriter) each(begin, end int, fn func(name string, begin, end int)) {
 	}
 }
 
-// holdsJSONValue tells whether a message of this type can hold a JsonValue at any depth.
+// holdsJSONValue reports whether a message of this type can contain a JsonValue at any depth.
 func holdsJSONValue(d protoreflect.MessageDescriptor, seen []protoreflect.FullName) bool {
 	if isJSONValue(d) {
 		return true

@@ -1,5 +1,4 @@
-// Package message is what the messages of the API have in common: how times, durations and JSON are written in them and read from
-// them.
+// Package message has the conversions shared by the API's messages: times, durations and JSON.
 //
 //	m.CreateTime = message.Timestamp(row.CreatedAt)
 //	since, err := message.Time("since", m.GetSince())
@@ -16,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -25,7 +24,7 @@ type ProjectFinder interface {
 	Get(ctx context.Context, name string) (project.Project, error)
 }
 
-// ProjectOf gives the empty name its meaning.
+// ProjectOf returns the default project for an empty name.
 func ProjectOf(name string) string {
 	if name == "" {
 		return project.Default
@@ -33,7 +32,7 @@ func ProjectOf(name string) string {
 	return name
 }
 
-// JSON is a value as it is; nil stays nil.
+// JSON wraps a value unchanged; nil stays nil.
 func JSON(raw json.RawMessage) *signalboxv1.JsonValue {
 	if raw == nil {
 		return nil
@@ -41,7 +40,7 @@ func JSON(raw json.RawMessage) *signalboxv1.JsonValue {
 	return &signalboxv1.JsonValue{Json: string(raw)}
 }
 
-// Timestamp cuts to microseconds, which is what stores keep: an answer must not differ from the next one.
+// Timestamp truncates to microseconds, the precision of the stores, so that repeated responses are equal.
 func Timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -49,24 +48,24 @@ func Timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t.Truncate(time.Microsecond))
 }
 
-// Time returns the zero time for a field that is not set. Times that RFC 3339 cannot name are refused, since stores cannot
-// keep them either.
+// Time returns the zero time for an unset field. Times outside of RFC 3339 are rejected, because stores cannot represent them
+// either.
 func Time(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil
 	}
 	if err := t.CheckValid(); err != nil {
-		return time.Time{}, fault.New(fault.Invalid, fault.InvalidArgument, "%s: %v", field, err).WithField(field, "is not a time")
+		return time.Time{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: %v", field, err).WithField(field, "is not a time")
 	}
 	return t.AsTime(), nil
 }
 
-// Duration cuts to milliseconds, which is what people read.
+// Duration truncates to milliseconds, for readability.
 func Duration(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d.Truncate(time.Millisecond))
 }
 
-// Reply wraps a response unless there is an error.
+// Reply wraps a response, or returns the error.
 func Reply[T any](message *T, err error) (*connect.Response[T], error) {
 	if err != nil {
 		return nil, err

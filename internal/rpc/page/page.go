@@ -1,10 +1,10 @@
-// Package page answers lists page by page. It makes and reads page tokens: a place in a list, bound to the filters of the request it
-// was made for.
+// Package page implements paginated lists. It creates and reads page tokens: a position in a list, bound to the filters of the request
+// that the token was created for.
 //
 //	runs, next, err := page.List(request, page.Default, page.Most, func(after *run.Cursor, limit int) ([]run.Run, error) {…}, cursorOf)
 //
-// A token is opaque to callers. It is not a secret and grants nothing; the hash in it only notices a token that is
-// used with other filters, which would skip or repeat rows silently.
+// A token is opaque to callers. It is neither secret nor an authorization; its hash only detects that a token is used with other
+// filters, which would silently skip or repeat rows.
 package page
 
 import (
@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// maxToken bounds what is decoded; the longest cursor is a name of a few hundred bytes.
+// maxToken bounds the decoded text; the longest cursor is a name of a few hundred bytes.
 const maxToken = 4096
 
 type token[C any] struct {
@@ -28,7 +28,7 @@ type token[C any] struct {
 	Cursor *C     `json:"c"`
 }
 
-// Key returns the hash of what a list is asked for: its request without page_size and page_token.
+// Key returns the hash of the filters of a list request: all its fields except page_size and page_token.
 func Key(request proto.Message) (string, error) {
 	bare := proto.Clone(request)
 	m := bare.ProtoReflect()
@@ -45,7 +45,7 @@ func Key(request proto.Message) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// Encode returns the token of a place in the list of this key.
+// Encode returns the token of a position in the list with this key.
 func Encode[C any](cursor C, key string) (string, error) {
 	text, err := json.Marshal(token[C]{Key: key, Cursor: &cursor})
 	if err != nil {
@@ -54,7 +54,7 @@ func Encode[C any](cursor C, key string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), nil
 }
 
-// Decode returns the place that a token names, or nil for the empty token of the first page.
+// Decode returns the position of a token, or nil for the empty token of the first page.
 func Decode[C any](text, key string) (*C, error) {
 	if text == "" {
 		return nil, nil
@@ -77,26 +77,26 @@ func Decode[C any](text, key string) (*C, error) {
 }
 
 func invalid(why string) error {
-	return fault.New(fault.Invalid, fault.InvalidPageToken,
+	return apperror.New(apperror.Invalid, apperror.InvalidPageToken,
 		"page token: %s; start again without one and keep the filters while turning pages", why).
 		WithField("page_token", "%s", why)
 }
 
-// Sizes of pages, unless a list has its own.
+// Default page sizes; a list may have its own.
 const (
 	Default = 50
 	Most    = 500
 )
 
-// Request is what all list requests have.
+// Request is the common part of all list requests.
 type Request interface {
 	proto.Message
 	GetPageSize() int32
 	GetPageToken() string
 }
 
-// List answers one page of a list: it asks for one item more than fits, and makes the token of the last item that
-// is shown when there is one.
+// List returns one page of a list. It requests one item more than fits, and if there is one, it creates the token of the last item
+// on the page.
 func List[C, T any](
 	req Request, standard, most int, list func(after *C, limit int) ([]T, error), cursor func(T) C,
 ) ([]T, string, error) {
@@ -129,13 +129,13 @@ func sizeOf(asked int32, standard, most int) (int, error) {
 	case asked == 0:
 		return standard, nil
 	case asked < 0 || int(asked) > most:
-		return 0, fault.New(fault.Invalid, fault.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked, most, standard).
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked, most, standard).
 			WithField("pageSize", "must be between 0 and %d", most)
 	}
 	return int(asked), nil
 }
 
-// From returns where a list goes on: the zero value for the first page.
+// From returns the start position of a page: the zero value for the first page.
 func From[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-func TestTokensReturnTheirPlace(t *testing.T) {
+func TestTokenRoundTrip(t *testing.T) {
 	t.Parallel()
 	key, err := page.Key(&signalboxv1.ListRunsRequest{Statuses: []string{"failed"}, PageSize: 10})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestTokensReturnTheirPlace(t *testing.T) {
 	require.Nil(t, first)
 }
 
-func TestOtherTokensAreRefused(t *testing.T) {
+func TestForeignTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	runs, err := page.Key(&signalboxv1.ListRunsRequest{})
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestOtherTokensAreRefused(t *testing.T) {
 		"endless":             {strings.Repeat("A", 5000), runs},
 	} {
 		_, err := page.Decode[int64](test.token, test.key)
-		require.True(t, fault.Is(err, fault.InvalidPageToken), name)
+		require.True(t, apperror.Is(err, apperror.InvalidPageToken), name)
 		require.ErrorContains(t, err, "start again without one", name)
 	}
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// snapshotFor is for how long a listing serves further pages.
+// snapshotFor is how long a listing serves further pages.
 const snapshotFor = 30 * time.Second
 
-// Snapshot keeps a listing that can only be read as a whole, for the pages that follow the first: each would read everything again. A first
-// page is always read anew. The zero value is empty. It is safe for concurrent use.
+// Snapshot caches a listing that can only be read as a whole for the pages after the first, each of which would otherwise read everything
+// again. A first page always reads anew. The zero value is empty. It is safe for concurrent use.
 type Snapshot[T any] struct {
 	mu    sync.Mutex
 	at    time.Time
 	value T
 }
 
-// Read returns what read returns, or, for a further page, what it returned a short while ago. What an error came with is not kept.
+// Read returns the result of read or, for a further page, a recent result of it. Results with an error are not cached.
 func (s *Snapshot[T]) Read(first bool, read func() (T, error)) (T, error) {
 	s.mu.Lock()
 	at, value := s.at, s.value

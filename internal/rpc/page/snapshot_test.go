@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-func TestFurtherPagesReadNothing(t *testing.T) {
+func TestSnapshotServesFurtherPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s page.Snapshot[int]

@@ -3,13 +3,12 @@
 //
 //	handler, err := rest.New(services, limit)
 //
-// Around Vanguard it adds what a person with curl relies on: every error is a google.rpc.Status with a reason, a
-// request is bounded before and after decompression, and a method never runs for a request that could not be read
-// (Vanguard answers the caller with the error, but hands an empty request on).
+// It adds to Vanguard: every error is a google.rpc.Status with a reason, a request is bounded before and after decompression, and a
+// method never runs for a request that could not be read (Vanguard returns the error to the caller, but passes an empty request on).
 //
-// Vanguard lets the query win over the path, and the path over the body, and decodes a path twice. So package route matches the
-// request first, refuses an argument that is given twice, and hands Vanguard the canonical path; a request for which Vanguard chooses
-// another method than package route is an internal error.
+// In Vanguard the query overrides the path, and the path overrides the body, and a path is decoded twice. Therefore this package matches
+// the request first, rejects an argument that occurs twice, and passes the canonical path to Vanguard. A request for which Vanguard selects
+// another method than this package is an internal error.
 package rest
 
 import (
@@ -26,12 +25,9 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/rpc/body"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fail"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
-	"github.com/signalbox-dev/signalbox/internal/rpc/reason"
-	"github.com/signalbox-dev/signalbox/internal/rpc/route"
 )
 
 // Service is one Connect service: its path, as generated code returns it, and its handler.
@@ -40,13 +36,13 @@ type Service struct {
 	Handler http.Handler
 }
 
-// New returns the handler of all REST paths of the services. Requests are limited to limit bytes.
+// New returns the handler of all REST paths of the services. limit is the maximum size of a request in bytes.
 func New(services []Service, limit int64) (http.Handler, error) {
 	targets, paths := make([]*vanguard.Service, len(services)), make([]string, len(services))
 	for i, s := range services {
 		paths[i] = s.Path
-		// Always to binary: passed on as JSON, a body would be read, and refused, by Connect instead.
-		targets[i] = vanguard.NewService(s.Path, unlessFailed(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
+		// Always to binary: if JSON were passed on, Connect would parse, and reject, the body instead.
+		targets[i] = vanguard.NewService(s.Path, skipUnreadable(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
 	}
 	transcoder, err := vanguard.NewTranscoder(targets,
 		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return jsoncodec.NewREST() }),
@@ -54,34 +50,34 @@ func New(services []Service, limit int64) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
-	table, err := route.New(paths...)
+	table, err := NewTable(paths...)
 	if err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
-	return &handler{transcoder: transcoder, table: table, limit: limit}, nil
+	return &restHandler{transcoder: transcoder, table: table, limit: limit}, nil
 }
 
-type handler struct {
+type restHandler struct {
 	transcoder http.Handler
-	table      *route.Table
+	table      *Table
 	limit      int64
 }
 
-// ServeHTTP answers one REST call.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP handles one REST call.
+func (h *restHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	match, ok := h.table.Match(r.Method, r.URL.EscapedPath())
 	if !ok {
 		h.unmatched(w, r)
 		return
 	}
 	if !isJSON(r) {
-		fail.WriteREST(w, fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, fmt.Sprintf(
+		apierror.WriteREST(w, apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, fmt.Sprintf(
 			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get("Content-Type"))),
 			http.StatusUnsupportedMediaType)
 		return
 	}
 	if e := h.prepare(r, match); e != nil {
-		fail.WriteREST(w, e, fail.HTTPStatus(e))
+		apierror.WriteREST(w, e, apierror.HTTPStatus(e))
 		return
 	}
 	a := &answer{ResponseWriter: w, procedure: fmt.Sprintf("/%s/%s", match.Method.Parent().FullName(), match.Method.Name())}
@@ -89,19 +85,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.finish()
 }
 
-// unmatched answers a request that no annotation matches.
-func (h *handler) unmatched(w http.ResponseWriter, r *http.Request) {
+// unmatched responds to a request that no annotation matches.
+func (h *restHandler) unmatched(w http.ResponseWriter, r *http.Request) {
 	allowed := strings.Join(h.table.Allowed(r.URL.EscapedPath()), ", ")
 	if allowed == "" {
 		unknown(w, r)
 		return
 	}
 	w.Header().Set("Allow", allowed)
-	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
 		fmt.Sprintf("method %s is not allowed here: use %s", r.Method, allowed)), http.StatusMethodNotAllowed)
 }
 
-// isJSON tells whether the body, if there is one, is said to be JSON, and says so as Vanguard knows it.
+// isJSON reports whether the body, if there is one, is declared as JSON, and sets the content type that Vanguard expects.
 func isJSON(r *http.Request) bool {
 	given := strings.Join(r.Header.Values("Content-Type"), ", ")
 	if given == "" {
@@ -117,18 +113,18 @@ func isJSON(r *http.Request) bool {
 	return true
 }
 
-// prepare reads the body within the limit, makes it plain, and checks that it gives each argument once.
-func (h *handler) prepare(r *http.Request, match route.Match) *connect.Error {
-	raw, e := body.Read(r, h.limit)
+// prepare reads the body within the limit, removes its content encoding, and checks that each argument occurs once.
+func (h *restHandler) prepare(r *http.Request, match Match) *connect.Error {
+	raw, e := ReadBody(r, h.limit)
 	if e != nil {
 		return e
 	}
 	if _, err := match.Check(r.URL.RawQuery, raw); err != nil {
-		problem, _ := fail.Error(err)
+		problem, _ := apierror.Error(err)
 		return problem
 	}
 	r.URL.Path, r.URL.RawPath = match.Path, ""
-	r.Header.Del("Connect-Protocol-Version") // by which Vanguard would read the request as one of Connect's protocol
+	r.Header.Del("Connect-Protocol-Version") // with it, Vanguard would parse the request as one of Connect's protocol
 	r.Header.Del("Content-Encoding")
 	r.Header.Del("Content-Length")
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
@@ -136,27 +132,27 @@ func (h *handler) prepare(r *http.Request, match route.Match) *connect.Error {
 }
 
 func unknown(w http.ResponseWriter, r *http.Request) {
-	fail.WriteREST(w, fail.New(connect.CodeUnimplemented, reason.Unimplemented,
+	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
 		fmt.Sprintf("there is nothing at %s; docs/reference/api.md lists the paths", r.URL.Path)), http.StatusNotFound)
 }
 
 type answerKey struct{}
 
-// answer holds back errors until they can be completed.
+// answer holds back errors until they are completed.
 type answer struct {
 	http.ResponseWriter
 
-	procedure string // the method that package route has chosen
+	procedure string // the matched method
 	begun     bool   // a status was set
 	reached   bool   // the request was read and a method called
-	status    int    // of a held error
+	status    int    // status of the held error
 	body      bytes.Buffer
 }
 
-// Unwrap gives http.ResponseController the writer with the deadlines.
+// Unwrap gives http.ResponseController access to the writer's deadlines.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader holds errors.
+// WriteHeader holds back error statuses.
 func (a *answer) WriteHeader(status int) {
 	if a.begun {
 		return
@@ -169,7 +165,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes to the body that is held or sent.
+// Write writes to the held body, or directly if nothing is held.
 func (a *answer) Write(p []byte) (int, error) {
 	a.begun = true
 	if a.status != 0 {
@@ -178,7 +174,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// Flush sends what is not held; Vanguard needs a writer that can.
+// Flush flushes unless an error is held; Vanguard requires a Flusher.
 func (a *answer) Flush() {
 	if f, ok := a.ResponseWriter.(http.Flusher); ok && a.begun && a.status == 0 {
 		f.Flush()
@@ -202,30 +198,30 @@ func (a *answer) finish() {
 		a.Header().Del("Content-Length")
 		status := a.status
 		for _, d := range s.Details {
-			if d.Reason != "" && status == http.StatusTooManyRequests { // which is all that Vanguard makes of the code
-				status = reason.HTTPStatus(connect.Code(s.Code), d.Reason)
+			if d.Reason != "" && status == http.StatusTooManyRequests { // Vanguard uses 429 for every exhausted error
+				status = apierror.StatusOf(connect.Code(s.Code), d.Reason)
 			}
 		}
 		a.ResponseWriter.WriteHeader(status)
-		_, _ = a.ResponseWriter.Write(append(a.body.Bytes(), '\n')) // the caller hung up
+		_, _ = a.ResponseWriter.Write(append(a.body.Bytes(), '\n')) // fails only if the caller disconnected
 		return
 	}
 	status := a.status
 	var e *connect.Error
 	switch {
 	case a.reached:
-		e, status = fail.Internal(), http.StatusInternalServerError
+		e, status = apierror.InternalError(), http.StatusInternalServerError
 	case err == nil:
-		e, status = fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request: "+s.Message), http.StatusBadRequest
+		e, status = apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, "request: "+s.Message), http.StatusBadRequest
 	default:
-		e = fail.New(connect.CodeInvalidArgument, fault.InvalidArgument, "request: "+strings.TrimSpace(a.body.String()))
+		e = apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, "request: "+strings.TrimSpace(a.body.String()))
 	}
-	fail.WriteREST(a.ResponseWriter, e, status)
+	apierror.WriteREST(a.ResponseWriter, e, status)
 }
 
-// unlessFailed calls next only with a request that Vanguard could read: reading the body runs the transcoding, and
-// when that fails Vanguard has begun the answer by then.
-func unlessFailed(next http.Handler) http.Handler {
+// skipUnreadable calls next only if Vanguard could read the request: reading the body runs the transcoding, and if that fails, Vanguard has
+// begun the response by then.
+func skipUnreadable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, ok := r.Context().Value(answerKey{}).(*answer)
 		if !ok {
@@ -237,13 +233,13 @@ func unlessFailed(next http.Handler) http.Handler {
 			return
 		}
 		if err != nil {
-			fail.WriteREST(a, body.Bad(err.Error()), http.StatusBadRequest)
+			apierror.WriteREST(a, BadBody(err.Error()), http.StatusBadRequest)
 			return
 		}
 		a.reached = true
 		if r.URL.Path != a.procedure {
-			internal := fail.Internal()
-			fail.WriteREST(a, internal, fail.HTTPStatus(internal))
+			internal := apierror.InternalError()
+			apierror.WriteREST(a, internal, apierror.HTTPStatus(internal))
 			return
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))

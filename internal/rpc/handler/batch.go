@@ -1,0 +1,162 @@
+// This file implements the BatchService: it translates between messages and the domain's batch service.
+
+package handler
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// Page sizes of items.
+const (
+	itemsDefault = 200
+	itemsMost    = 1000
+)
+
+// BatchService is the domain's service of batches. It validates requests.
+type BatchService interface {
+	// Start returns false if the request ID belongs to an existing batch. A dry run returns a batch without ID.
+	Start(ctx context.Context, req batch.StartRequest) (batch.Batch, bool, error)
+	Get(ctx context.Context, project, id string) (batch.Batch, error)
+	// List returns batches, newest first.
+	List(ctx context.Context, f batch.ListFilter) ([]batch.Batch, error)
+	// Items returns the runs of a batch in order of their numbers.
+	Items(ctx context.Context, f batch.ItemFilter) ([]batch.Item, error)
+	Pause(ctx context.Context, project, id string) (batch.Batch, error)
+	Unpause(ctx context.Context, project, id string) (batch.Batch, error)
+	// Retry repeats the failed items.
+	Retry(ctx context.Context, project, id string) (batch.Batch, error)
+}
+
+// Batches implements signalbox.v1.BatchService.
+type Batches struct{ service BatchService }
+
+// NewBatches returns the handler.
+func NewBatches(service BatchService) *Batches { return &Batches{service: service} }
+
+// StartBatch records the selected runs and starts the batch.
+func (h *Batches) StartBatch(
+	ctx context.Context, req *connect.Request[signalboxv1.StartBatchRequest],
+) (*connect.Response[signalboxv1.StartBatchResponse], error) {
+	m := req.Msg
+	filter, err := filterOf(m.GetFilter())
+	if err != nil {
+		return nil, err
+	}
+	b, created, err := h.service.Start(ctx, batch.StartRequest{
+		Project: message.ProjectOf(m.GetProject()), Action: batch.Action(m.GetAction()), RunIDs: m.GetRunIds(), Filter: filter,
+		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(), DryRun: m.GetDryRun(),
+	})
+	return message.Reply(&signalboxv1.StartBatchResponse{Batch: batchMessage(b), Created: created}, err)
+}
+
+// GetBatch returns one batch.
+func (h *Batches) GetBatch(
+	ctx context.Context, req *connect.Request[signalboxv1.GetBatchRequest],
+) (*connect.Response[signalboxv1.GetBatchResponse], error) {
+	b, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return message.Reply(&signalboxv1.GetBatchResponse{Batch: batchMessage(b)}, err)
+}
+
+// ListBatches lists batches, newest first.
+func (h *Batches) ListBatches(
+	ctx context.Context, req *connect.Request[signalboxv1.ListBatchesRequest],
+) (*connect.Response[signalboxv1.ListBatchesResponse], error) {
+	batches, next, err := page.List(req.Msg, page.Default, page.Most,
+		func(before *string, limit int) ([]batch.Batch, error) {
+			return h.service.List(ctx, batch.ListFilter{Project: message.ProjectOf(req.Msg.GetProject()), Before: page.From(before), Limit: limit})
+		},
+		func(b batch.Batch) string { return b.ID })
+	res := &signalboxv1.ListBatchesResponse{NextPageToken: next}
+	for _, b := range batches {
+		res.Batches = append(res.Batches, batchMessage(b))
+	}
+	return message.Reply(res, err)
+}
+
+// ListBatchItems lists the runs of a batch with their results.
+func (h *Batches) ListBatchItems(
+	ctx context.Context, req *connect.Request[signalboxv1.ListBatchItemsRequest],
+) (*connect.Response[signalboxv1.ListBatchItemsResponse], error) {
+	m := req.Msg
+	items, next, err := page.List(m, itemsDefault, itemsMost,
+		func(after *int64, limit int) ([]batch.Item, error) {
+			return h.service.Items(ctx, batch.ItemFilter{
+				Project: message.ProjectOf(m.GetProject()), Batch: m.GetId(), Status: batch.ItemStatus(m.GetStatus()), After: page.From(after), Limit: limit,
+			})
+		},
+		func(i batch.Item) int64 { return i.Number })
+	res := &signalboxv1.ListBatchItemsResponse{NextPageToken: next}
+	for _, i := range items {
+		res.Items = append(res.Items, &signalboxv1.BatchItem{
+			RunId: i.RunID, Status: string(i.Status), Error: i.Error, NewRunId: i.NewRunID, EndTime: message.Timestamp(i.EndedAt),
+		})
+	}
+	return message.Reply(res, err)
+}
+
+// PauseBatch stops a batch after the items in flight.
+func (h *Batches) PauseBatch(
+	ctx context.Context, req *connect.Request[signalboxv1.PauseBatchRequest],
+) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
+	b, err := h.service.Pause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return message.Reply(&signalboxv1.PauseBatchResponse{Batch: batchMessage(b)}, err)
+}
+
+// UnpauseBatch resumes a paused batch.
+func (h *Batches) UnpauseBatch(
+	ctx context.Context, req *connect.Request[signalboxv1.UnpauseBatchRequest],
+) (*connect.Response[signalboxv1.UnpauseBatchResponse], error) {
+	b, err := h.service.Unpause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return message.Reply(&signalboxv1.UnpauseBatchResponse{Batch: batchMessage(b)}, err)
+}
+
+// RetryBatch repeats the failed items.
+func (h *Batches) RetryBatch(
+	ctx context.Context, req *connect.Request[signalboxv1.RetryBatchRequest],
+) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
+	b, err := h.service.Retry(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
+	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: batchMessage(b)}, err)
+}
+
+func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
+	if m == nil {
+		return nil, nil
+	}
+	f := &batch.Filter{Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), NotReplayed: m.GetNotReplayed()}
+	for _, status := range m.GetStatuses() {
+		f.Statuses = append(f.Statuses, run.Status(status))
+	}
+	var err error
+	if f.Since, err = message.Time("filter.since", m.GetSince()); err != nil {
+		return nil, err
+	}
+	f.Until, err = message.Time("filter.until", m.GetUntil())
+	return f, err
+}
+
+func batchMessage(b batch.Batch) *signalboxv1.Batch {
+	m := &signalboxv1.Batch{
+		Id: b.ID, Project: b.Project, Action: string(b.Action), Status: string(b.Status), Reason: b.Reason, Rate: b.Rate,
+		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded, Refused: b.Refused, Failed: b.Failed, Waiting: b.Waiting,
+		Actor: b.Actor.Name, RequestId: b.RequestID, Version: b.Version,
+		CreateTime: message.Timestamp(b.CreatedAt), EndTime: message.Timestamp(b.EndedAt),
+	}
+	if f := b.Filter; f != nil {
+		m.Filter = &signalboxv1.BatchFilter{
+			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
+			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed,
+		}
+		for _, status := range f.Statuses {
+			m.Filter.Statuses = append(m.Filter.Statuses, string(status))
+		}
+	}
+	return m
+}

@@ -1,0 +1,138 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+)
+
+// rootHandler returns the outermost handler, which every request passes first.
+func (s *Server) rootHandler(loopback bool) http.Handler {
+	access := s.opts.Access
+	options := permission.AuthOptions{Rate: access.Rate, Burst: access.Burst, Refused: access.Refused}
+	if access.Authenticator != nil {
+		options.Tokens = access.Authenticator
+	}
+	open := permission.NewAuthMiddleware(options).Wrap(s.routes)
+	inner := open
+	if loopback && access.Authenticator == nil {
+		inner = refuseForeignPages(inner) // pages have no token, so with tokens a page cannot act for the user
+	}
+	inner = s.opts.Codec.allow(open, inner)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.calls.Add(1)
+		defer s.calls.Done()
+		defer recoverPanic(r)
+		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout}
+		body := &timedBody{ReadCloser: r.Body, control: timed.control, timeout: s.opts.StallTimeout}
+		r.Body = body
+		body.bound()
+		defer body.bound()
+		if s.stopping.begun() {
+			w.Header().Set("Connection", "close")
+		}
+		inner.ServeHTTP(timed, r)
+	})
+}
+
+// recoverPanic logs a panic outside of methods, which have their own recovery, and aborts the connection as net/http does.
+func recoverPanic(r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v != http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it the same way
+		logger.FromContext(r.Context()).ErrorContext(r.Context(), "A request panicked",
+			"path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// timedWriter gives each write its own deadline, so that a client that stopped reading does not hold a stream open. There is no
+// deadline between writes: in HTTP/2 it would end an idle stream.
+type timedWriter struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// Unwrap gives http.ResponseController the underlying writer.
+func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Write writes with a deadline.
+func (t *timedWriter) Write(p []byte) (int, error) {
+	defer t.limit()()
+	return t.ResponseWriter.Write(p)
+}
+
+// Flush flushes with a deadline.
+func (t *timedWriter) Flush() {
+	defer t.limit()()
+	_ = t.control.Flush() // the next write fails as well
+}
+
+// limit sets the deadline and returns a function that clears it. Some writers have no deadlines.
+func (t *timedWriter) limit() func() {
+	_ = t.control.SetWriteDeadline(time.Now().Add(t.timeout))
+	return func() { _ = t.control.SetWriteDeadline(time.Time{}) }
+}
+
+// timedBody gives each read its own deadline, and none to the time between reads: a stream may stay open after its request was read. After
+// a failed read the deadline stays set, because net/http reads on after the handler returns.
+type timedBody struct {
+	io.ReadCloser
+
+	control *http.ResponseController
+	timeout time.Duration
+	ended   bool
+}
+
+// Read reads with a deadline.
+func (t *timedBody) Read(p []byte) (int, error) {
+	t.limit()
+	n, err := t.ReadCloser.Read(p)
+	t.ended = t.ended || errors.Is(err, io.EOF)
+	if err == nil || t.ended {
+		_ = t.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// bound limits the reads that net/http does by itself, before and after the response, of a body that the handler did not read.
+func (t *timedBody) bound() {
+	if !t.ended && t.ReadCloser != http.NoBody {
+		t.limit()
+	}
+}
+
+// limit sets the deadline. Some readers have no deadlines.
+func (t *timedBody) limit() { _ = t.control.SetReadDeadline(time.Now().Add(t.timeout)) }
+
+// notFound answers requests for unknown paths.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
+		fmt.Sprintf("there is nothing at %s; GET / lists the paths", r.URL.Path)), http.StatusNotFound)
+}
+
+// readOnly rejects methods other than GET and HEAD.
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
+			fmt.Sprintf("method %s is not allowed here: use GET", r.Method)), http.StatusMethodNotAllowed)
+	})
+}

@@ -1,0 +1,229 @@
+// This file authenticates every request and limits its rate before it reaches a method or a page.
+//
+//	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
+//
+// With tokens, every request needs "Authorization: Bearer …": REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health
+// and the page that lists the paths are open. Metrics require viewer on all projects; the table of permissions decides on everything
+// else. Rates are limited per token, per address for requests without a valid token, and over all addresses for unknown tokens.
+// Without tokens, every caller is the local administrator: such a listener is open only to this machine.
+//
+// Every response has the headers that prevent browsers from content sniffing and framing.
+
+package permission
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
+)
+
+// Tokens authenticates tokens.
+type Tokens interface {
+	// Authenticate returns the actor of the token. grace is the maximum age of a cached result while the store is unavailable.
+	Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error)
+	// Recent reports, from memory alone, whether the token was valid a moment ago.
+	Recent(text string) bool
+	// ID returns the ID of a token in the format of tokens, whether or not it exists; empty for other texts.
+	ID(text string) string
+}
+
+// AuthOptions configure the authentication.
+type AuthOptions struct {
+	// Tokens is nil if every caller is the local administrator.
+	Tokens Tokens
+	// Rate and Burst bound the requests per second of one token; a rate of 0 means no bound.
+	Rate  float64
+	Burst int
+	Now   func() time.Time
+	// Refused, if set, is called with the reason (of package apperror) of each refusal.
+	Refused func(ctx context.Context, reason string)
+}
+
+const (
+	// failureRate and failureBurst bound the requests of one address without a valid token. Malformed tokens share one count, well-formed
+	// ones have a count per ID, so that repeated use of a revoked token does not lock out other callers behind the same proxy.
+	failureRate  = 1
+	failureBurst = 20
+	// guessRate and guessBurst bound the store lookups of unknown tokens, across all clients.
+	guessRate  = 100
+	guessBurst = 1000
+	// metricsGrace is how long a cached token may read metrics while the store is unavailable, when metrics are needed most.
+	metricsGrace = time.Hour
+
+	metricsPath = "/metrics"
+)
+
+// AuthMiddleware authenticates the requests of one listener.
+type AuthMiddleware struct {
+	opts     AuthOptions
+	calls    *Limiter
+	failures *Limiter
+	guesses  *Limiter
+}
+
+// everywhere is the only key of the counts over all addresses.
+const everywhere = ""
+
+// NewAuthMiddleware returns the middleware.
+func NewAuthMiddleware(opts AuthOptions) *AuthMiddleware {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Refused == nil {
+		opts.Refused = func(context.Context, string) {}
+	}
+	return &AuthMiddleware{
+		opts:     opts,
+		calls:    NewLimiter(LimiterOptions{Rate: opts.Rate, Burst: opts.Burst, Now: opts.Now}),
+		failures: NewLimiter(LimiterOptions{Rate: failureRate, Burst: failureBurst, Now: opts.Now}),
+		guesses:  NewLimiter(LimiterOptions{Rate: guessRate, Burst: guessBurst, Now: opts.Now}),
+	}
+}
+
+// Wrap returns a handler that authenticates requests before it calls next.
+func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secure(w.Header(), r.TLS != nil)
+		if m.opts.Tokens == nil {
+			next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), auth.Local())))
+			return
+		}
+		if isOpen(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		actor, err := m.authenticate(r)
+		if err != nil {
+			m.refuse(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), actor)))
+	})
+}
+
+// secure sets the headers of every response. Pages that load resources override the policy.
+func secure(h http.Header, encrypted bool) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	if encrypted {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// isOpen reports whether a path needs no token.
+func isOpen(path string) bool {
+	return path == "/livez" || path == "/readyz" || path == "/" || strings.HasPrefix(path, "/grpc.health.v1.Health/")
+}
+
+// authenticate returns the actor of a request.
+func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
+	from, id := origin(r.RemoteAddr), ""
+	text, err := bearer(r.Header)
+	if err != nil {
+		from += " without" // counted separately, so that requests without a token do not lock out valid tokens of the same address
+	} else if id = m.opts.Tokens.ID(text); id != "" {
+		from += " " + id
+	}
+	if wait := m.retryDelay(from, id); wait > 0 && (err != nil || !m.opts.Tokens.Recent(text)) {
+		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
+			"too many requests without a valid token; wait a moment, and check the token").WithRetry(wait)
+	}
+	var actor auth.Actor
+	if err == nil {
+		grace := time.Duration(0)
+		if r.URL.Path == metricsPath {
+			grace = metricsGrace
+		}
+		actor, err = m.opts.Tokens.Authenticate(r.Context(), text, grace)
+	}
+	if f, ok := apperror.From(err); ok && f.Class == apperror.Unauthenticated {
+		m.failures.Take(from)
+		if id != "" && f.Reason == apperror.Unidentified {
+			m.guesses.Take(everywhere)
+		}
+	}
+	if err != nil {
+		return auth.Actor{}, err
+	}
+	if wait := m.calls.Take(actor.ID); wait > 0 {
+		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
+			"token %q exceeds api.rate_limit; send fewer requests, or retry later", actor.Name).WithRetry(wait)
+	}
+	if r.URL.Path == metricsPath {
+		err = auth.Require(auth.WithActor(r.Context(), actor), auth.Everywhere, auth.Viewer)
+	}
+	return actor, err
+}
+
+// retryDelay returns how long to reject this origin without a lookup. A well-formed token (id is set) also counts against the bound on guesses.
+func (m *AuthMiddleware) retryDelay(from, id string) time.Duration {
+	wait := m.failures.Wait(from)
+	if id != "" {
+		wait = max(wait, m.guesses.Wait(everywhere))
+	}
+	return wait
+}
+
+// bearer returns the bearer token of a request.
+func bearer(h http.Header) (string, error) {
+	values := h.Values("Authorization")
+	if len(values) == 0 || values[0] == "" {
+		return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified,
+			"this server requires a token: send \"Authorization: Bearer …\"; the command line takes it from --token, SIGNALBOX_TOKEN or its context")
+	}
+	scheme, text, _ := strings.Cut(values[0], " ")
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || text == "" {
+		return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified, "the Authorization header must be \"Bearer\" and one token")
+	}
+	return strings.TrimSpace(text), nil
+}
+
+// refuse sends the error of a request that is not admitted.
+func (m *AuthMiddleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e, expected := apierror.Error(err)
+	log := logger.FromContext(r.Context()).With("path", r.URL.Path, "from", r.RemoteAddr)
+	if !expected {
+		log.ErrorContext(r.Context(), "A caller could not be authenticated", "error", err)
+	}
+	if f, ok := apperror.From(err); ok {
+		m.opts.Refused(r.Context(), f.Reason)
+		if f.Reason != apperror.RateLimited {
+			log.InfoContext(r.Context(), "A request was refused", "reason", f.Reason, "error", err)
+		}
+	}
+	if e.Code() == connect.CodeUnauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="signalbox"`)
+	}
+	apierror.Write(w, r, e)
+}
+
+// origin is the address for counting failures: that of a machine, or in IPv6 the network of one machine. Headers in which a proxy names
+// its client are ignored, because any client can set them.
+func origin(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil || address.Is4() || address.Is4In6() {
+		return host
+	}
+	const network = 64
+	prefix, err := address.WithZone("").Prefix(network)
+	if err != nil {
+		return host
+	}
+	return prefix.String()
+}

@@ -1,0 +1,190 @@
+// This file bounds the open connections of a listener so that connections without a request cannot lock out other callers.
+//
+//	limited := permission.NewListener(listener, permission.ListenerOptions{Max: 4096, Log: log})
+//	server := &http.Server{ConnState: limited.ConnState, …}
+//	err := server.Serve(limited)
+//
+// A connection is idle while no request is in flight on it: it has sent nothing, a partial header or a partial TLS handshake, it is
+// between two requests, or it is an HTTP/2 connection without streams. Over the limit, a new connection closes the one that has been idle
+// longest. While every connection has a request in flight, one new connection waits accepted and the others in the kernel.
+//
+// A process that has run out of file descriptors closes an idle connection in the same way before it accepts another one.
+//
+// A listener sets no deadlines: the server's settings limit the time for a header and for an idle connection.
+
+package permission
+
+import (
+	"container/list"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// logEvery is the minimum interval between log lines about closed connections.
+const logEvery = time.Minute
+
+// ListenerOptions bound a listener.
+type ListenerOptions struct {
+	// Max is the maximum number of open connections, at least 1.
+	Max int
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Listener accepts bounded connections. Its ConnState must be the server's hook of that name.
+type Listener struct {
+	net.Listener
+
+	opts ListenerOptions
+
+	mu     sync.Mutex
+	room   sync.Cond // signaled when a connection ends or becomes idle, and when the listener closes
+	conns  map[*conn]struct{}
+	idle   *list.List // of *conn, the one that has been idle longest first
+	closed bool
+	logged time.Time
+	count  int // connections that were closed since the last log line
+}
+
+// conn is an open connection.
+type conn struct {
+	net.Conn
+
+	listener *Listener
+	idle     *list.Element // nil while a request is in flight
+}
+
+// NewListener wraps a listener.
+func NewListener(inner net.Listener, opts ListenerOptions) *Listener {
+	opts.Max = max(opts.Max, 1)
+	l := &Listener{Listener: inner, opts: opts, conns: map[*conn]struct{}{}, idle: list.New()}
+	l.room.L = &l.mu
+	return l
+}
+
+// Accept returns the next connection, after closing an idle one if the limit requires that.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err == nil {
+			return l.admit(accepted)
+		}
+		outOfFiles := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+		if !outOfFiles || !l.evict() {
+			return nil, err
+		}
+	}
+}
+
+// Close closes the listener; open connections stay open.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.room.Broadcast()
+	return l.Listener.Close()
+}
+
+// admit reserves a slot for a connection, and waits while there is none.
+func (l *Listener) admit(accepted net.Conn) (net.Conn, error) {
+	l.mu.Lock()
+	for len(l.conns) >= l.opts.Max && l.idle.Len() == 0 && !l.closed {
+		l.room.Wait()
+	}
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errors.Join(net.ErrClosed, accepted.Close())
+	}
+	var oldest *conn
+	if len(l.conns) >= l.opts.Max {
+		oldest = l.takeOldest()
+	}
+	c := &conn{Conn: accepted, listener: l}
+	l.conns[c] = struct{}{}
+	c.idle = l.idle.PushBack(c)
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Conn.Close() // the close itself notifies its peer
+	}
+	return c, nil
+}
+
+// evict closes the connection that has been idle longest; it returns false if none is idle.
+func (l *Listener) evict() bool {
+	l.mu.Lock()
+	oldest := l.takeOldest()
+	l.mu.Unlock()
+	return oldest != nil && oldest.Conn.Close() == nil
+}
+
+// takeOldest removes the connection that has been idle longest from the list. The caller holds the mutex and closes the connection after
+// releasing it.
+func (l *Listener) takeOldest() *conn {
+	front := l.idle.Front()
+	if front == nil {
+		return nil
+	}
+	c, _ := front.Value.(*conn)
+	l.forget(c)
+	l.count++
+	if now := l.opts.Now(); now.Sub(l.logged) >= logEvery {
+		l.opts.Log.Warn("The oldest idle connections were closed to make room for new ones",
+			"closed", l.count, "limit", l.opts.Max, "setting", "api.max_connections")
+		l.logged, l.count = now, 0
+	}
+	return c
+}
+
+// forget removes a connection from the bookkeeping. The caller holds the mutex.
+func (l *Listener) forget(c *conn) {
+	if c.idle != nil {
+		l.idle.Remove(c.idle)
+		c.idle = nil
+	}
+	delete(l.conns, c)
+}
+
+// ConnState is the hook of [http.Server] that reports whether a request is in flight. The server calls it with the state idle after
+// it has written the last byte of a response, so no response is cut off.
+func (l *Listener) ConnState(server net.Conn, state http.ConnState) {
+	if encrypted, ok := server.(*tls.Conn); ok {
+		server = encrypted.NetConn()
+	}
+	c, ok := server.(*conn)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, open := l.conns[c]; !open {
+		return
+	}
+	switch state {
+	case http.StateActive:
+		if c.idle != nil {
+			l.idle.Remove(c.idle)
+			c.idle = nil
+		}
+	case http.StateIdle:
+		if c.idle == nil {
+			c.idle = l.idle.PushBack(c)
+		}
+		l.room.Signal()
+	case http.StateNew, http.StateHijacked, http.StateClosed: // Accept counts new ones, and Close those that end
+	}
+}
+
+// Close closes the connection and frees its slot.
+func (c *conn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.forget(c)
+	c.listener.mu.Unlock()
+	c.listener.room.Signal()
+	return c.Conn.Close()
+}

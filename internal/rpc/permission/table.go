@@ -1,0 +1,226 @@
+// Package permission authenticates requests and decides which callers may call which method: one table, enforced before any method
+// runs, for unary calls and streams alike.
+//
+//	connect.WithInterceptors(…, permission.NewInterceptor(permission.InterceptorOptions{…}))
+//
+// A method without a row is refused. docs/reference/access.md is generated from the table, and a test compares all methods of the API
+// with it. Checks finer than a method (a field that reveals more, the roles of a new token) are in the services, with [auth.Require].
+//
+// For a caller without a role in a project, the response is the same as for a project that does not exist.
+package permission
+
+import (
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+)
+
+//go:generate go run ./internal/accessdocs ../../../docs/reference/access.md
+
+// Scope is where a role is required.
+type Scope int
+
+// The scopes.
+const (
+	// Project is the project in the request's field "project"; empty means the default one.
+	Project Scope = iota + 1
+	// Name is the project in the request's field "name".
+	Name
+	// ProjectOrAll equals Project; "-", all projects and data without a project, requires an admin of all projects.
+	ProjectOrAll
+	// Everywhere is all projects: the platform as a whole.
+	Everywhere
+	// Visible requires no role: the response shows only projects in which the caller has one. A named project must be one of them.
+	Visible
+	// Nowhere requires no role: the response is the same for all callers, or is about the caller, or the service decides.
+	Nowhere
+)
+
+// Rule is one row.
+type Rule struct {
+	// Procedure is "/service/method".
+	Procedure string
+	Role      auth.Role
+	Scope     Scope
+	// Note is a remark for readers of the page.
+	Note string
+}
+
+// Table returns all rows, by service.
+func Table() []Rule {
+	var rules []Rule
+	add := func(service string, rows ...Rule) {
+		for _, r := range rows {
+			r.Procedure = "/" + service + "/" + r.Procedure
+			rules = append(rules, r)
+		}
+	}
+	add(signalboxv1connect.SystemServiceName, system()...)
+	add(signalboxv1connect.ProjectServiceName, projects()...)
+	add(signalboxv1connect.WorkflowServiceName, workflows()...)
+	add(signalboxv1connect.RunServiceName, runs()...)
+	add(signalboxv1connect.BatchServiceName, batches()...)
+	add(signalboxv1connect.EventServiceName, events()...)
+	add(signalboxv1connect.QuotaServiceName, quotas()...)
+	add(signalboxv1connect.DispatcherServiceName, dispatchers()...)
+	add(signalboxv1connect.WorkerServiceName, Rule{"ListWorkers", "", Visible, ""})
+	add(signalboxv1connect.AuditServiceName, audits()...)
+	add(signalboxv1connect.TokenServiceName, tokens()...)
+	return rules
+}
+
+func system() []Rule {
+	return []Rule{
+		{"GetVersion", "", Nowhere, ""},
+		{"GetStatus", auth.Viewer, Everywhere, "the response contains addresses and projects"},
+		{"ResetBreaker", auth.Admin, Everywhere, ""},
+		{"Reconcile", auth.Admin, Everywhere, ""},
+	}
+}
+
+func projects() []Rule {
+	return []Rule{
+		{"CreateProject", auth.Admin, Everywhere, ""},
+		{"ListProjects", "", Visible, ""},
+		{"GetProject", auth.Viewer, Name, ""},
+		{"UpdateProject", auth.Admin, Name, ""},
+	}
+}
+
+func workflows() []Rule {
+	return []Rule{
+		{"ValidateWorkflow", auth.Viewer, Project, ""},
+		{"SaveDraft", auth.Publisher, Project, ""},
+		{"PublishWorkflow", auth.Publisher, Project, ""},
+		{"ListWorkflows", auth.Viewer, Project, ""},
+		{"GetWorkflow", auth.Viewer, Project, ""},
+		{"ListVersions", auth.Viewer, Project, ""},
+		{"DiffVersions", auth.Viewer, Project, ""},
+		{"PauseWorkflow", auth.Publisher, Project, ""},
+		{"UnpauseWorkflow", auth.Publisher, Project, ""},
+		{"DeleteWorkflow", auth.Publisher, Project, ""},
+	}
+}
+
+func runs() []Rule {
+	const unredacted = "`unredacted` requires an admin, and is audited"
+	return []Rule{
+		{"StartRun", auth.Operator, Project, ""},
+		{"GetRun", auth.Viewer, Project, unredacted},
+		{"ListRuns", auth.Viewer, Project, ""},
+		{"CountRuns", auth.Viewer, Project, ""},
+		{"ListSteps", auth.Viewer, Project, unredacted},
+		{"WatchRun", auth.Viewer, Project, ""},
+		{"CancelRun", auth.Operator, Project, ""},
+		{"TerminateRun", auth.Operator, Project, ""},
+		{"PauseRun", auth.Operator, Project, ""},
+		{"UnpauseRun", auth.Operator, Project, ""},
+		{"ReplayRun", auth.Operator, Project, ""},
+		{"ExportRun", auth.Viewer, Project, "redacted"},
+		{"ExportRuns", auth.Viewer, Project, "redacted"},
+	}
+}
+
+func batches() []Rule {
+	return []Rule{
+		{"StartBatch", auth.Operator, Project, ""},
+		{"GetBatch", auth.Viewer, Project, ""},
+		{"ListBatches", auth.Viewer, Project, ""},
+		{"ListBatchItems", auth.Viewer, Project, ""},
+		{"PauseBatch", auth.Operator, Project, ""},
+		{"UnpauseBatch", auth.Operator, Project, ""},
+		{"RetryBatch", auth.Operator, Project, ""},
+	}
+}
+
+func events() []Rule {
+	return []Rule{
+		{"PublishEvents", auth.Operator, Project, "posted CloudEvents too"},
+		{"ListEvents", auth.Viewer, Project, ""},
+		{"GetEvent", auth.Viewer, Project, ""},
+		{"RedeliverEvent", auth.Operator, Project, ""},
+	}
+}
+
+func quotas() []Rule {
+	return []Rule{
+		{"GetQuota", auth.Viewer, Project, ""},
+		{"SetQuota", auth.Admin, Project, ""},
+		{"ResumeQuota", auth.Operator, Project, ""},
+	}
+}
+
+func dispatchers() []Rule {
+	return []Rule{
+		{"ListDispatchers", "", Visible, ""},
+		{"GetDispatcher", auth.Viewer, Project, ""},
+		{"HandOverDispatcher", auth.Admin, Project, ""},
+		{"ReconcileDispatchers", auth.Admin, Everywhere, ""},
+	}
+}
+
+func audits() []Rule {
+	return []Rule{
+		{"ListAudit", auth.Viewer, ProjectOrAll, ""},
+		{"ExportAudit", auth.Viewer, ProjectOrAll, ""},
+	}
+}
+
+func tokens() []Rule {
+	return []Rule{
+		{"CreateToken", "", Nowhere, "requires an admin of every project that the token is for"},
+		{"ListTokens", "", Nowhere, "lists only tokens for which the caller is an admin of every project"},
+		{"RevokeToken", "", Nowhere, "requires an admin of every project that the token is for, or the token itself"},
+		{"WhoAmI", "", Nowhere, ""},
+	}
+}
+
+// Markdown returns docs/reference/access.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Required roles
+
+Generated by ` + "`go generate ./internal/rpc/permission`" + `; edit internal/rpc/permission. Roles and tokens are described in [Access](../access.md).
+
+` + "`admin` may call all methods; `operator` and `publisher` may also call those of `viewer`." + ` "In the project" is the project that the request names,
+"in all projects" requires a role for ` + "`*`" + `. For a project in which the caller has no role, the response is the same as for a missing project.
+
+| Method | Role | Where | |
+|---|---|---|---|
+`)
+	for _, r := range Table() {
+		role := "any token"
+		if r.Role != "" {
+			role = "`" + string(r.Role) + "`"
+		}
+		b.WriteString("| `" + strings.TrimPrefix(r.Procedure, "/signalbox.v1.") + "` | " + role + " | " + r.Scope.String() + " | " + r.Note + " |\n")
+	}
+	b.WriteString(`
+Other paths:
+
+| Path | Needs |
+|---|---|
+| ` + "`/livez`, `/readyz`, `grpc.health.v1.Health`, `/`" + ` | nothing |
+| ` + "`/metrics`" + ` | ` + "`viewer`" + ` in all projects |
+| ` + "`grpc.reflection`" + ` and all else | any token |
+`)
+	return b.String()
+}
+
+// String returns the scope as the page shows it.
+func (s Scope) String() string {
+	switch s {
+	case Project, Name:
+		return "in the project"
+	case ProjectOrAll:
+		return "in the project; for `-` `admin` in all projects"
+	case Everywhere:
+		return "in all projects"
+	case Visible:
+		return "lists only the caller's projects"
+	case Nowhere:
+		return ""
+	}
+	return "?"
+}
