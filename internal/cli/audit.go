@@ -27,7 +27,7 @@ func (f *auditFlags) bind(cmd *cobra.Command) {
 }
 
 func auditCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("audit", "Read the audit log", "Every call that changes something leaves an entry that nobody can change. With --project - the entries of all projects are read, and those of none: what was done to the platform as a whole.")
+	noun := session.Noun("audit", "Read the audit log", "Every call that changes something is recorded in an append-only log. --project - lists the entries of all projects and those without a project, which concern the platform as a whole.")
 	var flags auditFlags
 	cmd := &cobra.Command{
 		Use:   "list",

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-func TestStartABatch(t *testing.T) {
+func TestBatchStart(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--rate", "2.5", "--request-id", "q", "r1", "r2")
@@ -45,7 +45,7 @@ func TestStartABatch(t *testing.T) {
 	require.Contains(t, c.out.String(), "all runs")
 }
 
-func TestBatchesThatCannotBeMeant(t *testing.T) {
+func TestBatchStartRefusals(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	for _, test := range []struct {
@@ -69,14 +69,14 @@ func TestBatchesThatCannotBeMeant(t *testing.T) {
 	requireRefusal(t, shell.run(t, "batch", "pause"), exit.Usage, "ID")
 }
 
-func TestWaitForABatch(t *testing.T) {
+func TestBatchWait(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.batches.why = "Temporal is away"
 	c := shell.run(t, "batch", "start", "--action", "replay", "--reason", "x", "--wait", "r1", "bad")
 	require.Equal(t, exit.Failed, c.code)
 	require.Contains(t, c.err.String(), "the batch waits: Temporal is away")
-	require.Contains(t, c.err.String(), "1 of 2 runs failed: signalbox batch show batch-1 --items --status failed tells why")
+	require.Contains(t, c.err.String(), "1 of 2 runs failed: signalbox batch show batch-1 --items --status failed lists the reasons")
 	require.Contains(t, c.out.String(), "2: 1 succeeded, 1 failed")
 
 	c = shell.run(t, "batch", "show", "batch-1", "--items")
@@ -90,7 +90,7 @@ func TestWaitForABatch(t *testing.T) {
 	require.Contains(t, c.out.String(), "replay")
 }
 
-func TestSteerABatch(t *testing.T) {
+func TestBatchControls(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	require.Zero(t, shell.run(t, "batch", "start", "--action", "cancel", "--reason", "x", "r1").code)

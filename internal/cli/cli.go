@@ -4,8 +4,8 @@
 //
 // Nouns come first, then verbs. Data goes to standard output, progress and errors to standard error, one line each.
 // Package exit has the exit codes, package session the settings that all commands share, the packages that end in
-// cmd the big nouns. Whoever composes the program adds commands of its own (server, migrate, dev) in
-// Options.Commands; their errors are printed and turned into exit codes like everybody's.
+// cmd the big nouns. The program adds commands of its own (server, migrate, dev) in
+// Options.Commands; their errors are printed and turned into exit codes like all others.
 //
 // It opens no database and speaks to no Temporal.
 package cli
@@ -107,7 +107,7 @@ func Run(ctx context.Context, options Options, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if text := exit.Line(err); text != "" {
-		_, _ = fmt.Fprintln(options.Stderr, "error: "+harmless(text)) // nothing is left to tell it to
+		_, _ = fmt.Fprintln(options.Stderr, "error: "+harmless(text)) // an error of standard error cannot be reported
 	}
 	return exit.Code(err)
 }

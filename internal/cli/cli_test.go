@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-func TestWrongCommandLinesAreOneLineEach(t *testing.T) {
+func TestUsageErrorsAreOneLine(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "")
 	tests := map[string][]string{
@@ -67,7 +67,7 @@ func TestWrongCommandLinesAreOneLineEach(t *testing.T) {
 	}
 }
 
-func TestNounsAndHelpExplainThemselves(t *testing.T) {
+func TestCommandHelp(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "")
 	for _, args := range [][]string{{}, {"--help"}, {"run"}, {"run", "start", "--help"}, {"help", "workflow"}} {
@@ -78,7 +78,7 @@ func TestNounsAndHelpExplainThemselves(t *testing.T) {
 	}
 }
 
-func TestFlagsMayStandBeforeTheNoun(t *testing.T) {
+func TestFlagsBeforeCommand(t *testing.T) {
 	t.Parallel()
 	_, a := sh(t)
 	address, _ := serve(t, a, "")
@@ -203,7 +203,7 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, "9.9.9", info["server"].(map[string]any)["version"])
 }
 
-func TestSomethingElseAnswers(t *testing.T) {
+func TestForeignServerIsReported(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusOK, http.StatusNotFound, http.StatusInternalServerError} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -240,7 +240,7 @@ func TestCompletion(t *testing.T) {
 	require.NotContains(t, proposals("run", "start", ""), "demo", "a server that is away proposes nothing and fails nothing")
 }
 
-func TestTheComposersCommandsAreCommandsLikeAllOthers(t *testing.T) {
+func TestExtraCommandsAreRegular(t *testing.T) {
 	t.Parallel()
 	run := func(err error, args ...string) (int, string) {
 		var out, errs buffer
@@ -261,8 +261,8 @@ func TestTheComposersCommandsAreCommandsLikeAllOthers(t *testing.T) {
 	require.Equal(t, exit.Usage, code)
 }
 
-// Every command is documented: a person who types --help finds what it does, and every flag says what it means.
-func TestEveryCommandAndFlagIsExplained(t *testing.T) {
+// Every command has documentation, and every flag has a description.
+func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

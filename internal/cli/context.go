@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
@@ -15,7 +14,7 @@ import (
 type listed struct {
 	Name    string `json:"name"`
 	Current bool   `json:"current"`
-	contexts.Context
+	session.Context
 }
 
 func contextCommand(s *session.Session) *cobra.Command {
@@ -32,7 +31,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 		Short: "List contexts",
 		Args:  session.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			file, err := contexts.Load(contexts.Path(s.Env))
+			file, err := session.LoadContexts(session.ContextsPath(s.Env))
 			if err != nil {
 				return err
 			}
@@ -68,7 +67,7 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *contexts.File) error {
+			return changeContexts(s, func(file *session.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
 				}
@@ -81,14 +80,14 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 }
 
 func contextSetCommand(s *session.Session) *cobra.Command {
-	var change contexts.Context
+	var change session.Context
 	cmd := &cobra.Command{
 		Use:               "set NAME",
 		Short:             "Make a context, or change what is given of it; the first one becomes current",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *contexts.File) error {
+			return changeContexts(s, func(file *session.ContextFile) error {
 				item := file.Contexts[args[0]]
 				if cmd.Flags().Changed("address") {
 					item.Address = change.Address
@@ -103,7 +102,7 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 					return err
 				}
 				if file.Contexts == nil {
-					file.Contexts = map[string]contexts.Context{}
+					file.Contexts = map[string]session.Context{}
 				}
 				file.Contexts[args[0]] = item
 				if file.Current == "" {
@@ -123,7 +122,7 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 }
 
 // setFiles takes over the files that were given, by their absolute paths: commands are typed anywhere.
-func setFiles(cmd *cobra.Command, item *contexts.Context, change contexts.Context) error {
+func setFiles(cmd *cobra.Command, item *session.Context, change session.Context) error {
 	for name, file := range map[string]struct {
 		to   *string
 		path string
@@ -153,7 +152,7 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *contexts.File) error {
+			return changeContexts(s, func(file *session.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
 				}
@@ -167,9 +166,9 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 	}
 }
 
-func changeContexts(s *session.Session, change func(*contexts.File) error) error {
-	path := contexts.Path(s.Env)
-	file, err := contexts.Load(path)
+func changeContexts(s *session.Session, change func(*session.ContextFile) error) error {
+	path := session.ContextsPath(s.Env)
+	file, err := session.LoadContexts(path)
 	if err != nil {
 		return err
 	}
@@ -181,7 +180,7 @@ func changeContexts(s *session.Session, change func(*contexts.File) error) error
 
 func completeContexts(s *session.Session) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		file, err := contexts.Load(contexts.Path(s.Env))
+		file, err := session.LoadContexts(session.ContextsPath(s.Env))
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-func TestControlsOfARun(t *testing.T) {
+func TestRunControls(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	require.Zero(t, shell.run(t, "run", "start", "hello").code)
@@ -22,7 +22,7 @@ func TestControlsOfARun(t *testing.T) {
 	c = shell.run(t, "run", "unpause", "run-1", "-o", "json")
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), `"status": "running"`)
-	c = shell.run(t, "run", "pause", "run-1", "--reason", "nobody is there")
+	c = shell.run(t, "run", "pause", "run-1", "--reason", "no worker")
 	require.Zero(t, c.code)
 	require.Contains(t, c.err.String(), "asked for; the run shows it once a worker has taken it")
 

@@ -19,7 +19,7 @@ func owned(epoch int64) *signalboxv1.DispatcherOwner {
 	return &signalboxv1.DispatcherOwner{ServerId: "host-1-abc", Epoch: epoch}
 }
 
-// fill gives the fake three dispatchers: one that is well, one that is gone, one of which little is known.
+// fill adds three dispatchers to the fake: a healthy one, one whose owner is gone, and one that is mostly unknown.
 func (d *dispatchers) fill() {
 	d.list = []*signalboxv1.Dispatcher{
 		{
@@ -62,7 +62,7 @@ shop     unknown  host-1-abc (epoch 3)  none            unknown  unknown
 	requireRefusal(t, shell.run(t, "dispatcher", "list"), exit.Unavailable, "list dispatchers: all are away")
 }
 
-func TestShowADispatcher(t *testing.T) {
+func TestDispatcherShow(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.dispatch.fill()
@@ -87,7 +87,7 @@ adopted by  host-1-abc (epoch 7)
 	workers, owners, found := strings.Cut(workers, "\nowners\n")
 	require.True(t, found, text)
 	require.Contains(t, workers, "1 heartbeat missed")
-	require.Equal(t, `SINCE                 HOW       OWNER                 BEFORE                REASON
+	require.Equal(t, `SINCE                 OUTCOME   OWNER                 PREVIOUS              REASON
 2026-01-31T11:00:00Z  takeover  host-1-abc (epoch 7)  host-1-abc (epoch 6)  host-0 is gone
 `, owners)
 	wide := shell.run(t, "dispatcher", "show", "default", "-o", "wide").out.String()
@@ -109,7 +109,7 @@ adopted by  host-1-abc (epoch 7)
 	requireRefusal(t, shell.run(t, "dispatcher", "show", "other"), exit.NotFound, `the dispatcher of project "other"`, "[PROJECT_NOT_FOUND]")
 }
 
-func TestHandOverADispatcher(t *testing.T) {
+func TestDispatcherHandOver(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.run(t, "dispatcher", "handover", "shop", "--reason", "a new node")
@@ -118,7 +118,7 @@ func TestHandOverADispatcher(t *testing.T) {
 	require.Contains(t, c.err.String(), "signalbox dispatcher show shop")
 	require.Equal(t, "a new node", last[*signalboxv1.HandOverDispatcherRequest](t, a).GetReason())
 	require.JSONEq(t, `{"owner":{"serverId":"host-1","epoch":7}}`, shell.run(t, "dispatcher", "handover", "shop", "-o", "json").out.String())
-	a.dispatch.refuse = refusal(connect.CodeFailedPrecondition, "DISPATCHER_NOT_OWNED", "nobody owns it")
+	a.dispatch.refuse = refusal(connect.CodeFailedPrecondition, "DISPATCHER_NOT_OWNED", "it has no owner")
 	requireRefusal(t, shell.run(t, "dispatcher", "handover", "shop"), exit.Refused, "[DISPATCHER_NOT_OWNED]")
 }
 
@@ -170,7 +170,7 @@ func TestListWorkers(t *testing.T) {
 	}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `^SERVER      STATE    BUILD  PROJECTS  LAST BEAT  STALE IN     REGISTERED
+	require.Regexp(t, `^SERVER      STATE    BUILD  PROJECTS  HEARTBEAT  STALE IN     REGISTERED
 host-1-abc  alive    1.2.3  all       \ds ago     17s          default,shop
 host-2-def  late     1.2.2  shop      1h ago     since 1m30s
 host-4      unknown         unknown   unknown                 shop

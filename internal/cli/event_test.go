@@ -16,13 +16,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-func TestSendAnEventOfFlags(t *testing.T) {
+func TestEventSendFromFlags(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.run(t, "event", "send", "--type", "created", "--source", "/shop", "--id", "1", "--subject", "7",
 		"--data", `{"n":12345678901234567890}`, "--extension", "trace=a=b", "--extension", "region=eu")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "POSITION  ID  SOURCE  BECAME\n1         1   /shop   accepted\n", c.out.String())
+	require.Equal(t, "POSITION  ID  SOURCE  RESULT\n1         1   /shop   accepted\n", c.out.String())
 	require.Empty(t, c.err.String())
 	sent := last[*signalboxv1.PublishEventsRequest](t, a)
 	require.Equal(t, "default", sent.GetProject())
@@ -52,8 +52,8 @@ func TestSendAnEventOfFlags(t *testing.T) {
 	require.False(t, *answer.Accepted[0].Duplicate)
 }
 
-// The media type says what the data is: JSON, text, or bytes.
-func TestDataOfAnEvent(t *testing.T) {
+// The media type determines the form of the data: JSON, text, or bytes.
+func TestEventSendDataTypes(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	folder := t.TempDir()
@@ -86,7 +86,7 @@ func TestDataOfAnEvent(t *testing.T) {
 	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--extension", "a=1", "--extension", "a=2"), exit.Usage, `"a=2"`)
 }
 
-func TestSendAFileOfEvents(t *testing.T) {
+func TestEventSendFile(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	shell.stdin = `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-01-31T13:00:00.5+01:00","subject":null,"datacontenttype":"application/json",
@@ -104,7 +104,7 @@ func TestSendAFileOfEvents(t *testing.T) {
 	shell.stdin = `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"1.0","id":"2","source":"/s","type":"t","data_base64":"AP8="}]`
 	c = shell.run(t, "event", "send", "--file", "-")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "POSITION  ID  SOURCE  BECAME\n1         1   /s      duplicate\n2         2   /s      accepted\n", c.out.String())
+	require.Equal(t, "POSITION  ID  SOURCE  RESULT\n1         1   /s      duplicate\n2         2   /s      accepted\n", c.out.String())
 	require.Equal(t, "1 of 2 events had been accepted before, by ID and source, and changed nothing\n", c.err.String())
 	require.Equal(t, []byte("\x00\xff"), last[*signalboxv1.PublishEventsRequest](t, a).GetEvents()[1].GetDataBase64())
 
@@ -127,7 +127,7 @@ func TestSendAFileOfEvents(t *testing.T) {
 	requireRefusal(t, shell.run(t, "event", "send", "--file", "-", "--type", "t"), exit.Usage, "--type", "--file")
 }
 
-func TestSendThatFails(t *testing.T) {
+func TestEventSendFailures(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.events.refuse = refusal(connect.CodeInvalidArgument, "EVENT_INVALID", "source is no URI reference")
@@ -164,7 +164,7 @@ func TestListEvents(t *testing.T) {
 		"--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
 	table := strings.Split(c.out.String(), "\n")
-	require.Equal(t, []string{"POSITION", "ID", "TYPE", "SOURCE", "STATUS", "AGE", "BECAUSE"}, strings.Fields(table[0]))
+	require.Equal(t, []string{"POSITION", "ID", "TYPE", "SOURCE", "STATUS", "AGE", "REASON"}, strings.Fields(table[0]))
 	require.Equal(t, []string{"3", "c", "t", "/s", "pending"}, strings.Fields(table[1])[:5])
 	require.Len(t, table, 4)
 	require.Contains(t, c.err.String(), "2 events shown; there are more: --limit 0 lists all")
@@ -188,7 +188,7 @@ func TestListEvents(t *testing.T) {
 	require.Equal(t, "routed", listed[1].Status)
 }
 
-func TestShowAnEvent(t *testing.T) {
+func TestEventShow(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.events.fill()
@@ -205,9 +205,9 @@ extensions  {"trace":"x"}
 data        {"n":1.10}
 
 deliveries
-DELIVERY  KIND   TARGET            STATUS   TRIES  NEXT  REASON
-d1        start  demo/hello 1.0.0  dead     10           the input does not fit
-d2        wake   run r2            pending  1      now
+DELIVERY  KIND   TARGET            STATUS   ATTEMPTS  NEXT  REASON
+d1        start  demo/hello 1.0.0  dead     10              the input does not fit
+d2        wake   run r2            pending  1         now
 `, c.out.String())
 	require.Equal(t, "/s", last[*signalboxv1.GetEventRequest](t, a).GetSource())
 	a.events.deliveries = nil
@@ -227,7 +227,7 @@ d2        wake   run r2            pending  1      now
 	requireRefusal(t, shell.run(t, "event", "show", "z", "--source", "/x"), exit.NotFound, `show event "z" of "/x"`)
 }
 
-func TestRedeliverAnEvent(t *testing.T) {
+func TestEventRedeliver(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.events.fill()

@@ -11,7 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// batches is the BatchService in memory. Each look at a batch does one more of its runs; those whose ID is "bad" fail.
+// batches is the BatchService in memory. Each read of a batch executes one more of its runs; those with the ID "bad" fail.
 type batches struct {
 	api   *api
 	kept  []*signalboxv1.Batch
@@ -111,7 +111,7 @@ func (b *batches) ListBatchItems(_ context.Context, request *connect.Request[sig
 	return connect.NewResponse(answer), nil
 }
 
-func (b *batches) steer(id, status string) (*signalboxv1.Batch, error) {
+func (b *batches) setStatus(id, status string) (*signalboxv1.Batch, error) {
 	b.api.mu.Lock()
 	defer b.api.mu.Unlock()
 	k, err := b.find(id)
@@ -123,16 +123,16 @@ func (b *batches) steer(id, status string) (*signalboxv1.Batch, error) {
 }
 
 func (b *batches) PauseBatch(_ context.Context, request *connect.Request[signalboxv1.PauseBatchRequest]) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
-	k, err := b.steer(request.Msg.GetId(), "paused")
+	k, err := b.setStatus(request.Msg.GetId(), "paused")
 	return connect.NewResponse(&signalboxv1.PauseBatchResponse{Batch: k}), err
 }
 
 func (b *batches) UnpauseBatch(_ context.Context, request *connect.Request[signalboxv1.UnpauseBatchRequest]) (*connect.Response[signalboxv1.UnpauseBatchResponse], error) {
-	k, err := b.steer(request.Msg.GetId(), "running")
+	k, err := b.setStatus(request.Msg.GetId(), "running")
 	return connect.NewResponse(&signalboxv1.UnpauseBatchResponse{Batch: k}), err
 }
 
 func (b *batches) RetryBatch(_ context.Context, request *connect.Request[signalboxv1.RetryBatchRequest]) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
-	k, err := b.steer(request.Msg.GetId(), "running")
+	k, err := b.setStatus(request.Msg.GetId(), "running")
 	return connect.NewResponse(&signalboxv1.RetryBatchResponse{Batch: k}), err
 }

@@ -13,7 +13,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// open finds a run that has not ended, to change it.
+// open returns an open run, to change it.
 func (a *api) open(id string, change func(*signalboxv1.Run)) (*signalboxv1.Run, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *api) TerminateRun(_ context.Context, request *connect.Request[signalbox
 
 func (a *api) PauseRun(_ context.Context, request *connect.Request[signalboxv1.PauseRunRequest]) (*connect.Response[signalboxv1.PauseRunResponse], error) {
 	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) {
-		if request.Msg.GetReason() != "nobody is there" {
+		if request.Msg.GetReason() != "no worker" {
 			r.Status, r.WaitingKind = "waiting", "paused"
 		}
 	})

@@ -89,7 +89,7 @@ func (e *events) RedeliverEvent(_ context.Context, request *connect.Request[sign
 	return connect.NewResponse(&signalboxv1.RedeliverEventResponse{Deliveries: e.deliveries}), nil
 }
 
-// dispatchers are the DispatcherService and the WorkerService with the answers that a test gives them.
+// dispatchers are the DispatcherService and the WorkerService with responses set by a test.
 type dispatchers struct {
 	api     *api
 	list    []*signalboxv1.Dispatcher

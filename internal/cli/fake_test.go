@@ -27,8 +27,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// api is the whole API in memory, small but with the server's rules: unknown things are not found, a request ID makes
-// one run, a watch sends what changed after a sequence and ends with the run.
+// api is the whole API in memory, reduced but with the server's rules: unknown objects are not found, a request ID creates
+// one run, a watch sends the changes after a sequence and ends with the run.
 type api struct {
 	signalboxv1connect.UnimplementedRunServiceHandler
 
@@ -55,7 +55,7 @@ func newAPI() *api {
 	return a
 }
 
-// refusal is an error as the server makes them.
+// refusal returns an error in the form of the server.
 func refusal(code connect.Code, reason, message string, details ...proto.Message) *connect.Error {
 	err := connect.NewError(code, errors.New(message))
 	for _, d := range append([]proto.Message{&errdetails.ErrorInfo{Reason: reason, Domain: "signalbox"}}, details...) {
@@ -100,7 +100,7 @@ func (a *api) wake() {
 	a.changed = make(chan struct{})
 }
 
-// put adds a step, or changes the one of its number.
+// put adds a step, or replaces the one with its number.
 func (a *api) put(id string, step *signalboxv1.Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *api) put(id string, step *signalboxv1.Step) {
 	a.steps[id] = append(a.steps[id], step)
 }
 
-// end gives a run its last status.
+// end sets the final status of a run.
 func (a *api) end(t *testing.T, id, status string, change func(*signalboxv1.Run)) {
 	t.Helper()
 	a.mu.Lock()
@@ -313,13 +313,13 @@ func (a *api) handler() http.Handler {
 	return mux
 }
 
-// retryLater is a refusal that says when to come back.
+// retryLater is a refusal with a retry delay.
 func retryLater() error {
 	return refusal(connect.CodeUnavailable, "ENGINE_UNAVAILABLE", "Temporal at 127.0.0.1:7233 cannot be reached; nothing was started",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})
 }
 
-// serve starts the API on an address of its own, or on the one given, and returns its address and how to stop it.
+// serve starts the API on a free address, or on the given one, and returns its address and a function that stops it.
 func serve(t *testing.T, a *api, address string) (string, func()) {
 	t.Helper()
 	if address == "" {
@@ -339,7 +339,7 @@ func serve(t *testing.T, a *api, address string) (string, func()) {
 	return listener.Addr().String(), stop
 }
 
-// buffer is what a command wrote so far; tests read while it writes.
+// buffer is the output of a command; tests read it while the command writes.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -357,7 +357,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// shell runs command lines in a home and an environment of their own.
+// shell runs command lines in their own home directory and environment.
 type shell struct {
 	env   config.Environment
 	stdin string
@@ -393,7 +393,7 @@ func (s *shell) run(t *testing.T, args ...string) *command {
 	return c
 }
 
-// requireRefusal checks for one line on standard error, nothing on standard output, and the code.
+// requireRefusal requires one line on standard error, nothing on standard output, and the exit code.
 func requireRefusal(t *testing.T, c *command, code int, parts ...string) {
 	t.Helper()
 	require.Equal(t, code, c.code, "%s%s", c.err.String(), c.out.String())

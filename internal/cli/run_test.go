@@ -43,7 +43,7 @@ func eventually(t *testing.T, c *command, text string) {
 		"%q never appeared", text)
 }
 
-func TestStartPrintsTheRunAtOnce(t *testing.T) {
+func TestRunStartPrintsRunImmediately(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.run(t, "run", "start", "hello", "--input", `{"n": 12345678901234567890}`, "--request-id", "r-1", "-o", "json")
@@ -87,7 +87,7 @@ func TestInputComesFromTextFileOrStandardInput(t *testing.T) {
 	requireRefusal(t, shell.run(t, "run", "start", "hello", "--input", file), exit.Usage, "is empty")
 }
 
-func TestWaitPrintsTheFinishedRunAndExitsAsItEnded(t *testing.T) {
+func TestWaitExitCodeFollowsRunStatus(t *testing.T) {
 	t.Parallel()
 	problem := &signalboxv1.Problem{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
 	tests := []struct {
@@ -132,7 +132,7 @@ func TestWaitPrintsTheFinishedRunAndExitsAsItEnded(t *testing.T) {
 	}
 }
 
-func TestWaitOutlivesTheServer(t *testing.T) {
+func TestWaitSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	address, stop := serve(t, a, "")
@@ -155,7 +155,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 	require.Positive(t, last[*signalboxv1.WatchRunRequest](t, a).GetAfterSequence(), "resumed, not begun again")
 }
 
-func TestAWatchThatEndsEarlyIsTakenUpAgain(t *testing.T) {
+func TestInterruptedWatchIsResumed(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.start(t.Context(), "run", "start", "hello", "--wait")
@@ -169,7 +169,7 @@ func TestAWatchThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 }
 
-func TestInterruptLeavesTheRun(t *testing.T) {
+func TestInterruptDoesNotAffectRun(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	for _, args := range [][]string{{"run", "start", "hello", "--wait"}, {"run", "watch", "run-1"}} {
@@ -183,7 +183,7 @@ func TestInterruptLeavesTheRun(t *testing.T) {
 	}
 }
 
-func TestWaitingHasNoLimitUnlessOneIsGiven(t *testing.T) {
+func TestWaitTimeout(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	c := shell.run(t, "run", "start", "hello", "--wait", "--timeout", "50ms")
@@ -231,7 +231,7 @@ run failed demo/hello 1.0.0
 	require.Equal(t, "failed", statuses[len(statuses)-1])
 }
 
-func TestListTurnsPagesAndPassesFilters(t *testing.T) {
+func TestRunListPagesAndFilters(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	for range 5 {
@@ -275,7 +275,7 @@ func TestListTurnsPagesAndPassesFilters(t *testing.T) {
 	}
 
 	table := shell.run(t, "run", "list")
-	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +BECAUSE +STUCK +ERROR +STEPS +TOOK +AGE$`, table.out.String())
+	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +REASON +STUCK +ERROR +STEPS +DURATION +AGE$`, table.out.String())
 	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +0/0 +1.5s +\d+[hd]$`, table.out.String())
 	require.NotContains(t, table.out.String(), "\x1b", "no colours off a terminal")
 	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "REQUEST ID")
@@ -297,7 +297,7 @@ func TestStepsShowTheRequestsOfCalls(t *testing.T) {
 	answered := &signalboxv1.Attempt{Number: 1, StartTime: at(0), EndTime: at(2), Outcome: "answered", HttpStatus: new(int32(200))}
 	a.put("run-1", &signalboxv1.Step{Number: 1, Task: "plain", Kind: "set", Status: "completed", Attempts: []*signalboxv1.Attempt{{Number: 1, StartTime: at(0), EndTime: at(1)}}})
 	a.put("run-1", &signalboxv1.Step{Number: 2, Task: "once", Kind: "call", Status: "completed", Attempts: []*signalboxv1.Attempt{answered}})
-	require.NotContains(t, shell.run(t, "run", "steps", "run-1").out.String(), "ATTEMPT", "there is nothing to look at")
+	require.NotContains(t, shell.run(t, "run", "steps", "run-1").out.String(), "OUTCOME", "there is nothing to look at")
 	a.put("run-1", &signalboxv1.Step{Number: 3, Task: "again", Kind: "call", Status: "running", Attempts: []*signalboxv1.Attempt{
 		{Number: 1, EndTime: at(3), Outcome: "unknown"}, {Number: 2, StartTime: at(3), EndTime: at(7), Outcome: "answered", HttpStatus: new(int32(503))}, {Number: 3, StartTime: at(8)},
 	}})
@@ -310,12 +310,12 @@ func TestStepsShowTheRequestsOfCalls(t *testing.T) {
 	}
 	moment := func(second int) string { return output.Moment(at(second)) }
 	short := strings.NewReplacer("S0", moment(0), "S1", moment(1), "S2", moment(2), "S3", moment(3), "S7", moment(7), "S8", moment(8))
-	require.Equal(t, short.Replace("STEP TASK ATTEMPT STARTED TOOK OUTCOME HTTP\n"+
+	require.Equal(t, short.Replace("STEP TASK ATTEMPT STARTED DURATION OUTCOME HTTP\n"+
 		"3 again 1 unknown unknown unknown\n3 again 2 S3 4s answered 503\n3 again 3 S8 open\n4 lost 1 S1 1s unknown\n"), rows())
 	require.Contains(t, rows("-o", "wide"), short.Replace("2 once 1 S0 2s answered 200 S2\n"))
 }
 
-func TestShowStepsAndCancel(t *testing.T) {
+func TestRunShowStepsAndCancel(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	require.Zero(t, shell.run(t, "run", "start", "hello", "--input", `{"name":"Ada"}`).code)
@@ -343,7 +343,7 @@ func TestShowStepsAndCancel(t *testing.T) {
 	}
 }
 
-func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
+func TestRefusedStartsHaveReasonAndRetryDelay(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.refuse = retryLater()
@@ -362,8 +362,8 @@ func TestRefusedStartsSayWhyAndWhen(t *testing.T) {
 	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "whether the run was started is not known", "--request-id q-7")
 }
 
-// TestServerDiesInMidAnswer has a server whose connections break once a request has come: that is no interruption by the caller.
-func TestServerDiesInMidAnswer(t *testing.T) {
+// TestServerClosesConnectionDuringCall: a connection that breaks after the request was received is not an interrupt by the caller.
+func TestServerClosesConnectionDuringCall(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

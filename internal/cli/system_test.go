@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-// platform is what the fake API says of itself.
+// platform is the system status of the fake API.
 type platform struct {
 	status *signalboxv1.GetStatusResponse
 	report *signalboxv1.ReconcileResponse
@@ -50,7 +50,7 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func before(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noon.Add(-d)) }
 
-// connected is the status of a server that is well.
+// connected is the status of a healthy server.
 func connected() *signalboxv1.GetStatusResponse {
 	return &signalboxv1.GetStatusResponse{
 		Version: "1.2.3", ServerId: "host-1-abc", Roles: []string{"api", "worker"}, StartTime: before(2 * time.Hour), Time: before(0),
@@ -73,7 +73,7 @@ func connected() *signalboxv1.GetStatusResponse {
 	}
 }
 
-func TestSystemStatusIsOneVerdictAndTheFacts(t *testing.T) {
+func TestSystemStatusOutput(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.platform.status = connected()
@@ -83,7 +83,7 @@ func TestSystemStatusIsOneVerdictAndTheFacts(t *testing.T) {
 
 server      host-1-abc, version 1.2.3, api and worker, up for 2h0m
 breaker     closed, 0 failures in a row
-outages     1; up 1h59m, down 8s; last one 8s, longest 8s
+outages     1, last one 8s, longest 8s; since the start connected 1h59m, not connected 8s
 attempts    5 to connect, 2 connected
 check       answered in 1ms
 last error  3m20s ago: connection refused
@@ -97,8 +97,8 @@ default  yes      yes      3s ago     2           3m12s ago
 shop     no       no       never      1           not started  namespace\nnot found
 
 live workers of all servers
-SERVER      LAST BEAT  TAKES RUNS  PROJECTS  TEMPORAL        NAMESPACE
-host-1-abc  4s ago     yes         all       127.0.0.1:7233  default
+SERVER      HEARTBEAT  ACCEPTS RUNS  PROJECTS  TEMPORAL        NAMESPACE
+host-1-abc  4s ago     yes           all       127.0.0.1:7233  default
 `, c.out.String())
 	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
 
@@ -116,7 +116,7 @@ host-1-abc  4s ago     yes         all       127.0.0.1:7233  default
 	require.Contains(t, shell.run(t, "system", "status", "-o", "yaml").out.String(), "state: connected\n")
 }
 
-func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
+func TestSystemStatusReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*signalboxv1.GetStatusResponse)
@@ -124,14 +124,15 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 	}{
 		"down, breaker open, queue on": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
-			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(12*time.Second), before(-4*time.Second)
+			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(68*time.Second), before(-4*time.Second)
 			c.LastError, c.GetStatistics().ConnectedSince = "namespace \"default\"\nnot found", nil
 			c.Breaker = &signalboxv1.Breaker{State: "open", Failures: 10, OpenTime: before(time.Minute), NextProbeTime: before(-200 * time.Second)}
 			c.Statistics.LastOutage, c.Statistics.LongestOutage = durationpb.New(68*time.Second), durationpb.New(80*time.Second)
+			c.Statistics.Downtime = durationpb.New(90 * time.Second)
 			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
 		}, []string{
-			"outages     1; up 1h59m, down 8s; no answer for 1m8s, longest 1m20s",
-			`Temporal 127.0.0.1:7233 (default): down for 12s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
+			"outages     1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
+			`Temporal 127.0.0.1:7233 (default): down for 1m8s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
 			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
 			"queue       on, 12 of 1000 places taken, each for 1h0m at most",
 		}},
@@ -152,7 +153,9 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
 		}, []string{"queue       off, 3 of 1000 places taken", "reconciler  has not run here", "\nno live workers\n"}},
-		"another Temporal": {func(s *signalboxv1.GetStatusResponse) { s.TemporalMismatch = "the runs are elsewhere" }, []string{"mismatch    the runs are elsewhere\n"}},
+		"another Temporal": {func(s *signalboxv1.GetStatusResponse) {
+			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Error: "the runs are elsewhere"}}
+		}, []string{"placement   down for 12s: the runs are elsewhere\n"}},
 		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{
 				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
@@ -168,7 +171,7 @@ func TestSystemStatusSaysWhatIsWrong(t *testing.T) {
 			a.platform.status = connected()
 			test.change(a.platform.status)
 			c := shell.run(t, "system", "status")
-			require.Zero(t, c.code, "a status that tells of trouble is an answer all the same")
+			require.Zero(t, c.code, "a status that reports trouble is a successful answer")
 			for _, want := range test.wants {
 				require.Contains(t, c.out.String(), want)
 			}
@@ -227,8 +230,8 @@ func TestSystemReconcile(t *testing.T) {
 	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE", "try again in 2s")
 }
 
-// Whoever starts a run while Temporal is away learns it in one line beside the data.
-func TestStartSaysThatTheRunIsQueued(t *testing.T) {
+// The output of a start while Temporal is unavailable has one line that reports the queued run.
+func TestRunStartReportsQueuedRun(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.queued = func(run *signalboxv1.Run) {
@@ -242,7 +245,7 @@ func TestStartSaysThatTheRunIsQueued(t *testing.T) {
 	require.Regexp(t, `(?m)^because +engine, position 3$`, c.out.String())
 	require.Regexp(t, `(?m)^expires +2026-01-31T13:00:00Z$`, c.out.String())
 	c = shell.run(t, "run", "list")
-	require.Regexp(t, `(?m)^ID .*STATUS +BECAUSE`, c.out.String())
+	require.Regexp(t, `(?m)^ID .*STATUS +REASON`, c.out.String())
 	require.Regexp(t, `(?m)^run-1 .*queued +engine, position 3`, c.out.String())
 	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "2026-01-31T13:00:00Z")
 

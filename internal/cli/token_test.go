@@ -37,8 +37,8 @@ func (a *api) ExportAudit(_ context.Context, request *connect.Request[signalboxv
 	return nil
 }
 
-// gatekeeper is a server with tokens, which knows one: "right".
-type gatekeeper struct {
+// tokenServer is a server that accepts one token: "right".
+type tokenServer struct {
 	signalboxv1connect.UnimplementedTokenServiceHandler
 
 	mu      sync.Mutex
@@ -46,12 +46,12 @@ type gatekeeper struct {
 	revoked *signalboxv1.RevokeTokenRequest
 }
 
-func (g *gatekeeper) handler() http.Handler {
+func (g *tokenServer) handler() http.Handler {
 	path, inner := signalboxv1connect.NewTokenServiceHandler(g)
 	mux := http.NewServeMux()
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer right" {
-			_ = connect.NewErrorWriter().Write(w, r, refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server asks for a token"))
+			_ = connect.NewErrorWriter().Write(w, r, refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server requires a token"))
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -59,11 +59,11 @@ func (g *gatekeeper) handler() http.Handler {
 	return mux
 }
 
-func (g *gatekeeper) WhoAmI(context.Context, *connect.Request[signalboxv1.WhoAmIRequest]) (*connect.Response[signalboxv1.WhoAmIResponse], error) {
+func (g *tokenServer) WhoAmI(context.Context, *connect.Request[signalboxv1.WhoAmIRequest]) (*connect.Response[signalboxv1.WhoAmIResponse], error) {
 	return connect.NewResponse(&signalboxv1.WhoAmIResponse{Kind: "token", Name: "ada", Roles: map[string]string{"shop": "admin", "*": "viewer"}}), nil
 }
 
-func (g *gatekeeper) CreateToken(_ context.Context, r *connect.Request[signalboxv1.CreateTokenRequest]) (*connect.Response[signalboxv1.CreateTokenResponse], error) {
+func (g *tokenServer) CreateToken(_ context.Context, r *connect.Request[signalboxv1.CreateTokenRequest]) (*connect.Response[signalboxv1.CreateTokenResponse], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.created = r.Msg
@@ -72,20 +72,20 @@ func (g *gatekeeper) CreateToken(_ context.Context, r *connect.Request[signalbox
 	}), nil
 }
 
-func (g *gatekeeper) ListTokens(context.Context, *connect.Request[signalboxv1.ListTokensRequest]) (*connect.Response[signalboxv1.ListTokensResponse], error) {
+func (g *tokenServer) ListTokens(context.Context, *connect.Request[signalboxv1.ListTokensRequest]) (*connect.Response[signalboxv1.ListTokensResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListTokensResponse{Tokens: []*signalboxv1.Token{{Id: "abc", Name: "ci", Roles: map[string]string{"shop": "operator"}}}}), nil
 }
 
-func (g *gatekeeper) RevokeToken(_ context.Context, r *connect.Request[signalboxv1.RevokeTokenRequest]) (*connect.Response[signalboxv1.RevokeTokenResponse], error) {
+func (g *tokenServer) RevokeToken(_ context.Context, r *connect.Request[signalboxv1.RevokeTokenRequest]) (*connect.Response[signalboxv1.RevokeTokenResponse], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.revoked = r.Msg
 	return connect.NewResponse(&signalboxv1.RevokeTokenResponse{Token: &signalboxv1.Token{Id: r.Msg.GetId(), Name: "ci"}}), nil
 }
 
-func guardedServer(t *testing.T) (*gatekeeper, *httptest.Server) {
+func startTokenServer(t *testing.T) (*tokenServer, *httptest.Server) {
 	t.Helper()
-	g := &gatekeeper{}
+	g := &tokenServer{}
 	server := httptest.NewTLSServer(g.handler())
 	t.Cleanup(server.Close)
 	return g, server
@@ -96,14 +96,14 @@ func authorities(t *testing.T, server *httptest.Server) string {
 	return write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 }
 
-func TestTheTokenComesFromWhereItIsKept(t *testing.T) {
+func TestTokenSources(t *testing.T) {
 	t.Parallel()
-	_, server := guardedServer(t)
+	_, server := startTokenServer(t)
 	ca, file := authorities(t, server), write(t, "token", " right\n")
 	shell := newShell(t, server.URL)
 	requireRefusal(t, shell.run(t, "whoami"), exit.Unavailable, "certificate")
 	shell.env["SIGNALBOX_CA_FILE"] = ca
-	requireRefusal(t, shell.run(t, "whoami"), exit.Refused, "this server asks for a token", "UNAUTHENTICATED")
+	requireRefusal(t, shell.run(t, "whoami"), exit.Refused, "this server requires a token", "UNAUTHENTICATED")
 	c := shell.run(t, "whoami", "--token", "right")
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `(?m)^roles +\*=viewer shop=admin$`, c.out.String())
@@ -112,19 +112,19 @@ func TestTheTokenComesFromWhereItIsKept(t *testing.T) {
 	requireRefusal(t, shell.run(t, "whoami", "--token", "wrong"), exit.Refused)
 	requireRefusal(t, shell.run(t, "whoami", "--token", "two words"), exit.Usage, "--token holds no token")
 
-	// A context has its own, and gives it to no other server.
+	// A context's token is only sent to the context's server.
 	shell = newShell(t, "")
 	delete(shell.env, "SIGNALBOX_ADDRESS")
 	require.Zero(t, shell.run(t, "context", "set", "there", "--address", server.URL, "--token-file", file, "--ca-file", ca).code)
 	require.Zero(t, shell.run(t, "whoami").code)
-	_, other := guardedServer(t)
-	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.Refused, "asks for a token")
+	_, other := startTokenServer(t)
+	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.Refused, "requires a token")
 	require.Zero(t, shell.run(t, "whoami", "--address", server.URL).code)
 	require.Zero(t, shell.run(t, "context", "set", "there", "--token-file", filepath.Join(t.TempDir(), "none")).code)
 	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the token of the current context", "none")
 }
 
-func TestATokenIsNotCarriedToAnotherServer(t *testing.T) {
+func TestTokenIsNotSentToAnotherServer(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") }))
@@ -139,7 +139,7 @@ func TestATokenIsNotCarriedToAnotherServer(t *testing.T) {
 
 func TestTokenCommands(t *testing.T) {
 	t.Parallel()
-	g, server := guardedServer(t)
+	g, server := startTokenServer(t)
 	shell := newShell(t, server.URL)
 	shell.env["SIGNALBOX_CA_FILE"], shell.env["SIGNALBOX_TOKEN"] = authorities(t, server), "right"
 	c := shell.run(t, "token", "create", "--name", "ci", "--role", "shop=operator", "--role", "*=viewer", "--expires", "1d")
@@ -167,7 +167,7 @@ func TestTokenCommands(t *testing.T) {
 	}
 }
 
-func TestTheFirstTokenNeedsNoServer(t *testing.T) {
+func TestBootstrapTokenNeedsNoServer(t *testing.T) {
 	t.Parallel()
 	var wanted tokencmd.Wanted
 	var out, problems buffer
@@ -184,7 +184,7 @@ func TestTheFirstTokenNeedsNoServer(t *testing.T) {
 	require.Equal(t, tokencmd.Wanted{Name: "ada", Roles: map[string]string{"*": "admin"}}, wanted)
 }
 
-func TestTheAuditLogIsExported(t *testing.T) {
+func TestAuditExport(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	c := shell.run(t, "audit", "export", "--project", "-", "--action", "run.start")

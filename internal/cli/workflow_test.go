@@ -111,7 +111,7 @@ func TestPublish(t *testing.T) {
 	require.Contains(t, c.err.String(), "worse.yaml:6:")
 }
 
-func TestSaveTakesDraftsWithProblems(t *testing.T) {
+func TestSaveAcceptsInvalidDrafts(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	shell.stdin = brokenSource
@@ -123,7 +123,7 @@ func TestSaveTakesDraftsWithProblems(t *testing.T) {
 	require.Contains(t, c.out.String(), `"code": "unknown_key"`)
 }
 
-func TestLookingAtWorkflows(t *testing.T) {
+func TestWorkflowListShowDiff(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	require.Regexp(t, `(?m)^demo/hello +published +1.0.0 +Says hello +\d+[dh]$`, shell.run(t, "workflow", "list").out.String())

@@ -1,4 +1,4 @@
-// Package batchcmd is the noun "batch": do one thing to many runs, and see what became of each.
+// Package batchcmd is the noun "batch": apply one action to many runs, and list the outcomes.
 //
 //	root.AddCommand(batchcmd.New(s))
 package batchcmd
@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// completed is a batch that has nothing left to do, as the API spells it; paused one that somebody stopped.
+// completed is the API's status of a batch with no items left; paused of one that an operator has stopped.
 const (
 	completed = "completed"
 	paused    = "paused"
@@ -63,7 +63,7 @@ func action(b *signalboxv1.Batch) string {
 	return strings.TrimSpace(b.GetAction() + " " + b.GetVersion())
 }
 
-// counts tells how far a batch has come: nothing of what is none.
+// counts lists a batch's counts of items by outcome, without those that are 0.
 func counts(b *signalboxv1.Batch) string {
 	var parts []string
 	for _, part := range []struct {

@@ -65,7 +65,7 @@ func showCommand(s *session.Session) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show how far a batch is, or with --items what became of each run",
+		Short: "Show the progress of a batch, or with --items the outcome of each run",
 		Example: `  signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --status failed
   signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --limit 0 -o json | jq -r '.[].newRunId'`,
 		Args:              session.Args(1, 1, "ID"),
@@ -76,7 +76,7 @@ func showCommand(s *session.Session) *cobra.Command {
 			}
 			for _, name := range []string{"status", "limit"} {
 				if cmd.Flags().Changed(name) {
-					return exit.Usagef("--%s: it is about the runs of the batch; give --items too", name)
+					return exit.Usagef("--%s applies to the runs of the batch; give --items too", name)
 				}
 			}
 			b, err := get(cmd.Context(), s, args[0])
@@ -86,7 +86,7 @@ func showCommand(s *session.Session) *cobra.Command {
 			return show(s, b)
 		},
 	}
-	cmd.Flags().BoolVar(&items, "items", false, "list the runs and what became of each")
+	cmd.Flags().BoolVar(&items, "items", false, "list the runs with their outcomes")
 	cmd.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, succeeded, refused or failed")
 	cmd.Flags().IntVar(&limit, "limit", 200, "at most this many runs; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -119,7 +119,7 @@ func listItems(ctx context.Context, s *session.Session, id, status string, limit
 	}
 	return session.Listing[*signalboxv1.BatchItem]{
 		Thing:   "run",
-		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "BECAUSE"),
+		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "REASON"),
 		Row: func(item *signalboxv1.BatchItem) []string {
 			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
 		},

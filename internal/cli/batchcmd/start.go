@@ -36,9 +36,9 @@ func startCommand(s *session.Session) *cobra.Command {
 		Long: `Cancel, terminate or replay many runs, named by their IDs, or selected as "run list" does it by --status, --workflow, --version,
 --since, --until, --problem and --trigger. Every run of the project is meant only where --all says so.
 
-The runs are taken down when the command is given, and then worked through by the servers, at --rate runs per second; what became of
-each is told by "batch show ID --items". A batch goes on when this command has ended, and when a server dies; while Temporal is
-away it waits. No run is done twice.
+The server stores the list of runs when the command is given; the servers then process it at --rate runs per second at most.
+"batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
+while Temporal is away. No run is processed twice.
 
 With --wait the command returns when the batch has ended, with exit code 1 when an item failed. Ctrl-C ends the waiting, not the batch.`,
 		Example: `  signalbox batch start --action cancel --workflow shop/order --status running,waiting --reason "wrong prices"
@@ -54,7 +54,7 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 		},
 	}
 	cmd.Flags().StringVar(&flags.action, "action", "", "what to do to each run: cancel, terminate or replay")
-	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and whoever looks at the runs")
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and the runs' history")
 	flags.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
@@ -159,7 +159,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		return err
 	}
 	if b.GetFailed() > 0 {
-		s.Note("%d of %s failed: signalbox batch show %s --items --status failed tells why", b.GetFailed(), output.Count(b.GetTotal(), "run"), b.GetId())
+		s.Note("%d of %s failed: signalbox batch show %s --items --status failed lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"), b.GetId())
 		return exit.Silently(exit.Failed)
 	}
 	return nil
@@ -168,7 +168,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 // untilEnd asks for a batch until it has ended. A server that goes away meanwhile is waited for.
 func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*signalboxv1.Batch, error) {
 	s.Note("waiting for the end of batch %s", b.GetId())
-	id, told, lost := b.GetId(), "", false
+	id, noted, lost := b.GetId(), "", false
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for b.GetStatus() != completed {
@@ -176,10 +176,10 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 		if b.GetStatus() == paused {
 			why = "it is paused"
 		}
-		if why != "" && why != told {
+		if why != "" && why != noted {
 			s.Note("the batch waits: %s", why)
 		}
-		told = why
+		noted = why
 		select {
 		case <-ctx.Done():
 			return nil, s.Failed(ctx.Err(), "wait for batch %s, which goes on", id)

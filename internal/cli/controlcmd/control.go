@@ -37,7 +37,7 @@ func controlCommands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{
 		controlCommand(s, control{
 			verb: "cancel", short: "Ask for a run's cancellation", call: cancelRun,
-			long: `Ask for a run's cancellation. The run ends as soon as a worker takes note; "run watch" tells when. A run that has ended
+			long: `Ask for a run's cancellation. The run ends when a worker handles the request; "run watch" shows when. A run that has ended
 already is left as it is, and the command says so.`,
 		}),
 		controlCommand(s, control{
@@ -87,22 +87,22 @@ func controlCommand(s *session.Session, c control) *cobra.Command {
 }
 
 func bindReason(cmd *cobra.Command, reason *string, needed bool) {
-	usage := "why, for the audit log and whoever looks at the run"
+	usage := "why, for the audit log and the run's history"
 	if needed {
 		usage += "; required"
 	}
 	cmd.Flags().StringVar(reason, "reason", "", usage)
 }
 
-// reasonGiven tells what is missing before anything is sent.
+// reasonGiven returns an error if a required reason is missing, before anything is sent.
 func reasonGiven(needed bool, reason string) error {
 	if needed && strings.TrimSpace(reason) == "" {
-		return exit.Usagef("--reason is required: say why, for the audit log and whoever looks at the run")
+		return exit.Usagef("--reason is required: say why, for the audit log and the run's history")
 	}
 	return nil
 }
 
-// notePaused tells of a run that has not noticed yet: nobody may be there to do so.
+// notePaused prints a note while no worker has handled the request yet; there may be no live worker.
 func notePaused(s *session.Session, run *signalboxv1.Run) {
 	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
 		s.Note("asked for; the run shows it once a worker has taken it: signalbox run watch %s", run.GetId())

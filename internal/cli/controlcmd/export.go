@@ -138,7 +138,7 @@ func save[D download](s *session.Session, stream D, err error, path, what string
 func copied(s *session.Session, stream download, w io.Writer, what string) error {
 	for stream.Receive() {
 		if _, err := w.Write(stream.Msg().GetData()); err != nil {
-			_ = stream.Close() // the first error is the one to tell
+			_ = stream.Close() // the first error is the one to report
 			return fmt.Errorf("%s: write: %w", what, err)
 		}
 	}

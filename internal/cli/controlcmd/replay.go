@@ -9,7 +9,6 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/input"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -77,14 +76,14 @@ func replayRequest(s *session.Session, id string, flags replayFlags) (*signalbox
 		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID,
 	}
 	if flags.input != "" {
-		given, err := input.JSON("input", flags.input, s.In)
+		given, err := session.ReadJSON("input", flags.input, s.In)
 		if err != nil {
 			return nil, err
 		}
 		request.Input = &signalboxv1.JsonValue{Json: given}
 	}
 	if flags.patch != "" {
-		given, err := input.JSON("patch", flags.patch, s.In)
+		given, err := session.ReadJSON("patch", flags.patch, s.In)
 		if err != nil {
 			return nil, err
 		}

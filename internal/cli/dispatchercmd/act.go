@@ -18,8 +18,8 @@ func handoverCommand(s *session.Session) *cobra.Command {
 		Use:   "handover PROJECT",
 		Short: "Let another worker own a project's dispatcher",
 		Long: `Ask the owner of a project's dispatcher to give it up, so that another worker adopts it. The dispatcher runs on meanwhile, and
-no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" tells who
-has it then. Where there is no other worker, the same one takes it again.`,
+no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" has the new
+owner. Where there is no other worker, the same one takes it again.`,
 		Example:           `  signalbox dispatcher handover shop --reason "node 3 is drained"`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
@@ -50,8 +50,8 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 		Use:   "reconcile",
 		Short: "Compare leases, workers and dispatchers now, and end what is stale",
 		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does by itself each minute, and end what is
-stale: dispatchers whose owners crashed, that nobody owns, that older releases left behind. What can be told by neither side is left
-alone. Each finding is one line; with --dry-run nothing is changed.`,
+stale: dispatchers whose owners crashed, that have no owner, that older releases left behind. A dispatcher whose state is unknown is left
+as it is. Each finding is one line; with --dry-run nothing is changed.`,
 		Example: `  signalbox dispatcher reconcile --dry-run`,
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,7 +91,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		output.Columns("ACTION", "KIND", "PROJECT", "WORKFLOW", "DONE", "+EXECUTION", "+OWNER", "REASON"), rows)
 }
 
-// done tells whether something was done.
+// done reports whether something was done.
 func done(item *signalboxv1.PlanItem, dryRun bool) string {
 	switch {
 	case item.GetApplied():

@@ -1,5 +1,5 @@
-// Package dispatchercmd is the noun "dispatcher": who turns the projects' events into runs, whether it does, and what an operator does
-// about it.
+// Package dispatchercmd is the noun "dispatcher": the state of the dispatchers, which turn a project's events into runs, and the
+// operator's actions on them.
 //
 //	root.AddCommand(dispatchercmd.New(s))
 package dispatchercmd
@@ -36,7 +36,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the dispatchers of all projects",
-		Long: `List the dispatchers of all projects: what each is doing, who owns it, and how far it has come. A dispatcher is routing, parked
+		Long: `List the dispatchers of all projects: the state, the owner and the progress of each. A dispatcher is routing, parked
 (without work, until an event wakes it), stale (no worker owns it or works for it, and it is replaced), missing, foreign (its
 ID in Temporal is taken by something else) or no_workers (no live worker serves its project). It is unknown where Temporal, Redis
 or the database could not be asked; a line on standard error says which. PENDING counts events that are not matched yet, and
@@ -96,18 +96,18 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 
 // noteErrors says once what could not be asked for any of them.
 func noteErrors(s *session.Session, found []*signalboxv1.Dispatcher) {
-	told := map[string]bool{}
+	noted := map[string]bool{}
 	for _, d := range found {
 		for _, line := range d.GetErrors() {
-			if !told[line] {
-				told[line] = true
+			if !noted[line] {
+				noted[line] = true
 				s.Note("partial result: %s", output.Visible(line))
 			}
 		}
 	}
 }
 
-// owner is who has the lease; where there is no lease to see, who adopted the dispatcher last.
+// owner is the holder of the lease; without a lease, the last process that adopted the dispatcher.
 func owner(d *signalboxv1.Dispatcher) string {
 	o := d.GetLease().GetOwner()
 	if o == nil {

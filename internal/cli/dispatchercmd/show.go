@@ -16,8 +16,8 @@ func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PROJECT",
 		Short: "Show a project's dispatcher, its workers and its last owners",
-		Long: `Show a project's dispatcher from all sides: the lease of its owner, the workflow in Temporal, how far it has come with the
-events, the workers that are registered with it, and who owned it before.`,
+		Long: `Show a project's dispatcher from all sides: the lease of its owner, the workflow in Temporal, its progress with the
+events, the workers that are registered with it, and its previous owners.`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -97,7 +97,7 @@ func progressLine(p *signalboxv1.DispatcherProgress) string {
 func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 	workers := d.GetWorkers()
 	switch {
-	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // it alone knows them
+	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // only the dispatcher has them
 		return heading(s, "\nregistered workers: unknown\n")
 	case len(workers) == 0:
 		return heading(s, "\nno registered workers\n")
@@ -130,7 +130,7 @@ func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("SINCE", "HOW", "OWNER", "BEFORE", "+EXECUTION", "+ENDED", "REASON"), rows)
+		output.Columns("SINCE", "OUTCOME", "OWNER", "PREVIOUS", "+EXECUTION", "+ENDED", "REASON"), rows)
 }
 
 func heading(s *session.Session, text string) error {

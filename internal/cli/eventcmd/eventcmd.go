@@ -1,4 +1,4 @@
-// Package eventcmd is the noun "event": give CloudEvents to the platform, and see what became of them.
+// Package eventcmd is the noun "event": send CloudEvents to the platform, and show their deliveries.
 //
 //	root.AddCommand(eventcmd.New(s))
 package eventcmd
@@ -94,7 +94,7 @@ func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) err
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("DELIVERY", "KIND", "TARGET", "STATUS", "TRIES", "NEXT", "+RUN", "+EVENTS", "+CREATED", "+UPDATED", "REASON"), rows)
+		output.Columns("DELIVERY", "KIND", "TARGET", "STATUS", "ATTEMPTS", "NEXT", "+RUN", "+EVENTS", "+CREATED", "+UPDATED", "REASON"), rows)
 }
 
 // next is when a pending delivery is tried again.

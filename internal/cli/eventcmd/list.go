@@ -29,7 +29,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List events, newest first",
 		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
-where nobody wanted it; --dead lists those of which a delivery was given up.`,
+if no trigger or listener matched; --dead lists events with a delivery that was given up.`,
 		Example: `  signalbox event list --status unmatched --since 24h
   signalbox event list --dead -o json | jq -r '.[].position'`,
 		Args: session.Args(0, 0, ""),
@@ -69,7 +69,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Event]{
 		Thing: "event", None: "no events match in project " + s.Project(),
-		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "BECAUSE"),
+		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "REASON"),
 		Row: func(e *signalboxv1.Event) []string {
 			return []string{
 				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime().AsTime()),

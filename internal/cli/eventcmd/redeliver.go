@@ -60,7 +60,7 @@ func redeliver(ctx context.Context, s *session.Session, which named, ids []strin
 		return output.List(s.Out, s.Format(), deliveries)
 	}
 	if len(deliveries) == 0 {
-		s.Note("nothing to deliver again: nobody wanted the event, all that it was for is done, or its runs have gone on with later events")
+		s.Note("nothing to deliver again: no trigger or listener matched the event, all its deliveries are done, or its runs have continued with later events")
 		return nil
 	}
 	return printDeliveries(s, deliveries)

@@ -14,7 +14,6 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/input"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -30,10 +29,10 @@ func sendCommand(s *session.Session) *cobra.Command {
 		Use:   "send",
 		Short: "Send an event, or a file of events",
 		Long: `Send a CloudEvent, made of the flags, or with --file one or several in the JSON form of CloudEvents. The command returns when
-the events are durable; what they start and wake follows, also after Temporal was away: "event show" tells.
+the events are durable; runs are started and woken afterwards, also after an outage of Temporal: "event show" has the outcome.
 
-The same ID and source are accepted once: sent again, the event is told as a duplicate and changes nothing. An ID is made
-up where none is given.`,
+The same ID and source are accepted once: sent again, the event is reported as a duplicate and changes nothing. An ID is
+generated where none is given.`,
 		Example: `  signalbox event send --type com.example.order.created --source /shop --data '{"order": 4711}'
   signalbox event send --type com.example.photo --source /camera --data photo.jpg --content-type image/jpeg
   signalbox event send --file events.json`,
@@ -48,8 +47,8 @@ up where none is given.`,
 	}
 	cmd.Flags().StringVar(&flags.kind, "type", "", "`type` of the event, such as com.example.order.created")
 	cmd.Flags().StringVar(&flags.source, "source", "", "where it comes from, as a `URI` reference such as /shop")
-	cmd.Flags().StringVar(&flags.id, "id", "", "its `ID`, unique in its source; made up when empty")
-	cmd.Flags().StringVar(&flags.subject, "subject", "", "what it is about")
+	cmd.Flags().StringVar(&flags.id, "id", "", "its `ID`, unique in its source; generated when empty")
+	cmd.Flags().StringVar(&flags.subject, "subject", "", "its subject, such as an order's ID")
 	cmd.Flags().StringVar(&flags.data, "data", "", "its data: a `file`, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.contentType, "content-type", "", "media `type` of the data; JSON when empty. Text is sent as text, anything else as bytes")
 	cmd.Flags().StringArrayVar(&flags.extensions, "extension", nil, "further attribute as `name=text`; may be repeated")
@@ -66,7 +65,7 @@ func (f *sendFlags) events(cmd *cobra.Command, s *session.Session) ([]*signalbox
 				return nil, exit.Usagef("--%s: the file says it; leave out either --file or --%s", name, name)
 			}
 		}
-		text, err := input.JSON("file", f.file, s.In)
+		text, err := session.ReadJSON("file", f.file, s.In)
 		if err != nil {
 			return nil, err
 		}
@@ -114,11 +113,11 @@ func (f *sendFlags) fill(event *signalboxv1.CloudEvent, cmd *cobra.Command, s *s
 		return nil
 	}
 	if isJSON(f.contentType) {
-		text, err := input.JSON("data", f.data, s.In)
+		text, err := session.ReadJSON("data", f.data, s.In)
 		event.Data = &signalboxv1.JsonValue{Json: text}
 		return err
 	}
-	content, err := input.Bytes("data", f.data, s.In)
+	content, err := session.ReadBytes("data", f.data, s.In)
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func (f *sendFlags) fill(event *signalboxv1.CloudEvent, cmd *cobra.Command, s *s
 	return nil
 }
 
-// isJSON tells JSON's media types; none is JSON's too.
+// isJSON reports whether a media type is one of JSON; an empty one is, too.
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return contentType == "" || err == nil && (strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json"))
@@ -173,5 +172,5 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 	if duplicates > 0 {
 		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, what)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "BECAME"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "RESULT"), rows)
 }

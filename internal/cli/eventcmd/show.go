@@ -15,7 +15,7 @@ func showCommand(s *session.Session) *cobra.Command {
 	var which named
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one event with its deliveries and what became of them",
+		Short: "Show one event with its deliveries and their outcomes",
 		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, those that are still
 tried, and those that were given up, with the reason. JSON and YAML have the event and its deliveries side by side.`,
 		Example: `  signalbox event show 4711 --source /shop

@@ -99,7 +99,7 @@ func message(answer *connect.Error, address string) string {
 	case connect.CodeCanceled:
 		return "interrupted"
 	case connect.CodeUnimplemented:
-		return answer.Message() + "; the server does not know this call: is it Signalbox, and as new as this command?"
+		return answer.Message() + "; the server does not have this method: is it Signalbox, and at least as new as this command?"
 	case connect.CodeUnknown:
 		if answer.Message() != "" && len(answer.Details()) == 0 {
 			return answer.Message() + "; what answers at " + address + " may not be Signalbox, check --address"
@@ -122,12 +122,12 @@ func distrust(answer *connect.Error, address string) string {
 	}
 	var op *net.OpError
 	if errors.As(answer, &op) && op.Op == RefusedByServer {
-		return address + " refuses the connection (" + rootCause(answer) + "): it lets only callers in who show a certificate of an authority that it knows; see --cert-file and --key-file of \"signalbox context set\""
+		return address + " refuses the connection (" + rootCause(answer) + "): it requires a client certificate from an authority that it trusts; see --cert-file and --key-file of \"signalbox context set\""
 	}
 	return ""
 }
 
-// unreachable tells a server that is not there from one that says it is unavailable.
+// unreachable reports whether no server was reached; a server that answers UNAVAILABLE was reached.
 func unreachable(answer *connect.Error) bool {
 	var op *net.OpError
 	return answer.Code() == connect.CodeUnavailable && errors.As(answer, &op)

@@ -32,7 +32,7 @@ const (
 	Interrupted = 130
 )
 
-// Error is an error with a code. Silent errors have told their story already: nothing more is printed.
+// Error is an error with a code. Of silent errors nothing is printed: the command has printed the cause.
 type Error struct {
 	Code   int
 	Err    error

@@ -32,10 +32,10 @@ const (
 // Formats lists them all.
 func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
 
-// Known tells whether f is a format.
+// Known reports whether f is a format.
 func (f Format) Known() bool { return slices.Contains(Formats(), string(f)) }
 
-// Structured tells JSON and YAML from tables.
+// Structured reports whether f is JSON or YAML.
 func (f Format) Structured() bool { return f == JSON || f == YAML }
 
 // Message prints one message of the API.

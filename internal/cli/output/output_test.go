@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-func TestTablesAlignAndWidenAndStayHarmless(t *testing.T) {
+func TestTablesAlignWidenAndEscape(t *testing.T) {
 	t.Parallel()
 	columns := output.Columns("ID", "STATUS", "+WHY")
 	rows := func() [][]string {
@@ -29,7 +29,7 @@ func TestTablesAlignAndWidenAndStayHarmless(t *testing.T) {
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }
 
-func TestCardsLeaveOutWhatIsEmpty(t *testing.T) {
+func TestCardsOmitEmptyFields(t *testing.T) {
 	t.Parallel()
 	var card bytes.Buffer
 	require.NoError(t, output.Card(&card, output.Style{}, []output.Field{

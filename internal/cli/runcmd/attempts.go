@@ -31,7 +31,7 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 		return nil
 	}
 	s.Note("requests of calls:")
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "TOOK", "OUTCOME", "HTTP", "+ENDED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "+ENDED"), rows)
 }
 
 // attemptRow is the row of a request. The start of one that an earlier worker sent is not known.

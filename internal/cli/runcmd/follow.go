@@ -20,7 +20,7 @@ type view interface {
 }
 
 // silence is how long a stream may bring nothing before it counts as broken: a server that has nothing to say repeats
-// the run every 15 seconds, and a connection whose other end has vanished would else be believed in for ever.
+// the run every 15 seconds, and a connection whose peer has vanished would otherwise never be noticed.
 const silence = 45 * time.Second
 
 // follower follows one run to its end, across broken streams and restarts of the server.
@@ -33,7 +33,7 @@ type follower struct {
 
 	shown    bool  // whether the view has the run
 	sequence int64 // of the last change seen; a new stream begins after it
-	away     bool  // whether the view was told that the server is
+	away     bool  // whether the view shows that the server cannot be reached
 	tries    int   // in a row without an answer
 }
 
@@ -141,7 +141,7 @@ func (f *follower) givenUp(ctx context.Context) error {
 	return exit.Errorf(exit.Interrupted, "interrupted; run %q goes on: \"signalbox run watch %s\" watches it, \"signalbox run cancel %s\" cancels it", f.id, f.id, f.id)
 }
 
-// passing tells faults of the way to the server, which go away, from the server's answer, which stays.
+// passing reports whether err is a transport failure, which a retry may cure, and not an answer of the server.
 func passing(err error) bool {
 	switch connect.CodeOf(err) {
 	case connect.CodeNotFound, connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodePermissionDenied,

@@ -23,15 +23,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// mute answers a first watch with one message, repeated once, and then with silence; a second one ends with the run.
-type mute struct {
+// silentService answers the first watch with one message, repeated once, and then with silence; a second watch ends with the run.
+type silentService struct {
 	signalboxv1connect.UnimplementedRunServiceHandler
 
 	watches atomic.Int32
 	after   atomic.Int64
 }
 
-func (m *mute) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
+func (m *silentService) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
 	if m.watches.Add(1) > 1 {
 		m.after.Store(request.Msg.GetAfterSequence())
 		return stream.Send(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted, Sequence: 8}})
@@ -45,22 +45,22 @@ func (m *mute) WatchRun(ctx context.Context, request *connect.Request[signalboxv
 	return ctx.Err()
 }
 
-func (m *mute) GetRun(context.Context, *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
+func (m *silentService) GetRun(context.Context, *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted}}), nil
 }
 
-// counting counts what a view is told.
-type counting struct {
+// countingView counts the updates of a view.
+type countingView struct {
 	*lines
 
 	updates int
 }
 
-func (c *counting) update(*signalboxv1.WatchRunResponse) { c.updates++ }
+func (c *countingView) update(*signalboxv1.WatchRunResponse) { c.updates++ }
 
-func TestASilentStreamCountsAsBroken(t *testing.T) {
+func TestSilentStreamIsResumed(t *testing.T) {
 	t.Parallel()
-	service := &mute{}
+	service := &silentService{}
 	mux := http.NewServeMux()
 	mux.Handle(signalboxv1connect.NewRunServiceHandler(service))
 	server := httptest.NewServer(mux)
@@ -70,7 +70,7 @@ func TestASilentStreamCountsAsBroken(t *testing.T) {
 	s := session.New(session.Streams{Env: config.Environment{session.AddressVariable: server.URL}, Now: time.Now})
 	s.BindClient(&cobra.Command{})
 	t.Cleanup(s.Close)
-	view := &counting{lines: newLines(&progress, output.Style{})}
+	view := &countingView{lines: newLines(&progress, output.Style{})}
 	follow := newFollower(s, "default", "r", view)
 	follow.silence = 100 * time.Millisecond
 	run, err := follow.untilEnd(t.Context())

@@ -64,7 +64,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "BECAUSE", "STUCK", "ERROR", "STEPS", "TOOK", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),

@@ -55,7 +55,7 @@ func triggers() []string {
 	return []string{"api", "event", "schedule", "replay", "parent", "adopted", "import"}
 }
 
-// Ended tells whether a run with this status has ended.
+// Ended reports whether a run with this status has ended.
 func Ended(status string) bool {
 	switch status {
 	case statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut:

@@ -55,7 +55,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		{Name: "created", Value: output.Moment(run.GetCreateTime())},
 		{Name: "started", Value: output.Moment(run.GetStartTime())},
 		{Name: "ended", Value: output.Moment(run.GetEndTime())},
-		{Name: "took", Value: took(run)},
+		{Name: "duration", Value: took(run)},
 	}
 	if trigger := run.GetTrigger(); wide || trigger != "api" {
 		fields = append(fields, output.Field{Name: "trigger", Value: trigger})
@@ -94,7 +94,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
 }
 
-// linkFields tell where a run came from, and what came from it.
+// linkFields show which run or event started this run, and which runs it started.
 func linkFields(run *signalboxv1.Run) []output.Field {
 	const shown = 3
 	list := func(ids []string) string {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/cli/input"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -57,7 +56,7 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID,
 	}
 	if flags.input != "" {
-		given, err := input.JSON("input", flags.input, s.In)
+		given, err := session.ReadJSON("input", flags.input, s.In)
 		if err != nil {
 			return err
 		}
@@ -77,7 +76,7 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	return Started(patience, s, response.Msg.GetRun(), response.Msg.GetCreated(), flags.wait)
 }
 
-// StartedOnce says how to repeat a start of which nobody knows whether it arrived.
+// StartedOnce describes how to repeat a start with an unknown outcome.
 func StartedOnce(ctx context.Context, err error, requestID string) string {
 	if !session.UnknownOutcome(ctx, err) {
 		return ""
@@ -117,7 +116,7 @@ func position(run *signalboxv1.Run) string {
 	return fmt.Sprintf(" at position %d", run.GetQueuePosition())
 }
 
-// noteQueued tells whoever asked for a run that Temporal does not have it yet.
+// noteQueued prints a note if the run is not in Temporal yet.
 func noteQueued(s *session.Session, run *signalboxv1.Run) {
 	switch {
 	case run.GetStatus() != statusQueued:

@@ -20,7 +20,7 @@ func stepsCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "steps ID",
 		Short: "List a run's steps in the order they were entered",
-		Long: `List a run's steps in the order they were entered. A loop enters its tasks once per turn; the path tells the turn.
+		Long: `List a run's steps in the order they were entered. A loop enters its tasks once per turn; the path has the turn's number.
 JSON and YAML hold each step's input, output, error and attempts as well. Of a long run the first 5000 steps, the last
 4000, the first 1000 failures and those that are open are listed; in place of the others there is a line, and after the list a
 table with their counts by task. In JSON and YAML an object with these counts stands in their place.
@@ -67,7 +67,7 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 	}
 	err = session.Listing[proto.Message]{
 		Thing: "step", None: "no step has been entered yet",
-		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "TRIES", "TOOK", "PATH", "DETAIL", "+STARTED", "+ERROR"),
+		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "DETAIL", "+STARTED", "+ERROR"),
 		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
 	if err != nil || s.Format().Structured() {

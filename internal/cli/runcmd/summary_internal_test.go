@@ -16,7 +16,7 @@ func ended(n int64) *signalboxv1.Step {
 	return &signalboxv1.Step{Number: n, Status: "completed", Kind: "set", Path: "/do/0/a", EndTime: timestamppb.Now()}
 }
 
-func TestViewsOfAWatchShowTheSummary(t *testing.T) {
+func TestWatchViewsShowStepSummary(t *testing.T) {
 	t.Parallel()
 	summary := &signalboxv1.StepSummary{From: 3, To: 40, Steps: 38, Tasks: []*signalboxv1.TaskSummary{{Pointer: "/do/0/a", Count: 38}}}
 	message := &signalboxv1.WatchRunResponse{}
@@ -42,7 +42,7 @@ func TestViewsOfAWatchShowTheSummary(t *testing.T) {
 	require.Len(t, list.steps, 22)
 }
 
-func TestRunShowsItsSummary(t *testing.T) {
+func TestRunShowsStepSummary(t *testing.T) {
 	t.Parallel()
 	run := &signalboxv1.Run{StepsDone: 99, StepsTotal: 100, StepSummary: &signalboxv1.StepSummary{From: 3, To: 40, Steps: 37}}
 	require.Equal(t, "99 of 100 done; steps 3 to 40 are summarized: 37 of them are not listed", steps(run))

@@ -15,7 +15,7 @@ func step(number int64, status string) *signalboxv1.Step {
 	return &signalboxv1.Step{Number: number, Kind: "set", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
 }
 
-// frame is what stands on a terminal after the last drawing: each drawing goes up over the one before.
+// frame returns the terminal's content after the last drawing: each drawing overwrites the previous one.
 func frame(t *testing.T, text string) []string {
 	t.Helper()
 	const erase = "\x1b[J"

@@ -49,7 +49,7 @@ func TestErrorTitle(t *testing.T) {
 	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.Problem{Title: strings.Repeat("é", 100)}))
 }
 
-func TestTriesOfAStep(t *testing.T) {
+func TestStepAttempts(t *testing.T) {
 	t.Parallel()
 	for want, step := range map[string]*signalboxv1.Step{
 		"":   {Status: "skipped"},
@@ -61,7 +61,7 @@ func TestTriesOfAStep(t *testing.T) {
 	}
 }
 
-func TestStepsOfARunThatEnteredNone(t *testing.T) {
+func TestRunWithoutSteps(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "none entered yet", steps(&signalboxv1.Run{Status: statusQueued}))
 	require.Equal(t, "1 of 2 done", steps(&signalboxv1.Run{StepsDone: 1, StepsTotal: 2}))

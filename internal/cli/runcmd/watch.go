@@ -35,7 +35,7 @@ func watch(ctx context.Context, s *session.Session, id string) error {
 	defer stop()
 	call, cancel := s.Deadline(patience)
 	defer cancel()
-	// Asking first tells a wrong ID and a server that is not there at once, instead of waiting for them.
+	// This call fails at once for a wrong ID or a server that cannot be reached; a watch would keep retrying.
 	if _, err := s.Runs().GetRun(call, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: id})); err != nil {
 		return s.Failed(err, "watch run %q", id)
 	}

@@ -12,12 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Variables that say who calls, and whom to trust.
+// Variables with the caller's credentials and the trusted authorities.
 const (
 	TokenVariable    = config.Prefix + "TOKEN"
 	CAFileVariable   = config.Prefix + "CA_FILE"
@@ -33,10 +32,10 @@ func (s *Session) bindAccess(cmd *cobra.Command) {
 
 // there returns the chosen context where it is its server that is called, and else an empty one: what belongs to one server, its token
 // above all, is not for another.
-func (s *Session) there() contexts.Context {
+func (s *Session) there() Context {
 	chosen := s.context()
 	if given := first(s.address, s.Env[AddressVariable]); given != "" && given != chosen.Address {
-		return contexts.Context{}
+		return Context{}
 	}
 	return chosen
 }
@@ -88,7 +87,7 @@ func (s *Session) tokenText() (string, error) {
 	return text, nil
 }
 
-// tlsConfig says whom to trust; nil is the system's authorities.
+// tlsConfig has the trusted authorities; nil means the system's.
 func (s *Session) tlsConfig() (*tls.Config, error) {
 	there := s.there()
 	ca := first(s.caFile, s.Env[CAFileVariable], there.CAFile)

@@ -34,7 +34,7 @@ func (c *caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := c.Transport.RoundTrip(r)
 	if err != nil {
-		if r.URL.Scheme == "https" && r.Context().Err() == nil && !told(err) {
+		if r.URL.Scheme == "https" && r.Context().Err() == nil && !specific(err) {
 			err = cmp.Or(c.refusal(r.Context(), r.URL.Host), err)
 		}
 		return nil, broken(err)
@@ -63,7 +63,7 @@ func broken(err error) error {
 	return err
 }
 
-// wantsTLS tells whether that is the answer of a server that speaks TLS alone, and leaves the body as it was where it is not.
+// wantsTLS reports whether res is the answer of a server that accepts only TLS. It leaves the body readable from its start.
 func wantsTLS(res *http.Response) bool {
 	said := []byte("Client sent an HTTP request to an HTTPS server.")
 	begin, err := io.ReadAll(io.LimitReader(res.Body, int64(len(said))))
@@ -74,15 +74,15 @@ func wantsTLS(res *http.Response) bool {
 	return err == nil && bytes.Equal(begin, said)
 }
 
-// told tells whether an error says by itself why there is no connection.
-func told(err error) bool {
+// specific reports whether an error states by itself why there is no connection.
+func specific(err error) bool {
 	var op *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == exit.RefusedByServer) || errors.As(err, &untrusted)
 }
 
-// refusal asks the server once more why it does not take the connection. It tells so after the handshake, in the midst of the first
-// request, and what becomes of that is a matter of chance.
+// refusal connects once more to read why the server refuses the connection. The server sends its TLS alert after the handshake, while the
+// first request is written, so the first error may be the alert or only a broken connection.
 func (c *caller) refusal(ctx context.Context, host string) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -97,7 +97,7 @@ func (c *caller) refusal(ctx context.Context, host string) error {
 	}
 	conn, err := (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", host)
 	if err != nil {
-		return nil // the first error tells more
+		return nil // the first error has more detail
 	}
 	defer func() { _ = conn.Close() }() // nothing was asked of it
 	// Nothing is written: an answer to what the other side does not read any more would take its reason away.

@@ -58,7 +58,7 @@ func (s *Session) Ahead(flag, text string) (time.Time, error) {
 	return s.Now().Add(ahead), nil
 }
 
-// moment reads a moment (RFC 3339, or a day), and tells whether it is one; empty is the zero time.
+// moment reads a moment (RFC 3339, or a day), and reports whether it is one; empty is the zero time.
 func moment(text string) (t time.Time, is bool) {
 	if text == "" {
 		return t, true

@@ -29,7 +29,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
-	"github.com/signalbox-dev/signalbox/internal/cli/contexts"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -69,7 +68,7 @@ type Session struct {
 	client                   *http.Client
 }
 
-// New returns a session whose flags are not bound yet.
+// New returns a session without bound flags.
 func New(streams Streams) *Session {
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -144,18 +143,18 @@ func (s *Session) Address() string {
 }
 
 // context returns the chosen context, and an empty one where there is none; Check reports a broken file.
-func (s *Session) context() contexts.Context {
+func (s *Session) context() Context {
 	chosen, err := s.chosen()
 	if err != nil {
-		return contexts.Context{}
+		return Context{}
 	}
 	return chosen
 }
 
-func (s *Session) chosen() (contexts.Context, error) {
-	file, err := contexts.Load(contexts.Path(s.Env))
+func (s *Session) chosen() (Context, error) {
+	file, err := LoadContexts(ContextsPath(s.Env))
 	if err != nil {
-		return contexts.Context{}, err
+		return Context{}, err
 	}
 	return file.Chosen()
 }
@@ -300,7 +299,7 @@ func (s *Session) FailedHint(err error, hint, what string, args ...any) error {
 
 // Note prints a line of progress, for people.
 func (s *Session) Note(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.Err, format+"\n", args...) // nothing is left to tell it to
+	_, _ = fmt.Fprintf(s.Err, format+"\n", args...) // an error of standard error cannot be reported
 }
 
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
@@ -313,13 +312,13 @@ func (s *Session) colored(w io.Writer) bool {
 	return s.Env["NO_COLOR"] == "" && s.Env["TERM"] != "dumb" && IsTerminal(w)
 }
 
-// IsTerminal tells whether a person looks at what is written to w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Width returns how many columns the terminal behind w has, 80 where that cannot be told.
+// Width returns how many columns the terminal behind w has, 80 if that is unknown.
 func Width(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -332,14 +331,14 @@ func Width(w io.Writer) int {
 // Age writes how long ago t was.
 func (s *Session) Age(t time.Time) string { return output.Age(s.Now().Sub(t)) }
 
-// Unreached tells whether err is a server that could not be connected to, so that nothing was sent.
+// Unreached reports whether err means that no connection was made, so that nothing was sent.
 func Unreached(err error) bool {
 	var op *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == exit.RefusedByServer) || errors.As(err, &untrusted)
 }
 
-// UnknownOutcome tells a request that may have arrived from one that was answered or never sent.
+// UnknownOutcome reports whether the request may have arrived although no answer came.
 func UnknownOutcome(ctx context.Context, err error) bool {
 	var answer *connect.Error
 	if ctx.Err() != nil || !errors.As(err, &answer) {

@@ -100,12 +100,9 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	if c.GetDraining() > 0 {
 		fields = append(fields, output.Field{Name: "draining", Value: output.Count(c.GetDraining(), "replaced generation")})
 	}
-	if text := status.GetTemporalMismatch(); text != "" {
-		fields = append(fields, output.Field{Name: "mismatch", Value: text})
-	}
 	for _, d := range status.GetDependencies() {
-		if d.GetState() == dependencyUp || d.GetName() == "temporal" || d.GetName() == "placement" {
-			continue // the verdict has Temporal, and the mismatch its placement
+		if d.GetState() == dependencyUp || d.GetName() == "temporal" {
+			continue // the verdict has Temporal
 		}
 		text := words(d.GetState())
 		if d.GetSince() != nil {
@@ -137,19 +134,20 @@ func breaker(b *signalboxv1.Breaker, now time.Time) string {
 	return text
 }
 
+// outages counts from the same moments as the verdict: an outage that lasts has the length that the connection is down for.
 func outages(c *signalboxv1.Connection) string {
 	s := c.GetStatistics()
-	text := fmt.Sprintf("%d; up %s, down %s", s.GetOutages(),
-		output.Span(s.GetUptime().AsDuration()), output.Span(s.GetDowntime().AsDuration()))
+	text := fmt.Sprint(s.GetOutages())
 	if s.GetOutages() > 0 {
 		last := "last one"
 		if c.GetState() == stateDown {
-			last = "no answer for"
+			last = "this one so far"
 		}
-		text += fmt.Sprintf("; %s %s, longest %s", last,
+		text += fmt.Sprintf(", %s %s, longest %s", last,
 			output.Span(s.GetLastOutage().AsDuration()), output.Span(s.GetLongestOutage().AsDuration()))
 	}
-	return text
+	return fmt.Sprintf("%s; since the start connected %s, not connected %s", text,
+		output.Span(s.GetUptime().AsDuration()), output.Span(s.GetDowntime().AsDuration()))
 }
 
 func queue(q *signalboxv1.QueueMode) string {
@@ -222,7 +220,7 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 		return err
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVER", "LAST BEAT", "TAKES RUNS", "PROJECTS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
+		"SERVER", "HEARTBEAT", "ACCEPTS RUNS", "PROJECTS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
 }
 
 func ago(t *timestamppb.Timestamp, now time.Time) string {

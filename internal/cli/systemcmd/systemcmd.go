@@ -28,8 +28,8 @@ func statusCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the connection to Temporal, its breaker, workers, the queue and the reconciler",
-		Long: `Show how the server at --address is connected to Temporal: a verdict in one line, then what it knows of the circuit
-breaker, of outages so far, the queue for runs that wait for Temporal, the reconciler, its own workers, and the live
+		Long: `Show how the server at --address is connected to Temporal: a verdict in one line, then the circuit
+breaker, the outages so far, the queue for runs that wait for Temporal, the reconciler, its own workers, and the live
 workers of all servers.
 
 It exits with 0 whenever the server answers, whatever it says of Temporal: scripts read connection.state of -o json.`,
@@ -89,7 +89,7 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 		Use:   "reconcile",
 		Short: "Compare the runs with Temporal now, and correct what differs",
 		Long: `Compare the runs with Temporal now, as a worker does by itself every 30 seconds, and correct what
-differs: runs that have ended in Temporal, that it does not know, that were never handed over. Each correction is one
+differs: runs that have ended in Temporal, that are missing there, that were never handed over. Each correction is one
 line; with --dry-run nothing is changed.`,
 		Example: `  signalbox system reconcile --dry-run`,
 		Args:    session.Args(0, 0, ""),
@@ -138,7 +138,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	return nil
 }
 
-// applied tells whether a correction was made.
+// applied reports whether a correction was made.
 func applied(c *signalboxv1.Correction, dryRun bool) string {
 	switch {
 	case c.GetApplied():

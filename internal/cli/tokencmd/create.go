@@ -60,12 +60,12 @@ when it is lost.`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return create(cmd, s, flags, bootstrap) },
 	}
-	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of who acts with it, for the audit log")
+	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of the person or program that uses it, for the audit log")
 	cmd.Flags().StringArrayVar(&flags.roles, "role", nil, "`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
 	cmd.Flags().StringVar(&flags.expires, "expires", "", "in what `time` it expires (\"12h\", \"90d\"), or at which moment (2027-01-31T12:00:00Z); empty: never")
 	if bootstrap != nil {
 		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "make the first token, in the database itself")
-		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: although there is a token of an admin")
+		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: create it even if an admin token exists")
 		config.BindUnlisted(cmd.Flags())
 	}
 	s.BindServer(cmd)
@@ -81,7 +81,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 		return exit.Usagef("--force: there is nothing to force without --bootstrap")
 	}
 	if flags.name == "" {
-		return exit.Usagef("--name is missing: it tells in the audit log who acts with the token")
+		return exit.Usagef("--name is missing: the audit log records it with each action")
 	}
 	if flags.bootstrap && len(wanted) == 0 {
 		wanted = map[string]string{"*": "admin"}

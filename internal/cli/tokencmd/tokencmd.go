@@ -1,8 +1,8 @@
-// Package tokencmd is the noun "token": who may call the API from elsewhere; and "whoami".
+// Package tokencmd is the noun "token": credentials for calls of the API; and "whoami".
 //
 //	root.AddCommand(tokencmd.New(s, bootstrap), tokencmd.WhoAmI(s))
 //
-// The first token is made without a server, in the database: whoever composes the program says how.
+// The first token is created without a server, in the database, by the Bootstrap function that the program passes in.
 package tokencmd
 
 import (
@@ -134,14 +134,14 @@ func expiry(t *signalboxv1.Token) string {
 func WhoAmI(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whoami",
-		Short: "Tell who the server takes you for, and what you may do",
+		Short: "Show your identity and roles",
 		Args:  session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := s.Deadline(cmd.Context())
 			defer cancel()
 			response, err := s.Tokens().WhoAmI(ctx, connect.NewRequest(&signalboxv1.WhoAmIRequest{}))
 			if err != nil {
-				return s.Failed(err, "ask who I am")
+				return s.Failed(err, "read the identity")
 			}
 			me := response.Msg
 			if s.Format().Structured() {

@@ -1,4 +1,4 @@
-// Package workercmd is the noun "worker": the processes that work, as their heartbeats and the dispatchers know them.
+// Package workercmd is the noun "worker": the worker processes, by their heartbeats and their registrations with dispatchers.
 //
 //	root.AddCommand(workercmd.New(s))
 package workercmd
@@ -80,7 +80,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
 		Thing:   "worker",
-		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "LAST BEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
+		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
 				w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),

@@ -147,8 +147,8 @@ func withoutFindings(ctx context.Context, s *session.Session, doc document, draf
 	return doc, nil
 }
 
-// refusedDocument is the error of a document the server did not take. Its problems are told where they stand in the
-// file, as "validate" tells them; the server's own list has no file names.
+// refusedDocument is the error of a document that the server has refused. Its problems are printed with their positions in the
+// file, as "validate" prints them; the server's own list has no file names.
 func refusedDocument(s *session.Session, err error, what string, doc document) error {
 	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
 		if findings := check(doc).Findings; len(findings) > 0 {

@@ -54,7 +54,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 	}
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: signalbox workflow publish FILE",
-		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSED BECAUSE"),
+		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON"),
 		Row: func(workflow *signalboxv1.Workflow) []string {
 			draft := ""
 			if workflow.GetHasDraft() {

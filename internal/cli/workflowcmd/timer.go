@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-// timerFields tell what the clock does for a workflow.
+// timerFields show the schedule of a workflow and its next fires.
 func timerFields(t *signalboxv1.WorkflowTimer) []output.Field {
 	if t == nil {
 		return nil

@@ -66,7 +66,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 			return printWorkflow(s, response.Msg.GetWorkflow())
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log and whoever starts the workflow")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log and the callers that start the workflow")
 	s.BindClient(cmd)
 	return cmd
 }

@@ -1,4 +1,4 @@
-// Package contexts keeps named servers in a file of the user's, so that nobody types an address twice.
+// This file stores named servers in a file of the user's.
 //
 // The file is YAML at $XDG_CONFIG_HOME/signalbox/config.yaml, or ~/.config/signalbox/config.yaml, and readable by its
 // owner only:
@@ -8,7 +8,8 @@
 //	  production: {address: https://signalbox.example, project: orders, token_file: /home/ada/.signalbox-token}
 //
 // It holds no secrets: a token is in a file of its own. A missing file is an empty one.
-package contexts
+
+package session
 
 import (
 	"bytes"
@@ -38,14 +39,14 @@ type Context struct {
 	KeyFile   string `json:"keyFile,omitempty" yaml:"key_file,omitempty"`
 }
 
-// File is the user's contexts.
-type File struct {
+// ContextFile is the user's contexts.
+type ContextFile struct {
 	Current  string             `yaml:"current,omitempty"`
 	Contexts map[string]Context `yaml:"contexts,omitempty"`
 }
 
-// Path returns where the file is, or "" where the environment names no home.
-func Path(env config.Environment) string {
+// ContextsPath returns where the file is, or "" where the environment names no home.
+func ContextsPath(env config.Environment) string {
 	if base := env["XDG_CONFIG_HOME"]; base != "" {
 		return filepath.Join(base, "signalbox", "config.yaml")
 	}
@@ -58,23 +59,23 @@ func Path(env config.Environment) string {
 	return ""
 }
 
-// Load reads the file.
-func Load(path string) (File, error) {
+// LoadContexts reads the file.
+func LoadContexts(path string) (ContextFile, error) {
 	if path == "" {
-		return File{}, nil
+		return ContextFile{}, nil
 	}
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return File{}, nil
+		return ContextFile{}, nil
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("read the contexts: %w", err)
+		return ContextFile{}, fmt.Errorf("read the contexts: %w", err)
 	}
-	var file File
+	var file ContextFile
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return File{}, fmt.Errorf("read the contexts in %s: %s; correct or remove the file", path, oneLine(err))
+		return ContextFile{}, fmt.Errorf("read the contexts in %s: %s; correct or remove the file", path, oneLine(err))
 	}
 	return file, nil
 }
@@ -88,7 +89,7 @@ func oneLine(err error) string {
 }
 
 // Save writes the file in one step: a reader sees the old or the new content, never half of it.
-func (f File) Save(path string) error {
+func (f ContextFile) Save(path string) error {
 	if path == "" {
 		return errors.New("save the contexts: neither XDG_CONFIG_HOME nor HOME is set, so there is no place for them")
 	}
@@ -114,7 +115,7 @@ func (f File) Save(path string) error {
 }
 
 // Chosen returns the current context, or an empty one where none was chosen.
-func (f File) Chosen() (Context, error) {
+func (f ContextFile) Chosen() (Context, error) {
 	if f.Current == "" {
 		return Context{}, nil
 	}
@@ -126,4 +127,4 @@ func (f File) Chosen() (Context, error) {
 }
 
 // Names returns the contexts' names in order.
-func (f File) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }
+func (f ContextFile) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }

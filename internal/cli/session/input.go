@@ -1,10 +1,11 @@
-// Package input reads what a flag names: a file, standard input, or JSON itself.
+// This file reads what a flag names: a file, standard input, or JSON itself.
 //
-//	text, err := input.JSON("data", flags.data, s.In)
+//	text, err := input.ReadJSON("data", flags.data, s.In)
 //
-// JSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be understood, and
+// ReadJSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be understood, and
 // name the flag.
-package input
+
+package session
 
 import (
 	"bytes"
@@ -18,8 +19,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-// JSON resolves --flag: "-" is standard input, JSON text is itself, anything else is a file of JSON.
-func JSON(flag, text string, stdin io.Reader) (string, error) {
+// ReadJSON resolves --flag: "-" is standard input, JSON text is itself, anything else is a file of JSON.
+func ReadJSON(flag, text string, stdin io.Reader) (string, error) {
 	if text != "-" && looksLikeJSON(text) {
 		return check(flag, "--"+flag, []byte(text))
 	}
@@ -30,8 +31,8 @@ func JSON(flag, text string, stdin io.Reader) (string, error) {
 	return check(flag, source, content)
 }
 
-// Bytes resolves --flag where it need not be JSON: "-" is standard input, anything else a file.
-func Bytes(flag, text string, stdin io.Reader) ([]byte, error) {
+// ReadBytes resolves --flag where it need not be JSON: "-" is standard input, anything else a file.
+func ReadBytes(flag, text string, stdin io.Reader) ([]byte, error) {
 	content, _, err := read(flag, text, stdin, "no file that can be read")
 	return content, err
 }
